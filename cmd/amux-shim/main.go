@@ -1,0 +1,67 @@
+//go:build unix
+
+// Amux-shim keeps one run: it owns the agent's stdio, its process tree and the
+// journal. The host starts it with the run's directory as its only argument and
+// the launch connection as file descriptor 3. It links neither gRPC nor cobra
+// and is small on purpose: there is one for each run.
+package main
+
+import (
+	"fmt"
+	"os"
+	"runtime/debug"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/amux-dev/amux/host/process"
+	"github.com/amux-dev/amux/host/shim"
+)
+
+func main() {
+	if len(os.Args) != 2 {
+		fmt.Fprintln(os.Stderr, "amux-shim keeps a run of amux and is started by it; see: amux --help")
+		os.Exit(2)
+	}
+	if err := keep(os.Args[1]); err != nil {
+		fmt.Fprintln(os.Stderr, "amux-shim:", err)
+		os.Exit(1)
+	}
+}
+
+func keep(dir string) error {
+	const launchFD = 3
+	unix.CloseOnExec(launchFD)
+	debug.SetGCPercent(40)
+	if err := process.AdoptOrphans(); err != nil {
+		return fmt.Errorf("become a subreaper: %w", err)
+	}
+	pid := os.Getpid()
+	start, _ := process.Start(pid)
+	return shim.Keep(shim.Config{
+		Dir:    dir,
+		Launch: os.NewFile(launchFD, "launch"),
+		Tree:   tree{pid},
+		Self:   shim.Info{PID: pid, Start: start, BootID: process.BootID()},
+	})
+}
+
+// tree is everything below this process: as a subreaper it adopts what loses its
+// parent.
+type tree struct{ root int }
+
+func (t tree) Signal(sig syscall.Signal) int {
+	members := process.Descendants(t.root)
+	if sig != 0 {
+		for _, id := range members {
+			// A process that cannot be signalled is found again in the next round.
+			_, _ = process.Signal(id, sig)
+		}
+	}
+	return len(members)
+}
+
+func (t tree) Start(pid int) uint64 {
+	start, _ := process.Start(pid)
+	return start
+}

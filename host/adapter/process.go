@@ -1,0 +1,449 @@
+// Package adapter starts plugin processes and speaks their protocol. A Process
+// is one running plugin, shared by the runs that use it; a Conversation is one
+// run's stream through it. What goes wrong is a *pluginapi.Error that names the
+// plugin, the cause and the way out. The package knows no agent's format and
+// keeps no run's state.
+package adapter
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/hashicorp/go-plugin"
+	"github.com/hashicorp/go-plugin/runner"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/amux-dev/amux/pluginapi"
+	pb "github.com/amux-dev/amux/pluginapi/amuxplugin1"
+)
+
+// StartTimeout bounds everything up to the first answer of a plugin.
+const StartTimeout = 10 * time.Second
+
+// CallTimeout bounds Plan and the on-demand calls.
+const CallTimeout = 10 * time.Second
+
+// Options say which plugin to start.
+type Options struct {
+	Name string
+	Path string // the verified executable
+	// SocketDir is a folder of the user alone with a short path; the process
+	// gets one of its own below it, which is also its working directory.
+	SocketDir string
+	Env       []string // the whole environment of the process
+	AutoMTLS  bool
+	Logger    hclog.Logger
+	// Spawn starts a command from a thread that lives as long as the host does:
+	// on Linux the plugin dies with that thread.
+	Spawn func(*exec.Cmd) error
+}
+
+// Process is one running plugin.
+type Process struct {
+	Name        string
+	PID         int
+	Description *pluginapi.Description
+
+	client *plugin.Client
+	rpc    pb.AdapterClient
+	runner *processRunner
+}
+
+// Start starts a plugin and checks that it is what it should be. ctx bounds the
+// start only.
+func Start(ctx context.Context, opts Options) (_ *Process, retErr error) {
+	var run *processRunner
+	client := plugin.NewClient(&plugin.ClientConfig{
+		HandshakeConfig: pluginapi.Handshake,
+		VersionedPlugins: map[int]plugin.PluginSet{
+			pluginapi.ProtocolMajor: {pluginapi.AdapterService: clientSide{}},
+		},
+		AllowedProtocols: []plugin.Protocol{plugin.ProtocolGRPC},
+		AutoMTLS:         opts.AutoMTLS,
+		SkipHostEnv:      true,
+		StartTimeout:     StartTimeout,
+		Logger:           opts.Logger,
+		SyncStdout:       io.Discard,
+		SyncStderr:       io.Discard,
+		UnixSocketConfig: &plugin.UnixSocketConfig{TempDir: opts.SocketDir},
+		GRPCDialOptions: []grpc.DialOption{
+			grpc.WithDefaultCallOptions(
+				grpc.MaxCallRecvMsgSize(pluginapi.MaxMessage), grpc.MaxCallSendMsgSize(pluginapi.MaxMessage)),
+		},
+		RunnerFunc: func(_ hclog.Logger, spec *exec.Cmd, dir string) (runner.Runner, error) {
+			r, err := newRunner(opts, spec.Env, dir)
+			run = r
+			return r, err
+		},
+	})
+	defer func() {
+		if retErr != nil {
+			client.Kill()
+			if run != nil {
+				run.remove()
+			}
+		}
+	}()
+	protocol, err := client.Client()
+	if err != nil {
+		return nil, startError(opts.Name, run, err)
+	}
+	service, err := protocol.Dispense(pluginapi.AdapterService)
+	if err != nil {
+		return nil, startError(opts.Name, run, err)
+	}
+	p := &Process{Name: opts.Name, PID: run.cmd.Process.Pid, client: client, rpc: service.(pb.AdapterClient), runner: run}
+	ctx, cancel := context.WithTimeout(ctx, CallTimeout)
+	defer cancel()
+	if p.Description, err = p.rpc.Describe(ctx, &pb.DescribeRequest{}); err != nil {
+		return nil, p.Error("describe", err)
+	}
+	if p.Description.Plugin != opts.Name {
+		return nil, pluginapi.Errorf(pluginapi.CodePluginInvalid,
+			"plugin %s says that its name is %q", opts.Name, p.Description.Plugin).WithHint("reinstall the plugin")
+	}
+	return p, nil
+}
+
+// clientSide is the host's half of what go-plugin wants.
+type clientSide struct{ plugin.NetRPCUnsupportedPlugin }
+
+var _ plugin.GRPCPlugin = clientSide{}
+
+func (clientSide) GRPCServer(*plugin.GRPCBroker, *grpc.Server) error {
+	return errors.New("the host serves no adapter")
+}
+
+func (clientSide) GRPCClient(_ context.Context, _ *plugin.GRPCBroker, conn *grpc.ClientConn) (any, error) {
+	return pb.NewAdapterClient(conn), nil
+}
+
+// startError says in one line why a plugin did not start.
+func startError(name string, run *processRunner, err error) error {
+	if run == nil || run.cmd.Process == nil {
+		var pathErr *os.PathError
+		reason := err
+		if errors.As(err, &pathErr) {
+			reason = pathErr.Err
+		}
+		return pluginapi.Errorf(pluginapi.CodePluginInvalid, "plugin %s cannot be started: %w", name, reason).
+			WithHint("reinstall the plugin; see: amux doctor")
+	}
+	text := err.Error()
+	if strings.Contains(text, "incompatible API version") || strings.Contains(text, "incompatible core API") {
+		speaks := between(text, "Plugin version: ", ",")
+		return pluginapi.Errorf(pluginapi.CodePluginIncompatible,
+			"plugin %s speaks protocol %s; this amux speaks %d", name, speaks, pluginapi.ProtocolMajor).
+			WithHint("upgrade amux or the plugin, so that both speak the same")
+	}
+	if strings.Contains(text, "timeout") {
+		return pluginapi.Errorf(pluginapi.CodePluginCrashed,
+			"plugin %s did not finish its handshake within %v", name, StartTimeout).
+			WithHint("report it to the plugin's author")
+	}
+	first, last := run.said()
+	if first != "" && !strings.HasPrefix(first, "1|") {
+		return pluginapi.Errorf(pluginapi.CodePluginInvalid,
+			"plugin %s printed %q to stdout before its handshake", name, first).
+			WithHint("a plugin prints nothing before sdk.Serve; report it to its author")
+	}
+	code, cause := pluginapi.CodePluginInvalid, "exited before its handshake"
+	if strings.Contains(last, "panic") {
+		code, cause = pluginapi.CodePluginCrashed, "panicked before its handshake"
+	}
+	if last != "" {
+		cause += ": " + last
+	}
+	return pluginapi.Errorf(code, "plugin %s %s", name, cause).
+		WithHint("it may not be an amux plugin, or not for this platform; reinstall it")
+}
+
+func between(text, before, after string) string {
+	_, rest, _ := strings.Cut(text, before)
+	rest, _, _ = strings.Cut(rest, after)
+	return rest
+}
+
+// Error turns what a call returned into an error that names the plugin.
+func (p *Process) Error(op string, err error) error {
+	if err == nil {
+		return nil
+	}
+	if e, ok := errors.AsType[*pluginapi.Error](pluginapi.FromStatus(err)); ok {
+		if e.Code == pluginapi.CodePluginCrashed && !strings.Contains(e.Msg, "plugin "+p.Name) {
+			e.Msg = "plugin " + p.Name + ": " + e.Error()
+			e.Op = ""
+		}
+		return e
+	}
+	cause := "broke the protocol: " + status.Convert(err).Message()
+	switch {
+	case errors.Is(err, context.Canceled) || status.Code(err) == codes.Canceled:
+		cause = "was canceled"
+	case errors.Is(err, context.DeadlineExceeded) || status.Code(err) == codes.DeadlineExceeded:
+		cause = fmt.Sprintf("gave no answer within %v", CallTimeout)
+	case status.Code(err) == codes.Unavailable || errors.Is(err, io.EOF):
+		cause = "died"
+		if _, last := p.runner.said(); last != "" {
+			cause += ": " + last
+		}
+	case status.Code(err) == codes.Unimplemented:
+		return pluginapi.Errorf(pluginapi.CodeCapability, "plugin %s does not offer %s", p.Name, op)
+	}
+	e := pluginapi.Errorf(pluginapi.CodePluginCrashed, "plugin %s %s (%s)", p.Name, cause, op).
+		WithHint("report it to the plugin's author")
+	e.Err = ErrDied
+	return e
+}
+
+// ErrDied is wrapped by errors that tell of a plugin process that died or hangs,
+// as against what a living one said.
+var ErrDied = errors.New("plugin died")
+
+// Plan asks for a command. run carries out what the adapter asks to be run first.
+func (p *Process) Plan(ctx context.Context, req *pluginapi.PlanRequest, run Runner) (*pluginapi.Plan, error) {
+	for range maxExecs {
+		callCtx, cancel := context.WithTimeout(ctx, CallTimeout)
+		resp, err := p.rpc.Plan(callCtx, req)
+		cancel()
+		if err != nil {
+			return nil, p.Error("plan", err)
+		}
+		switch r := resp.Result.(type) {
+		case *pb.PlanResponse_Plan:
+			return r.Plan, nil
+		case *pb.PlanResponse_Exec:
+			req.ExecResults = append(req.ExecResults, run(ctx, r.Exec.Argv))
+		default:
+			return nil, p.breach("plan", "answered with neither a plan nor a command")
+		}
+	}
+	return nil, p.breach("plan", "asked for too many commands")
+}
+
+// Runner runs a bounded command for an adapter.
+type Runner func(ctx context.Context, argv []string) *pluginapi.ExecResult
+
+// maxExecs bounds how often one call may ask for a command.
+const maxExecs = 4
+
+func (p *Process) breach(op, what string) error {
+	return pluginapi.Errorf(pluginapi.CodePluginCrashed, "plugin %s %s (%s)", p.Name, what, op).
+		WithHint("report it to the plugin's author")
+}
+
+// DetectAuth asks whether the user is signed in.
+func (p *Process) DetectAuth(ctx context.Context, req *pluginapi.AuthRequest, run Runner) (*pluginapi.AuthResponse, error) {
+	for range maxExecs {
+		callCtx, cancel := context.WithTimeout(ctx, CallTimeout)
+		resp, err := p.rpc.DetectAuth(callCtx, req)
+		cancel()
+		if err != nil {
+			return nil, p.Error("detect auth", err)
+		}
+		if resp.Exec == nil {
+			return resp, nil
+		}
+		req.ExecResults = append(req.ExecResults, run(ctx, resp.Exec.Argv))
+	}
+	return nil, p.breach("detect auth", "asked for too many commands")
+}
+
+// Conversation is one run's stream. Send and Recv may be called concurrently
+// with each other.
+type Conversation struct {
+	stream grpc.BidiStreamingClient[pb.ConverseRequest, pb.ConverseResponse]
+	p      *Process
+}
+
+// Converse opens a conversation, which ends with ctx.
+func (p *Process) Converse(ctx context.Context) (*Conversation, error) {
+	stream, err := p.rpc.Converse(ctx)
+	if err != nil {
+		return nil, p.Error("converse", err)
+	}
+	return &Conversation{stream, p}, nil
+}
+
+// Send sends a batch. The batch and what it points to may be reused when Send
+// returns: gRPC encodes it before, as long as no stats handler is installed,
+// and none is.
+func (c *Conversation) Send(req *pb.ConverseRequest) error { return c.stream.Send(req) }
+
+// Recv waits for outputs.
+func (c *Conversation) Recv() (*pb.ConverseResponse, error) { return c.stream.Recv() }
+
+// Error turns an error of Send or Recv into one that names the plugin.
+func (c *Conversation) Error(err error) error { return c.p.Error("converse", err) }
+
+// Dead is closed when the process has ended.
+func (p *Process) Dead() <-chan struct{} { return p.runner.dead }
+
+// Kill ends the process and removes its folder. It is safe to call twice.
+func (p *Process) Kill() {
+	p.runner.kill()
+	p.client.Kill()
+	p.runner.remove()
+}
+
+// processRunner is go-plugin's runner, with what its own lacks: no stdin of ours,
+// a session of its own, only the declared environment, a private working
+// directory, a lifeline, and a memory of what the process said.
+type processRunner struct {
+	opts     Options
+	cmd      *exec.Cmd
+	dir      string
+	out, err io.ReadCloser
+	lifeline *os.File // the host's end
+	dead     chan struct{}
+	waitOnce sync.Once
+	waitErr  error
+
+	mu     sync.Mutex
+	first  string // first line of stdout
+	stderr []byte // last bytes
+}
+
+func newRunner(opts Options, handshake []string, dir string) (*processRunner, error) {
+	r := &processRunner{opts: opts, dir: dir, dead: make(chan struct{})}
+	r.cmd = &exec.Cmd{
+		Path: opts.Path, Args: []string{filepath.Base(opts.Path)}, Dir: dir,
+		SysProcAttr: sysProcAttr(),
+	}
+	r.cmd.Env = append(append(r.cmd.Env, opts.Env...), handshake...)
+	// Same-host traffic through a proxy variable would leave the machine.
+	r.cmd.Env = append(r.cmd.Env, "NO_PROXY=*")
+	out, err := r.cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	errPipe, err := r.cmd.StderrPipe()
+	if err != nil {
+		return nil, err
+	}
+	r.out, r.err = &tee{ReadCloser: out, see: r.seeStdout}, &tee{ReadCloser: errPipe, see: r.seeStderr}
+	return r, nil
+}
+
+func (r *processRunner) Start(context.Context) error {
+	theirs, ours, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	defer theirs.Close()
+	attachLifeline(r.cmd, theirs)
+	spawn := r.opts.Spawn
+	if spawn == nil {
+		spawn = (*exec.Cmd).Start
+	}
+	if err := spawn(r.cmd); err != nil {
+		ours.Close()
+		return err
+	}
+	r.lifeline = ours
+	return nil
+}
+
+func (r *processRunner) Wait(context.Context) error {
+	r.waitOnce.Do(func() {
+		r.waitErr = r.cmd.Wait()
+		close(r.dead)
+		r.lifeline.Close()
+	})
+	return r.waitErr
+}
+
+func (r *processRunner) Kill(context.Context) error { r.kill(); return nil }
+
+func (r *processRunner) kill() {
+	if r.cmd.Process != nil {
+		_ = r.cmd.Process.Kill() // already dead is what we want
+	}
+}
+
+// remove deletes the private folder, with the socket that a killed process
+// leaves in it.
+func (r *processRunner) remove() { _ = os.RemoveAll(r.dir) }
+
+func (r *processRunner) Stdout() io.ReadCloser           { return r.out }
+func (r *processRunner) Stderr() io.ReadCloser           { return r.err }
+func (r *processRunner) Name() string                    { return r.opts.Name }
+func (r *processRunner) ID() string                      { return fmt.Sprint(r.cmd.Process.Pid) }
+func (r *processRunner) Diagnose(context.Context) string { return "" }
+
+func (r *processRunner) PluginToHost(network, addr string) (string, string, error) {
+	return network, addr, nil
+}
+
+func (r *processRunner) HostToPlugin(network, addr string) (string, string, error) {
+	return network, addr, nil
+}
+
+const saidLimit = 4 << 10
+
+func (r *processRunner) seeStdout(b []byte) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.first) < 200 && !strings.Contains(r.first, "\n") {
+		r.first += string(b[:min(len(b), 200)])
+	}
+}
+
+func (r *processRunner) seeStderr(b []byte) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.stderr = append(r.stderr, b...)
+	if n := len(r.stderr); n > saidLimit {
+		r.stderr = append(r.stderr[:0], r.stderr[n-saidLimit:]...)
+	}
+}
+
+// said returns the first line of stdout and the line of stderr that tells most:
+// that of a panic, else the last.
+func (r *processRunner) said() (first, last string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	first, _, _ = strings.Cut(r.first, "\n")
+	for line := range strings.Lines(string(r.stderr)) {
+		line = strings.TrimSpace(line)
+		if strings.HasPrefix(line, "panic:") || strings.HasPrefix(line, "fatal error:") {
+			return first, clip(line)
+		}
+		if line != "" {
+			last = line
+		}
+	}
+	return first, clip(last)
+}
+
+func clip(line string) string {
+	if len(line) > 200 {
+		return line[:200] + "…"
+	}
+	return line
+}
+
+// tee shows what is read.
+type tee struct {
+	io.ReadCloser
+	see func([]byte)
+}
+
+func (t *tee) Read(b []byte) (int, error) {
+	n, err := t.ReadCloser.Read(b)
+	if n > 0 {
+		t.see(b[:n])
+	}
+	return n, err
+}

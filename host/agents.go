@@ -1,0 +1,113 @@
+package host
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/amux-dev/amux/host/registry"
+	"github.com/amux-dev/amux/pluginapi"
+	pb "github.com/amux-dev/amux/pluginapi/amuxplugin1"
+	"github.com/amux-dev/amux/pluginapi/authprobe"
+)
+
+// AgentInfo is what is known of an agent without starting anything.
+type AgentInfo struct {
+	Description   *pluginapi.Agent
+	Plugin        string
+	PluginVersion string
+	Trust         string // "bundled", "signed by …"
+	Program       string // where its CLI is; "" if it is absent or needs none
+	Version       string // of the CLI, as last asked; "" if it never was
+	PlatformOK    bool
+	Installed     bool
+	SignedIn      bool
+	Auth          []*pluginapi.AuthState // by the declared probes
+	Err           error                  // why its plugin cannot be used; the rest may be empty
+}
+
+// Agents lists the agents of all plugins by name. It starts nothing. A broken
+// plugin is a row with Err, named after the plugin.
+func (h *Host) Agents(ctx context.Context) ([]AgentInfo, error) {
+	byID := map[string]AgentInfo{}
+	for _, p := range h.registry.List() {
+		if p.Err != nil {
+			byID[p.Name] = AgentInfo{
+				Description: &pluginapi.Agent{Id: p.Name}, Plugin: p.Name, PluginVersion: p.Version, Trust: p.Trust, Err: p.Err,
+			}
+			continue
+		}
+		for _, agent := range p.Description.Agents {
+			// Of two plugins for one agent the registry's choice counts.
+			if chosen, _, err := h.registry.Agent(agent.Id); err == nil && chosen.Name == p.Name {
+				byID[agent.Id] = h.agentInfo(p, agent)
+			}
+		}
+	}
+	var list []AgentInfo
+	for _, id := range slices.Sorted(maps.Keys(byID)) {
+		list = append(list, byID[id])
+	}
+	return list, nil
+}
+
+// Agent describes one agent.
+func (h *Host) Agent(ctx context.Context, name string) (AgentInfo, error) {
+	p, agent, err := h.registry.Agent(name)
+	if err != nil {
+		return AgentInfo{}, err
+	}
+	return h.agentInfo(p, agent), nil
+}
+
+func (h *Host) agentInfo(p registry.Plugin, agent *pluginapi.Agent) AgentInfo {
+	info := AgentInfo{
+		Description: agent, Plugin: p.Name, PluginVersion: p.Version, Trust: p.Trust, PlatformOK: platformOK(agent),
+	}
+	cwd := h.opts.ProjectDir
+	if agent.Program != "" {
+		info.Program = lookPath(agent.Program, h.opts.Env, cwd)
+		info.Version = h.knownVersion(agent, info.Program)
+	}
+	info.Installed = info.PlatformOK && (agent.Program == "" || info.Program != "")
+	info.Auth = authprobe.Evaluate(agent.AuthProbes, h.caller(agent, cwd, nil), authprobe.Options{Now: time.Now()})
+	info.SignedIn = len(agent.AuthProbes) == 0
+	for _, state := range info.Auth {
+		info.SignedIn = info.SignedIn || state.Status == "authenticated"
+	}
+	return info
+}
+
+// knownVersion is what programVersion has remembered.
+func (h *Host) knownVersion(agent *pluginapi.Agent, path string) string {
+	if path == "" {
+		return ""
+	}
+	entry, found := h.readVersions()[versionKey(agent, path)]
+	if now, ok := fileEntry(path); !found || !ok || !entry.same(now) {
+		return ""
+	}
+	return entry.Version
+}
+
+// DetectAuth asks the adapter whether the user is signed in; it starts the plugin.
+func (h *Host) DetectAuth(ctx context.Context, name string) (*pluginapi.AuthResponse, error) {
+	plugin, agent, err := h.registry.Agent(name)
+	if err != nil {
+		return nil, err
+	}
+	if err := h.prepare(); err != nil {
+		return nil, err
+	}
+	verified, err := h.registry.Verify(plugin)
+	if err != nil {
+		return nil, err
+	}
+	process, err := h.plugins.get(ctx, verified)
+	if err != nil {
+		return nil, err
+	}
+	return process.DetectAuth(ctx, &pb.DetectAuthRequest{Agent: name, Caller: h.caller(agent, h.opts.ProjectDir, nil)},
+		func(ctx context.Context, argv []string) *pluginapi.ExecResult { return h.runBounded(ctx, argv, "") })
+}

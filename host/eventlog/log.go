@@ -1,0 +1,391 @@
+// Package eventlog is the numbered list of a run's events, one JSON object a
+// line in events.jsonl. Events are in the file before any consumer sees them;
+// every consumer has a cursor of its own and reads the file, which for a live
+// one is the page cache. So a consumer that stalls, or comes late, loses nothing
+// and costs the others nothing, and the log holds no event in memory.
+//
+// A Log is written by one goroutine; cursors are for one goroutine each.
+package eventlog
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/amux-dev/amux/pluginapi"
+)
+
+// indexEvery is how many events lie between two entries of the seq → offset
+// index, which lets a cursor start anywhere without reading from the start.
+const indexEvery = 1024
+
+// Log is the event log of one run.
+type Log struct {
+	file   *os.File
+	prefix [2][]byte // what stands between type and seq, and between time and the adapter's fields
+
+	mu      sync.Mutex
+	size    int64
+	count   uint64
+	closed  bool
+	changed chan struct{} // closed and replaced at every change
+	index   []int64       // offset of event 1, 1+indexEvery, …
+
+	// The writer's own.
+	buf     []byte
+	base    int64   // file offset of buf[0]
+	begun   int64   // file offset where the last event starts
+	opened  bool    // its { was seen, but nothing behind it
+	starts  []int64 // index entries of the batch
+	pending uint64  // whole events in the batch
+	check   object
+	stamp   time.Time
+	stamped []byte
+}
+
+// Open opens or creates the log at path for the run and agent of those names. A
+// torn last line is cut off, so that Count whole events are left.
+func Open(path, runID, agent string, writable bool) (*Log, error) {
+	flags := os.O_RDONLY
+	if writable {
+		flags = os.O_RDWR | os.O_CREATE
+	}
+	f, err := os.OpenFile(path, flags, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	l := &Log{file: f, changed: make(chan struct{})}
+	l.prefix[0] = strconv.AppendQuote([]byte(`,"run_id":`), runID)
+	l.prefix[0] = append(l.prefix[0], `,"seq":`...)
+	l.prefix[1] = strconv.AppendQuote([]byte(`,"agent":`), agent)
+	if err := l.scan(writable); err != nil {
+		f.Close()
+		return nil, fmt.Errorf("event log %s: %w", path, err)
+	}
+	l.closed = !writable
+	return l, nil
+}
+
+// scan counts what is there.
+func (l *Log) scan(cut bool) error {
+	buf := make([]byte, 256<<10)
+	var offset, whole int64
+	for {
+		n, err := l.file.ReadAt(buf, offset)
+		for at := 0; at < n; {
+			i := bytes.IndexByte(buf[at:n], '\n')
+			if i < 0 {
+				break
+			}
+			if l.count%indexEvery == 0 {
+				l.index = append(l.index, whole)
+			}
+			l.count++
+			at += i + 1
+			whole = offset + int64(at)
+		}
+		offset += int64(n)
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return err
+		}
+	}
+	l.size, l.base = whole, whole
+	if cut && offset > whole {
+		return l.file.Truncate(whole)
+	}
+	return nil
+}
+
+// Count is the number of events that are committed.
+func (l *Log) Count() uint64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.count
+}
+
+// Add puts an event into the batch that Commit writes: object is the adapter's
+// JSON object. An object that is not valid, or names a key of the host's, is
+// refused and leaves the batch as it was.
+func (l *Log) Add(t string, at time.Time, object []byte) error {
+	if err := l.Begin(t, at); err != nil {
+		return err
+	}
+	if err := l.Piece(object); err != nil {
+		return err
+	}
+	return l.End()
+}
+
+// Begin starts an event whose object comes in pieces. Piece and End follow; the
+// first error of the three undoes the event.
+func (l *Log) Begin(t string, at time.Time) error {
+	for _, c := range []byte(t) {
+		if !(c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || c == '_') {
+			return fmt.Errorf("event type %q is not snake_case", t)
+		}
+	}
+	if t == "" || len(t) > 64 {
+		return fmt.Errorf("event type %q is empty or longer than 64", t)
+	}
+	l.begun = l.base + int64(len(l.buf))
+	l.opened = false
+	seq := l.count + l.pending + 1 // count is changed by this goroutine alone
+	if (seq-1)%indexEvery == 0 {
+		l.starts = append(l.starts, l.begun)
+	}
+	if !at.Equal(l.stamp) || l.stamped == nil {
+		l.stamp = at
+		l.stamped = append(l.stamped[:0], `,"time":"`...)
+		l.stamped = at.UTC().AppendFormat(l.stamped, "2006-01-02T15:04:05.000000Z")
+		l.stamped = append(l.stamped, '"')
+	}
+	l.buf = append(l.buf, `{"type":"`...)
+	l.buf = append(l.buf, t...)
+	l.buf = append(l.buf, '"')
+	l.buf = append(l.buf, l.prefix[0]...)
+	l.buf = strconv.AppendUint(l.buf, seq, 10)
+	l.buf = append(l.buf, l.stamped...)
+	l.buf = append(l.buf, l.prefix[1]...)
+	l.check = object{stack: l.check.stack[:0], key: l.check.key[:0]}
+	return nil
+}
+
+// Piece adds the next bytes of the object.
+func (l *Log) Piece(data []byte) error {
+	fresh := l.check.state == wantObject
+	if err := l.check.write(data); err != nil {
+		l.undo()
+		return err
+	}
+	if fresh || l.opened {
+		data = bytes.TrimLeft(data, " ")
+		if fresh && len(data) > 0 {
+			l.opened = true
+			data = bytes.TrimLeft(data[1:], " ")
+		}
+		if len(data) == 0 {
+			return nil
+		}
+		l.opened = false
+		if data[0] != '}' {
+			l.buf = append(l.buf, ',')
+		}
+	}
+	l.buf = append(l.buf, data...)
+	if len(l.buf) > 4*pluginapi.PieceSize {
+		// A long event goes to the file as it comes and is seen at Commit,
+		// which also tells if this write failed.
+		_ = l.flush()
+	}
+	return nil
+}
+
+// End ends the event.
+func (l *Log) End() error {
+	if err := l.check.end(); err != nil {
+		l.undo()
+		return err
+	}
+	l.buf = append(l.buf, '\n')
+	l.pending++
+	return nil
+}
+
+// undo forgets the event that was begun.
+func (l *Log) undo() {
+	if n := len(l.starts); n > 0 && l.starts[n-1] == l.begun {
+		l.starts = l.starts[:n-1]
+	}
+	if l.begun >= l.base {
+		l.buf = l.buf[:l.begun-l.base]
+		return
+	}
+	l.base, l.buf = l.begun, l.buf[:0]
+}
+
+// flush writes buf at the end of the file. After an error buf is whole and the
+// same flush can be tried again.
+func (l *Log) flush() error {
+	if _, err := l.file.WriteAt(l.buf, l.base); err != nil {
+		return err
+	}
+	l.base += int64(len(l.buf))
+	if cap(l.buf) > 8*pluginapi.PieceSize {
+		l.buf = nil
+	}
+	l.buf = l.buf[:0]
+	return nil
+}
+
+// Commit writes the batch, calls before for each of its lines if before is not
+// nil, and then shows it to the cursors. After an error nothing is shown, the
+// batch is kept, and Commit can be tried again.
+func (l *Log) Commit(before func(line []byte)) error {
+	if l.pending == 0 {
+		return nil
+	}
+	if err := l.flush(); err != nil {
+		return err
+	}
+	if before != nil {
+		// Read back rather than kept: a batch may hold an event that is larger
+		// than what is worth holding.
+		batch := &Log{file: l.file, size: l.base, closed: true, changed: l.changed}
+		c := &Cursor{log: batch, offset: l.size}
+		if err := c.Lines(context.Background(), func(line []byte) bool { before(line); return true }); err != nil {
+			return err
+		}
+	}
+	l.mu.Lock()
+	l.size = l.base
+	l.count += l.pending
+	l.index = append(l.index, l.starts...)
+	close(l.changed)
+	l.changed = make(chan struct{})
+	l.mu.Unlock()
+	l.pending, l.starts = 0, l.starts[:0]
+	return nil
+}
+
+// Rollback forgets the events that were added and not committed.
+func (l *Log) Rollback() {
+	l.base, l.buf = l.size, l.buf[:0]
+	l.pending, l.starts = 0, l.starts[:0]
+	_ = l.file.Truncate(l.size) // what stays behind is overwritten
+}
+
+// Idle gives back the buffers: an idle run holds none.
+func (l *Log) Idle() {
+	if len(l.buf) == 0 {
+		l.buf = nil
+	}
+}
+
+// Finish says that no event will follow: cursors end when they have read all.
+func (l *Log) Finish() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.closed {
+		l.closed = true
+		close(l.changed)
+		l.changed = make(chan struct{})
+	}
+}
+
+// Close closes the file. Cursors that are still open read on from the file as it
+// is, so Close comes after their end.
+func (l *Log) Close() error {
+	l.Finish()
+	return l.file.Close()
+}
+
+// Cursor reads events from one place on.
+type Cursor struct {
+	log    *Log
+	offset int64
+	skip   uint64
+	buf    []byte
+}
+
+// readSize is what a cursor reads at once.
+const readSize = 64 << 10
+
+// From returns a cursor at the event of number seq (1 is the first).
+func (l *Log) From(seq uint64) *Cursor {
+	seq = max(seq, 1)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	c := &Cursor{log: l, skip: seq - 1}
+	if n := uint64(len(l.index)); n > 0 {
+		entry := min((seq-1)/indexEvery, n-1)
+		c.offset, c.skip = l.index[entry], seq-1-entry*indexEvery
+	}
+	return c
+}
+
+// Next waits for events and returns some bytes of them, not always whole lines.
+// The bytes are valid until the next call. io.EOF says that the log has finished.
+func (c *Cursor) Next(ctx context.Context) ([]byte, error) {
+	for {
+		c.log.mu.Lock()
+		size, closed, changed := c.log.size, c.log.closed, c.log.changed
+		c.log.mu.Unlock()
+		if c.offset >= size {
+			if closed {
+				return nil, io.EOF
+			}
+			c.buf = nil
+			select {
+			case <-changed:
+				continue
+			case <-ctx.Done():
+				return nil, ctx.Err()
+			}
+		}
+		want := int(min(readSize, size-c.offset))
+		if cap(c.buf) < want {
+			c.buf = make([]byte, max(want, 4<<10))
+		}
+		n, err := c.log.file.ReadAt(c.buf[:want], c.offset)
+		if n == 0 && err != nil {
+			if errors.Is(err, io.EOF) {
+				err = io.ErrUnexpectedEOF
+			}
+			return nil, err
+		}
+		data := c.buf[:n]
+		c.offset += int64(n)
+		for c.skip > 0 && len(data) > 0 {
+			i := bytes.IndexByte(data, '\n')
+			if i < 0 {
+				data = nil
+				break
+			}
+			data = data[i+1:]
+			c.skip--
+		}
+		if len(data) > 0 {
+			return data, nil
+		}
+	}
+}
+
+// Lines calls f for every whole line, without its ending, until the log has
+// finished, ctx ends or f returns false. The line is valid until f returns.
+func (c *Cursor) Lines(ctx context.Context, f func(line []byte) bool) error {
+	var carry []byte
+	for {
+		data, err := c.Next(ctx)
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		for len(data) > 0 {
+			i := bytes.IndexByte(data, '\n')
+			if i < 0 {
+				carry = append(carry, data...)
+				break
+			}
+			line := data[:i]
+			if len(carry) > 0 {
+				line = append(carry, line...)
+				carry = nil
+			}
+			if !f(line) {
+				return nil
+			}
+			data = data[i+1:]
+		}
+	}
+}

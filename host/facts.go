@@ -1,0 +1,246 @@
+package host
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/amux-dev/amux/host/journal"
+	"github.com/amux-dev/amux/pluginapi"
+)
+
+// facts is what the sequence of a run's events and records says so far. It is
+// made anew by a replay and by nothing else.
+type facts struct {
+	state   string
+	created time.Time // first record
+	ended   time.Time
+
+	session     string
+	sessionOver bool // the adapter has said session_end
+	version     string
+	turns       int
+	tokens      pluginapi.Tokens
+	cost        *pluginapi.Money
+	text        string // last message of the main conversation
+
+	pending map[string]*interaction // asked and not answered, by id
+	order   []string                // ids of pending as they came
+
+	turnActive bool
+	idle       bool
+	endSent    bool
+	paused     bool
+	spawned    bool
+
+	outcome     *pluginapi.Outcome
+	outcomeAt   uint64 // the input that gave it
+	askedAt     uint64 // the first input by which amux asked for the end
+	interrupted bool
+
+	spawnFailed *journal.SpawnFailed
+	exit        *journal.Exit
+	fault       *journal.Fault
+	stderr      []byte // last bytes, for crash
+}
+
+// interaction is one question of the agent.
+type interaction struct {
+	id       string
+	approval bool
+	tool     string
+	detail   string
+	judged   bool // the host has answered, or left it to people
+	since    time.Time
+}
+
+func (f *facts) addPending(i *interaction) {
+	if f.pending == nil {
+		f.pending = map[string]*interaction{}
+	}
+	if f.pending[i.id] == nil {
+		f.order = append(f.order, i.id)
+	}
+	f.pending[i.id] = i
+}
+
+func (f *facts) dropPending(id string) {
+	if f.pending[id] == nil {
+		return
+	}
+	delete(f.pending, id)
+	for n, other := range f.order {
+		if other == id {
+			f.order = append(f.order[:n:n], f.order[n+1:]...)
+			return
+		}
+	}
+}
+
+// wanted are the adapter's events that say something the host must know.
+var wanted = map[pluginapi.Type]bool{
+	"session_start": true, "turn_end": true, "cost": true, "token_usage": true,
+	"approval_request": true, "input_required": true, "approval_granted": true,
+	"approval_denied": true, "input_answered": true, "message_stop": true,
+}
+
+// learn takes in an event of the adapter.
+func (f *facts) learn(t pluginapi.Type, data []byte, at time.Time) {
+	var e struct {
+		SessionID     string `json:"session_id"`
+		Version       string `json:"version"`
+		ParentID      string `json:"parent_id"`
+		Text          string `json:"text"`
+		InteractionID string `json:"interaction_id"`
+		ToolName      string `json:"tool_name"`
+		Detail        string `json:"detail"`
+		Action        string `json:"action"`
+		Cost          *pluginapi.Money
+		pluginapi.TokenUsage
+	}
+	if json.Unmarshal(data, &e) != nil {
+		return // a field of another shape than ours: the event stays, we learn nothing
+	}
+	switch t {
+	case "session_start":
+		if e.ParentID == "" {
+			f.session, f.version = e.SessionID, e.Version
+		}
+	case "turn_end":
+		f.turns++
+	case "cost":
+		if e.Cost != nil {
+			if f.cost == nil {
+				f.cost = &pluginapi.Money{}
+			}
+			f.cost.USD += e.Cost.USD
+		}
+	case "token_usage":
+		add(&f.tokens.Input, e.InputTokens)
+		add(&f.tokens.Output, e.OutputTokens)
+		add(&f.tokens.Thinking, e.ThinkingTokens)
+		add(&f.tokens.CacheRead, e.CacheReadTokens)
+		add(&f.tokens.CacheWrite, e.CacheWriteTokens)
+	case "approval_request", "input_required":
+		if e.Detail == "" {
+			e.Detail = e.Action
+		}
+		f.addPending(&interaction{
+			id: e.InteractionID, approval: t == "approval_request", tool: e.ToolName, detail: e.Detail, since: at,
+		})
+	case "approval_granted", "approval_denied", "input_answered":
+		f.dropPending(e.InteractionID)
+	case "message_stop":
+		if e.ParentID == "" {
+			f.text = e.Text
+		}
+	}
+}
+
+func add(total **int64, delta *int64) {
+	if delta == nil {
+		return
+	}
+	if *total == nil {
+		*total = new(int64)
+	}
+	**total += *delta
+}
+
+const stderrTail = 4 << 10
+
+func (f *facts) addStderr(line []byte) {
+	f.stderr = append(append(f.stderr, line...), '\n')
+	if n := len(f.stderr); n > 2*stderrTail {
+		f.stderr = append(f.stderr[:0], f.stderr[n-stderrTail:]...)
+	}
+}
+
+// stderrText is the tail of stderr, at most stderrTail bytes of whole lines if
+// there are some.
+func (f *facts) stderrText() string {
+	text := f.stderr
+	if n := len(text); n > stderrTail {
+		text = text[n-stderrTail:]
+	}
+	return string(text)
+}
+
+// verdict says how the run ended. What amux asked for before the agent's last
+// word wins, then that word, then the exit code.
+func (f *facts) verdict() journal.State {
+	end := journal.State{From: f.state, To: stateFailed}
+	fail := func(code pluginapi.Code, reason, msg string) journal.State {
+		end.Code, end.Reason, end.Msg, end.Hint = string(code), reason, msg, code.Info().Hint
+		return end
+	}
+	var asked string
+	if f.exit != nil {
+		asked = f.exit.Reason
+	}
+	switch {
+	case f.fault != nil:
+		fail(pluginapi.Code(f.fault.Code), "plugin", f.fault.Msg)
+		end.Hint = f.fault.Hint
+		return end
+	case f.spawnFailed != nil:
+		return fail(pluginapi.CodeSpawn, "spawn", f.spawnFailed.Error)
+	case asked == "disk_full":
+		return fail(pluginapi.CodeDiskFull, "disk_full", "the disk that holds the run's journal is full")
+	case f.exit == nil:
+		end.To = stateLost
+		return fail(pluginapi.CodeLost, "lost", "the run's keeper was killed")
+	}
+	spoke := f.outcome != nil && f.endSent && !f.turnActive && (f.askedAt == 0 || f.outcomeAt < f.askedAt)
+	if asked != "" && !spoke {
+		switch asked {
+		case "timeout":
+			end.To = stateTimedOut
+			return fail(pluginapi.CodeTimeout, "timeout", "the run took longer than its time limit")
+		case "inactivity":
+			end.To = stateTimedOut
+			return fail(pluginapi.CodeInactivityTimeout, "inactivity", "the agent was silent for longer than its limit")
+		case "host_gone":
+			return fail(pluginapi.CodeHostGone, "host_gone", "the process that hosted the run ended before it")
+		case "kill":
+			end.To = stateCanceled
+			return fail(pluginapi.CodeAborted, "killed", "the run was killed")
+		default:
+			end.To = stateCanceled
+			return fail(pluginapi.CodeAborted, "stopped", "the run was stopped")
+		}
+	}
+	if o := f.outcome; o != nil {
+		if o.Code == "" {
+			end.To, end.Reason = stateCompleted, "completed"
+			return end
+		}
+		code := pluginapi.Code(o.Code)
+		if code == pluginapi.CodeAborted {
+			end.To = stateCanceled
+			reason := "stopped"
+			if f.interrupted {
+				reason = "interrupted"
+			}
+			return fail(code, reason, or(o.Message, "the run was interrupted"))
+		}
+		return fail(code, "agent", or(o.Message, code.Info().Meaning))
+	}
+	switch {
+	case f.interrupted:
+		end.To = stateCanceled
+		return fail(pluginapi.CodeAborted, "interrupted", "the run was interrupted")
+	case f.exit.Signal != "":
+		return fail(pluginapi.CodeAgentCrash, "crash", "the agent was ended by "+f.exit.Signal)
+	case f.exit.Code != 0:
+		return fail(pluginapi.CodeAgentCrash, "crash", "the agent exited with code "+itoa(f.exit.Code)+" and said no more")
+	}
+	end.To, end.Reason = stateCompleted, "completed"
+	return end
+}
+
+func or(text, other string) string {
+	if text != "" {
+		return text
+	}
+	return other
+}

@@ -1,0 +1,39 @@
+//go:build unix
+
+package host
+
+import (
+	"errors"
+	"os"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/amux-dev/amux/pluginapi"
+)
+
+// checkPrivate refuses a folder for sockets that others can write or own.
+func checkPrivate(dir string) error {
+	info, err := os.Lstat(dir)
+	if err != nil {
+		return folderError("runtime folder", dir, err)
+	}
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	if !info.IsDir() || !ok || int(stat.Uid) != os.Getuid() || info.Mode().Perm()&0o077 != 0 {
+		return pluginapi.Errorf(pluginapi.CodeConfig, "the runtime folder %s is not yours alone", dir).
+			WithHint("remove it, or set XDG_RUNTIME_DIR to a folder of yours with mode 0700")
+	}
+	return nil
+}
+
+func isDiskFull(err error) bool {
+	return errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT)
+}
+
+// reap collects a child that this process has adopted and killed.
+func reap(pid int) {
+	var status syscall.WaitStatus
+	_, _ = syscall.Wait4(pid, &status, syscall.WNOHANG, nil)
+}
+
+func kill(pid int) error { return syscall.Kill(pid, syscall.SIGKILL) }

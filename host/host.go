@@ -1,0 +1,208 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/amux-dev/amux/host/adapter"
+	"github.com/amux-dev/amux/host/process"
+	"github.com/amux-dev/amux/host/registry"
+	"github.com/amux-dev/amux/host/store"
+	"github.com/amux-dev/amux/pluginapi"
+)
+
+// Host runs agents. It is safe for concurrent use. It starts nothing until it is
+// asked to, installs no signal handler, and Close ends everything it has started.
+type Host struct {
+	opts     Options
+	log      hclog.Logger
+	registry *registry.Registry
+	store    *store.Store
+	plugins  *plugins
+
+	sweep sync.Once // clears up after hosts that died
+
+	mu     sync.Mutex
+	runs   map[string]*Run
+	closed bool
+}
+
+// New returns a host. It touches no file.
+func New(opts Options) (*Host, error) {
+	if opts.Env == nil {
+		opts.Env = os.Environ()
+	}
+	if opts.Logger == nil {
+		opts.Logger = hclog.NewNullLogger()
+	}
+	if opts.TempDir == "" {
+		opts.TempDir = os.TempDir()
+	}
+	if opts.ConfigDir == "" {
+		home, err := os.UserHomeDir()
+		if err != nil {
+			return nil, pluginapi.Errorf(pluginapi.CodeConfig, "find the home directory: %w", err).
+				WithHint("set AGENT_MUX_CONFIG_DIR")
+		}
+		opts.ConfigDir = filepath.Join(home, ".agent-mux")
+	}
+	if opts.RuntimeDir == "" {
+		opts.RuntimeDir = defaultRuntimeDir(opts.Env)
+	}
+	if opts.BundledDir == "" || opts.ShimPath == "" {
+		self, err := os.Executable()
+		if err != nil {
+			return nil, pluginapi.Errorf(pluginapi.CodeInternal, "find the executable: %w", err)
+		}
+		if resolved, err := filepath.EvalSymlinks(self); err == nil {
+			self = resolved
+		}
+		if opts.BundledDir == "" {
+			opts.BundledDir = filepath.Join(filepath.Dir(self), "plugins")
+		}
+		if opts.ShimPath == "" {
+			opts.ShimPath = filepath.Join(filepath.Dir(self), "amux-shim"+exeSuffix())
+		}
+	}
+	for _, dir := range []*string{&opts.ConfigDir, &opts.ProjectDir, &opts.RuntimeDir, &opts.TempDir, &opts.BundledDir, &opts.ShimPath} {
+		if *dir == "" {
+			continue
+		}
+		abs, err := filepath.Abs(*dir)
+		if err != nil {
+			return nil, pluginapi.Errorf(pluginapi.CodeConfig, "%s: %w", *dir, err)
+		}
+		*dir = abs
+	}
+	if opts.Subreaper {
+		if err := process.AdoptOrphans(); err != nil {
+			return nil, pluginapi.Errorf(pluginapi.CodeInternal, "become a subreaper: %w", err)
+		}
+	}
+	h := &Host{
+		opts: opts, log: opts.Logger, store: store.New(opts.ConfigDir), runs: map[string]*Run{},
+		registry: registry.New(registry.Options{
+			ConfigDir: opts.ConfigDir, PluginDir: envValue(opts.Env, "AMUX_PLUGIN_DIR"), ProjectDir: opts.ProjectDir,
+			BundledDir: opts.BundledDir, BundledHashes: opts.BundledHashes, Overrides: opts.Plugins,
+			AlwaysVerify: opts.AlwaysVerify, Version: opts.Version,
+		}),
+	}
+	h.plugins = &plugins{
+		opts: opts, shared: map[string]*slot{}, all: map[*adapter.Process]bool{},
+		// The host's pid and start time are in the name, so that a later host
+		// can tell whose is left over.
+		socket: filepath.Join(opts.RuntimeDir, pluginFolder+strconv.Itoa(os.Getpid())+"-"+selfStart()),
+	}
+	return h, nil
+}
+
+const pluginFolder = "plugins-"
+
+func selfStart() string {
+	start, _ := process.Start(os.Getpid())
+	return strconv.FormatUint(start, 36)
+}
+
+func exeSuffix() string {
+	if runtime.GOOS == "windows" {
+		return ".exe"
+	}
+	return ""
+}
+
+// defaultRuntimeDir is short: a socket's path has 108 bytes.
+func defaultRuntimeDir(env []string) string {
+	if dir := envValue(env, "XDG_RUNTIME_DIR"); filepath.IsAbs(dir) && len(dir) < 40 {
+		return filepath.Join(dir, "amux")
+	}
+	if runtime.GOOS == "windows" {
+		return filepath.Join(os.TempDir(), "amux")
+	}
+	return "/tmp/amux-" + strconv.Itoa(os.Getuid())
+}
+
+func envValue(env []string, name string) string {
+	for _, variable := range slices.Backward(env) {
+		if value, ok := strings.CutPrefix(variable, name+"="); ok {
+			return value
+		}
+	}
+	return ""
+}
+
+// prepare makes the folders that a run needs.
+func (h *Host) prepare() error {
+	if err := os.MkdirAll(h.opts.ConfigDir, 0o700); err != nil {
+		return folderError("config folder", h.opts.ConfigDir, err)
+	}
+	for _, dir := range []string{h.opts.RuntimeDir, h.plugins.socket} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return folderError("runtime folder", dir, err)
+		}
+		if err := checkPrivate(dir); err != nil {
+			return err
+		}
+	}
+	h.sweep.Do(h.sweepFolders)
+	return nil
+}
+
+func folderError(what, dir string, err error) error {
+	var pathErr *os.PathError
+	if errors.As(err, &pathErr) {
+		err = pathErr.Err
+	}
+	code, hint := pluginapi.CodeConfig, "choose another by --config-dir or AGENT_MUX_CONFIG_DIR"
+	if what != "config folder" {
+		hint = "set XDG_RUNTIME_DIR to a folder of yours"
+	}
+	if isDiskFull(err) {
+		code, hint = pluginapi.CodeDiskFull, pluginapi.CodeDiskFull.Info().Hint
+	}
+	return pluginapi.Errorf(code, "the %s %s cannot be written: %w", what, dir, err).WithHint("%s", hint)
+}
+
+// Close stops every run that this host started, waits for them, and ends all
+// plugins. When ctx ends, the stops become kills.
+func (h *Host) Close(ctx context.Context) error {
+	h.mu.Lock()
+	h.closed = true
+	runs := make([]*Run, 0, len(h.runs))
+	for _, r := range h.runs {
+		runs = append(runs, r)
+	}
+	h.mu.Unlock()
+	var wg sync.WaitGroup
+	for _, r := range runs {
+		wg.Go(func() {
+			_ = r.Stop(ctx) // a run that has just ended cannot be stopped
+			select {
+			case <-r.done:
+			case <-ctx.Done():
+				_ = r.Kill(context.WithoutCancel(ctx))
+				<-r.done
+			}
+		})
+	}
+	wg.Wait()
+	h.plugins.close()
+	_ = os.RemoveAll(h.plugins.socket)
+	return ctx.Err()
+}
+
+// pending returns how long something may take that must not outlive its caller.
+func bounded(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), d)
+}
+
+func itoa(n int) string { return strconv.Itoa(n) }

@@ -1,0 +1,297 @@
+// Package journal is the append-only log of one run: everything the agent wrote,
+// everything that was asked of it, every clock that fired, in one order. It is
+// the only input of state machine and adapter (keystone rule K1).
+//
+// The file is a header and records. A record has a length, a CRC-32C and the
+// time it was written; a torn tail, left by a process that was killed while it
+// wrote, is recognised and dropped by the next writer. One process writes at a
+// time; any number may read what is committed. The package does not interpret
+// payloads, and its promise is about process death, not power loss: it does not
+// fsync.
+package journal
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Kind says what a record is. Numbers are written to disk and never reused.
+type Kind uint8
+
+// The kinds. Payloads are JSON (see record.go), or the bytes themselves for
+// Stdout, Stderr and Screen.
+const (
+	KindState       Kind = 1  // State
+	KindPlan        Kind = 2  // Plan: what will be spawned, without values of variables
+	KindSpawned     Kind = 3  // Spawned
+	KindSpawnFailed Kind = 4  // SpawnFailed
+	KindStdout      Kind = 5  // bytes
+	KindStderr      Kind = 6  // bytes
+	KindScreen      Kind = 7  // bytes of a pseudo-terminal
+	KindInput       Kind = 8  // Input
+	KindEffect      Kind = 9  // Effect: bytes of the adapter went to stdin, or stdin was closed
+	KindTimer       Kind = 10 // Timer: one that the adapter set has fired
+	KindTimeout     Kind = 11 // Timeout: a deadline of the run has passed
+	KindSignal      Kind = 12 // Signal: sent to the tree or the leader
+	KindCollected   Kind = 13 // Collected
+	KindExit        Kind = 14 // Exit: the leader and all its descendants are gone
+	KindFault       Kind = 15 // Fault: the adapter is not heard from here on
+	KindNote        Kind = 16 // Note: for people
+)
+
+const (
+	// Version is written into the header; a higher one is refused.
+	Version    = 1
+	headerSize = 16
+	// RecordHeader is the size of what precedes a payload: length and CRC
+	// (4 bytes each), time in nanoseconds since 1970 (8), kind (1), 3 of zero.
+	RecordHeader = 20
+	// MaxPayload bounds one record.
+	MaxPayload = 64 << 20
+)
+
+var (
+	magic      = [8]byte{'A', 'M', 'U', 'X', 'J', 'R', 'N', 'L'}
+	castagnoli = crc32.MakeTable(crc32.Castagnoli)
+)
+
+// Errors of reading.
+var (
+	ErrFormat = errors.New("not a journal, or of a newer version")
+	ErrTorn   = errors.New("torn record")
+)
+
+// Record is one entry. Payload is valid until the next call of the reader.
+type Record struct {
+	Kind    Kind
+	Time    time.Time
+	Offset  int64 // of the record in the file
+	Payload []byte
+}
+
+// Writer appends records. It is safe for concurrent use; a record is committed
+// when Append returns.
+type Writer struct {
+	mu   sync.Mutex
+	file *os.File
+	size atomic.Int64
+	last int64 // time of the last record, which never goes back
+	now  func() time.Time
+}
+
+// OpenWriter opens or creates the journal at path for appending. A torn tail is
+// cut off.
+func OpenWriter(path string, now func() time.Time) (*Writer, error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	w := &Writer{file: f, now: now}
+	if err := w.recover(); err != nil {
+		f.Close()
+		return nil, fmt.Errorf("journal %s: %w", path, err)
+	}
+	return w, nil
+}
+
+func (w *Writer) recover() error {
+	info, err := w.file.Stat()
+	if err != nil {
+		return err
+	}
+	if info.Size() < headerSize {
+		var header [headerSize]byte
+		copy(header[:], magic[:])
+		binary.LittleEndian.PutUint32(header[8:], Version)
+		if err := w.file.Truncate(0); err != nil {
+			return err
+		}
+		if _, err := w.file.WriteAt(header[:], 0); err != nil {
+			return err
+		}
+		w.size.Store(headerSize)
+		return nil
+	}
+	r, err := NewReader(w.file)
+	if err != nil {
+		return err
+	}
+	for {
+		rec, err := r.Next(info.Size())
+		if err == io.EOF || err == ErrTorn {
+			break
+		}
+		if err != nil {
+			return err
+		}
+		w.last = rec.Time.UnixNano()
+	}
+	if r.Offset() != info.Size() {
+		if err := w.file.Truncate(r.Offset()); err != nil {
+			return err
+		}
+	}
+	w.size.Store(r.Offset())
+	return nil
+}
+
+// Size is the committed length: a reader that stays below it sees whole records.
+func (w *Writer) Size() int64 { return w.size.Load() }
+
+// Append commits one record. After an error nothing of the record is left.
+func (w *Writer) Append(kind Kind, payload []byte) error {
+	buf := make([]byte, RecordHeader, RecordHeader+len(payload))
+	return w.AppendFramed(kind, append(buf, payload...))
+}
+
+// AppendFramed is Append for a caller that has left RecordHeader bytes free in
+// front of the payload, so that nothing is copied.
+func (w *Writer) AppendFramed(kind Kind, buf []byte) error {
+	payload := len(buf) - RecordHeader
+	if payload > MaxPayload {
+		return fmt.Errorf("journal record of %d bytes is over the limit of %d", payload, MaxPayload)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.file == nil {
+		return os.ErrClosed
+	}
+	now := max(w.now().UnixNano(), w.last)
+	binary.LittleEndian.PutUint32(buf[0:], uint32(payload))
+	binary.LittleEndian.PutUint64(buf[8:], uint64(now))
+	buf[16], buf[17], buf[18], buf[19] = byte(kind), 0, 0, 0
+	binary.LittleEndian.PutUint32(buf[4:], crc32.Checksum(buf[8:], castagnoli))
+	offset := w.size.Load()
+	if _, err := w.file.WriteAt(buf, offset); err != nil {
+		// On a full disk a part may have been written; without it the file is
+		// as before, and the same append can be tried again.
+		_ = w.file.Truncate(offset)
+		return err
+	}
+	w.last = now
+	w.size.Store(offset + int64(len(buf)))
+	return nil
+}
+
+// Close ends the writer. It is safe to call twice.
+func (w *Writer) Close() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.file == nil {
+		return nil
+	}
+	err := w.file.Close()
+	w.file = nil
+	return err
+}
+
+// Reader reads records in order. It is for one goroutine.
+type Reader struct {
+	src    io.ReaderAt
+	offset int64 // of the next record
+	buf    []byte
+	start  int64 // file offset of buf[0]
+}
+
+// readAhead is what one read asks for at least: large enough that a flood costs
+// few system calls, small enough for 1,000 runs.
+const readAhead = 64 << 10
+
+// NewReader checks the header and starts at the first record.
+func NewReader(src io.ReaderAt) (*Reader, error) {
+	var header [headerSize]byte
+	if _, err := src.ReadAt(header[:], 0); err != nil {
+		return nil, ErrFormat
+	}
+	if [8]byte(header[:8]) != magic || binary.LittleEndian.Uint32(header[8:]) > Version {
+		return nil, ErrFormat
+	}
+	return &Reader{src: src, offset: headerSize}, nil
+}
+
+// Offset is where the next record starts.
+func (r *Reader) Offset() int64 { return r.offset }
+
+// Next returns the record at the reader's position. limit is the committed size
+// of the file: io.EOF says that the position has reached it. ErrTorn says that
+// what is there is no whole record; the reader does not move past it.
+func (r *Reader) Next(limit int64) (Record, error) {
+	if r.offset >= limit {
+		return Record{}, io.EOF
+	}
+	head, err := r.bytes(r.offset, RecordHeader, limit)
+	if err != nil {
+		return Record{}, err
+	}
+	length := int64(binary.LittleEndian.Uint32(head))
+	if length > MaxPayload {
+		return Record{}, ErrTorn
+	}
+	data, err := r.bytes(r.offset, RecordHeader+int(length), limit)
+	if err != nil {
+		return Record{}, err
+	}
+	if binary.LittleEndian.Uint32(data[4:]) != crc32.Checksum(data[8:], castagnoli) {
+		return Record{}, ErrTorn
+	}
+	rec := Record{
+		Kind:    Kind(data[16]),
+		Time:    time.Unix(0, int64(binary.LittleEndian.Uint64(data[8:]))),
+		Offset:  r.offset,
+		Payload: data[RecordHeader:],
+	}
+	r.offset += int64(len(data))
+	return rec, nil
+}
+
+// Release gives the read buffer back to the garbage collector: a reader that
+// waits for an idle run holds nothing.
+func (r *Reader) Release() { r.buf = nil }
+
+// bytes returns n bytes at offset from the buffer, filling it first if needed.
+func (r *Reader) bytes(offset int64, n int, limit int64) ([]byte, error) {
+	if offset+int64(n) > limit {
+		return nil, ErrTorn
+	}
+	have := r.start + int64(len(r.buf))
+	if r.buf == nil || offset < r.start || offset+int64(n) > have {
+		want := int(min(max(int64(n), readAhead), limit-offset))
+		// A small record in a large buffer keeps it: floods reuse it, and
+		// Release drops it when the run is idle. One over the usual size is
+		// not kept.
+		if cap(r.buf) < want || cap(r.buf) > 4*readAhead && want <= readAhead {
+			r.buf = make([]byte, want, max(want, readAhead))
+		}
+		r.buf = r.buf[:want]
+		r.start = offset
+		got, err := r.src.ReadAt(r.buf, offset)
+		if got < want {
+			r.buf = r.buf[:got]
+			if err != nil && err != io.EOF {
+				return nil, err
+			}
+			if got < n {
+				return nil, ErrTorn
+			}
+		}
+	}
+	at := int(offset - r.start)
+	return r.buf[at : at+n : at+n], nil
+}
+
+// Ready reports whether Next will return a record without reading the file, and
+// so without touching the payloads it has returned before.
+func (r *Reader) Ready(limit int64) bool {
+	at, have := int(r.offset-r.start), len(r.buf)
+	if r.buf == nil || at < 0 || at+RecordHeader > have || r.offset >= limit {
+		return false
+	}
+	return at+RecordHeader+int(binary.LittleEndian.Uint32(r.buf[at:])) <= have
+}

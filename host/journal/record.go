@@ -1,0 +1,125 @@
+package journal
+
+import "encoding/json"
+
+// State is a transition of the run.
+type State struct {
+	From   string `json:"from"`
+	To     string `json:"to"`
+	Reason string `json:"reason,omitempty"`
+	Code   string `json:"code,omitempty"` // error code of a final state
+	Msg    string `json:"message,omitempty"`
+	Hint   string `json:"hint,omitempty"`
+}
+
+// Plan is what the adapter asked to spawn, by names of variables only.
+type Plan struct {
+	Spawn     int      `json:"spawn"` // 1 for the first process of the run
+	Attempt   int      `json:"attempt"`
+	Program   string   `json:"program"`
+	Args      []string `json:"args"`
+	EnvSet    []string `json:"env_set,omitempty"`
+	EnvUnset  []string `json:"env_unset,omitempty"`
+	Cwd       string   `json:"cwd"`
+	Stdin     string   `json:"stdin"`
+	PTY       bool     `json:"pty,omitempty"`
+	Shell     bool     `json:"shell,omitempty"`
+	Files     []string `json:"files,omitempty"`
+	Collect   []string `json:"collect,omitempty"`
+	SessionID string   `json:"session_id,omitempty"`
+	Version   string   `json:"version,omitempty"` // of the agent's program
+	State     []byte   `json:"state,omitempty"`
+	Warnings  []string `json:"warnings,omitempty"`
+}
+
+// Spawned says which process is the run's leader.
+type Spawned struct {
+	Spawn     int    `json:"spawn"`
+	PID       int    `json:"pid"`
+	StartTime uint64 `json:"start_time"` // clock ticks since boot, as /proc tells
+}
+
+// SpawnFailed says why the leader could not be started.
+type SpawnFailed struct {
+	Spawn int    `json:"spawn"`
+	Error string `json:"error"`
+}
+
+// Input is what somebody asked of the agent. Kind is one of prompt, approve,
+// deny, answer, interrupt, set_model, end, stop, kill, pause, resume.
+type Input struct {
+	Kind  string          `json:"kind"`
+	ID    string          `json:"id,omitempty"`
+	Text  string          `json:"text,omitempty"`
+	Data  json.RawMessage `json:"data,omitempty"`
+	By    string          `json:"by,omitempty"` // user, policy, host, shim
+	First bool            `json:"first,omitempty"`
+}
+
+// Effect says that output (N, K) of the adapter was carried out.
+type Effect struct {
+	N    uint64 `json:"n"`
+	K    uint32 `json:"k"`
+	Kind string `json:"kind"` // write, close_stdin, timer, signal
+	Size int    `json:"size,omitempty"`
+}
+
+// Timer is one that the adapter set.
+type Timer struct {
+	ID string `json:"id"`
+}
+
+// Timeout is a deadline that has passed; Kind is run, inactivity, host or disk.
+type Timeout struct {
+	Kind string `json:"kind"`
+}
+
+// Signal was sent; To is leader or tree.
+type Signal struct {
+	Name string `json:"name"`
+	To   string `json:"to"`
+	Why  string `json:"why,omitempty"`
+}
+
+// Collected is the content of a file that the plan named, at exit.
+type Collected struct {
+	Path    string `json:"path"`
+	Content []byte `json:"content"`
+	Absent  bool   `json:"absent,omitempty"`
+}
+
+// Exit is the leader's end; it is written when every descendant is gone.
+type Exit struct {
+	Spawn    int    `json:"spawn"`
+	Code     int    `json:"code"` // -1 if a signal ended it
+	Signal   string `json:"signal,omitempty"`
+	Reason   string `json:"reason,omitempty"` // why amux ended it: stop, kill, timeout, inactivity, host_gone, disk_full
+	Killed   int    `json:"killed,omitempty"` // processes it left behind
+	Survived int    `json:"survived,omitempty"`
+}
+
+// Fault says that the adapter could not go on. Done is the last input that was
+// fully answered: on replay the adapter hears nothing after it.
+type Fault struct {
+	Code string `json:"code"`
+	Msg  string `json:"message"`
+	Hint string `json:"hint,omitempty"`
+	Done uint64 `json:"done"`
+}
+
+// Note is a remark for people.
+type Note struct {
+	Text string `json:"text"`
+}
+
+// Encode makes the payload of a JSON record.
+func Encode(v any) []byte {
+	data, err := json.Marshal(v)
+	if err != nil {
+		panic(err) // the types above always encode
+	}
+	return data
+}
+
+// Decode reads the payload of a JSON record.
+func (r Record) Decode(v any) error { return json.Unmarshal(r.Payload, v) }

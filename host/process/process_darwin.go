@@ -1,0 +1,79 @@
+package process
+
+import (
+	"errors"
+
+	"golang.org/x/sys/unix"
+)
+
+// Start returns the start time of a live process in microseconds since 1970; ok
+// is false if there is none.
+func Start(pid int) (start uint64, ok bool) {
+	info, err := unix.SysctlKinfoProc("kern.proc.pid", pid)
+	if err != nil || info.Proc.P_pid != int32(pid) || info.Proc.P_stat == 5 { // SZOMB
+		return 0, false
+	}
+	t := info.Proc.P_starttime
+	return uint64(t.Sec)*1e6 + uint64(t.Usec), true
+}
+
+// Alive reports whether exactly that process is still running.
+func Alive(id ID) bool {
+	start, ok := Start(id.PID)
+	return ok && id.Start != 0 && start == id.Start
+}
+
+// BootID tells one boot of the machine from another.
+func BootID() string {
+	id, err := unix.Sysctl("kern.bootsessionuuid")
+	if err != nil {
+		return ""
+	}
+	return id
+}
+
+// Descendants returns every live process below root, parents first. A process
+// that was double-forked into a session of its own is not below root any more:
+// macOS has no subreaper.
+func Descendants(root int) []ID {
+	all, err := unix.SysctlKinfoProcSlice("kern.proc.all")
+	if err != nil {
+		return nil
+	}
+	children := map[int][]unix.KinfoProc{}
+	for _, p := range all {
+		children[int(p.Eproc.Ppid)] = append(children[int(p.Eproc.Ppid)], p)
+	}
+	var found []ID
+	queue := []int{root}
+	for len(queue) > 0 {
+		pid := queue[0]
+		queue = queue[1:]
+		for _, p := range children[pid] {
+			queue = append(queue, int(p.Proc.P_pid))
+			if start, ok := Start(int(p.Proc.P_pid)); ok {
+				found = append(found, ID{int(p.Proc.P_pid), start})
+			}
+		}
+	}
+	return found
+}
+
+// Marked returns nothing: macOS does not show the environment of a process to
+// programs without an entitlement.
+func Marked(string) []ID { return nil }
+
+// Signal sends sig to exactly that process; it reports false if it is gone.
+func Signal(id ID, sig unix.Signal) (bool, error) {
+	if !Alive(id) {
+		return false, nil
+	}
+	err := unix.Kill(id.PID, sig)
+	if errors.Is(err, unix.ESRCH) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// AdoptOrphans does nothing: macOS has no subreaper.
+func AdoptOrphans() error { return nil }

@@ -1,0 +1,250 @@
+package host
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/Masterminds/semver/v3"
+
+	"github.com/amux-dev/amux/pluginapi"
+)
+
+// program is an agent's CLI as it was found.
+type program struct {
+	path    string // absolute; "" if the plugin brings it
+	version string // "" if it was not asked or did not tell
+}
+
+// findProgram finds the agent's CLI in the caller's PATH and checks platform and
+// version as the adapter declares them.
+func (h *Host) findProgram(ctx context.Context, agent *pluginapi.Agent, cwd string) (program, error) {
+	platform := runtime.GOOS + "/" + runtime.GOARCH
+	if !platformOK(agent) {
+		return program{}, pluginapi.Errorf(pluginapi.CodeAgentNotInstalled,
+			"agent %s does not run on %s, only on %s", agent.Id, platform, strings.Join(agent.Platforms, ", ")).
+			WithHint("use another agent; see: amux agents list")
+	}
+	if agent.Program == "" {
+		return program{}, nil
+	}
+	path := lookPath(agent.Program, h.opts.Env, cwd)
+	if path == "" {
+		return program{}, pluginapi.Errorf(pluginapi.CodeAgentNotInstalled,
+			"agent %s is not installed: no program %q in PATH", agent.Id, agent.Program).
+			WithHint("%s", installHint(agent))
+	}
+	version := h.programVersion(ctx, agent, path)
+	minimum := agent.GetVersions().GetMinimum()
+	if minimum != "" && version != "" && older(version, minimum) {
+		return program{}, pluginapi.Errorf(pluginapi.CodeAgentNotInstalled,
+			"agent %s is too old: %s is version %s, and at least %s is needed", agent.Id, path, version, minimum).
+			WithHint("%s", installHint(agent))
+	}
+	return program{path, version}, nil
+}
+
+func platformOK(agent *pluginapi.Agent) bool {
+	if len(agent.Platforms) == 0 {
+		return true
+	}
+	for _, p := range agent.Platforms {
+		if p == runtime.GOOS || p == runtime.GOOS+"/"+runtime.GOARCH {
+			return true
+		}
+	}
+	return false
+}
+
+func installHint(agent *pluginapi.Agent) string {
+	for _, in := range agent.Installs {
+		if len(in.Argv) > 0 && (len(in.Platforms) == 0 || contains(in.Platforms, runtime.GOOS)) {
+			return "install it: " + strings.Join(in.Argv, " ")
+		}
+	}
+	return "see: amux agents info " + agent.Id
+}
+
+func contains(list []string, s string) bool {
+	for _, e := range list {
+		if e == s {
+			return true
+		}
+	}
+	return false
+}
+
+// lookPath is exec.LookPath for a caller's environment and directory. A name
+// with a separator is a path; relative entries of PATH are not searched, so that
+// a repository cannot bring its own agent.
+func lookPath(name string, env []string, cwd string) string {
+	if strings.ContainsRune(name, '/') || filepath.IsAbs(name) {
+		if !filepath.IsAbs(name) {
+			name = filepath.Join(cwd, name)
+		}
+		return executable(name)
+	}
+	for _, dir := range filepath.SplitList(envValue(env, "PATH")) {
+		if filepath.IsAbs(dir) {
+			if path := executable(filepath.Join(dir, name)); path != "" {
+				return path
+			}
+		}
+	}
+	return ""
+}
+
+func executable(path string) string {
+	names := []string{path}
+	if runtime.GOOS == "windows" {
+		names = []string{path + ".exe", path + ".cmd", path + ".bat", path}
+	}
+	for _, name := range names {
+		info, err := os.Stat(name)
+		if err == nil && info.Mode().IsRegular() && (runtime.GOOS == "windows" || info.Mode().Perm()&0o111 != 0) {
+			return name
+		}
+	}
+	return ""
+}
+
+func older(version, minimum string) bool {
+	v, err1 := semver.NewVersion(version)
+	m, err2 := semver.NewVersion(minimum)
+	return err1 == nil && err2 == nil && v.LessThan(m)
+}
+
+// versionEntry is what programs.json remembers of a CLI, for as long as its file
+// is the same.
+type versionEntry struct {
+	Size    int64  `json:"size"`
+	Mtime   int64  `json:"mtime_ns"`
+	Target  string `json:"target"`
+	Version string `json:"version"`
+}
+
+// programVersion asks a CLI for its version, or remembers the answer.
+func (h *Host) programVersion(ctx context.Context, agent *pluginapi.Agent, path string) string {
+	v := agent.GetVersions()
+	if len(v.GetArgs()) == 0 {
+		return ""
+	}
+	now, ok := fileEntry(path)
+	cache := h.readVersions()
+	key := versionKey(agent, path)
+	if old, found := cache[key]; found && ok && old.same(now) {
+		return old.Version
+	}
+	result := h.runBounded(ctx, append([]string{path}, v.Args...), "")
+	pattern, err := regexp.Compile("(?m)" + v.Pattern)
+	if err != nil {
+		return ""
+	}
+	match := pattern.FindSubmatch(append(result.Stdout, result.Stderr...))
+	if len(match) < 2 {
+		return ""
+	}
+	now.Version = string(match[1])
+	cache[key] = now
+	h.writeVersions(cache)
+	return now.Version
+}
+
+func versionKey(agent *pluginapi.Agent, path string) string {
+	return path + " " + strings.Join(agent.GetVersions().GetArgs(), " ")
+}
+
+// same reports whether the file is the one that was asked.
+func (e versionEntry) same(now versionEntry) bool {
+	return e.Size == now.Size && e.Mtime == now.Mtime && e.Target == now.Target
+}
+
+func fileEntry(path string) (versionEntry, bool) {
+	target, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return versionEntry{}, false
+	}
+	info, err := os.Stat(target)
+	if err != nil {
+		return versionEntry{}, false
+	}
+	return versionEntry{Size: info.Size(), Mtime: info.ModTime().UnixNano(), Target: target}, true
+}
+
+func (h *Host) versionsPath() string {
+	return filepath.Join(h.opts.ConfigDir, "cache", "programs.json")
+}
+
+func (h *Host) readVersions() map[string]versionEntry {
+	cache := map[string]versionEntry{}
+	if data, err := os.ReadFile(h.versionsPath()); err == nil {
+		_ = json.Unmarshal(data, &cache) // a spoilt cache is an empty one
+	}
+	return cache
+}
+
+// writeVersions replaces the cache; two writers may lose an entry, which is then
+// asked again.
+func (h *Host) writeVersions(cache map[string]versionEntry) {
+	data, err := json.Marshal(cache)
+	if err != nil || os.MkdirAll(filepath.Dir(h.versionsPath()), 0o700) != nil {
+		return
+	}
+	tmp, err := os.CreateTemp(filepath.Dir(h.versionsPath()), ".programs")
+	if err != nil {
+		return
+	}
+	_, err = tmp.Write(data)
+	if tmp.Close() != nil || err != nil || os.Rename(tmp.Name(), h.versionsPath()) != nil {
+		_ = os.Remove(tmp.Name())
+	}
+}
+
+const (
+	execTime  = 10 * time.Second
+	execLimit = 1 << 20
+)
+
+// runBounded runs a short command of the caller's world for an adapter.
+func (h *Host) runBounded(ctx context.Context, argv []string, cwd string) *pluginapi.ExecResult {
+	result := &pluginapi.ExecResult{Argv: argv, ExitCode: -1}
+	path := ""
+	if len(argv) > 0 {
+		path = lookPath(argv[0], h.opts.Env, cwd)
+	}
+	if path == "" {
+		return result
+	}
+	ctx, cancel := context.WithTimeout(ctx, execTime)
+	defer cancel()
+	var stdout, stderr limited
+	cmd := exec.CommandContext(ctx, path, argv[1:]...)
+	cmd.Env, cmd.Dir, cmd.Stdout, cmd.Stderr = h.opts.Env, cwd, &stdout, &stderr
+	cmd.WaitDelay = time.Second
+	err := cmd.Run()
+	result.Stdout, result.Stderr = stdout.Bytes(), stderr.Bytes()
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+		result.ExitCode = int32(exit.ExitCode())
+	} else if err == nil {
+		result.ExitCode = 0
+	}
+	return result
+}
+
+// limited keeps the first execLimit bytes and takes the rest.
+type limited struct{ bytes.Buffer }
+
+func (l *limited) Write(b []byte) (int, error) {
+	if room := execLimit - l.Len(); room > 0 {
+		l.Buffer.Write(b[:min(room, len(b))])
+	}
+	return len(b), nil
+}

@@ -1,0 +1,881 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/amux-dev/amux/host/adapter"
+	"github.com/amux-dev/amux/host/eventlog"
+	"github.com/amux-dev/amux/host/journal"
+	"github.com/amux-dev/amux/host/lines"
+	"github.com/amux-dev/amux/pluginapi"
+	pb "github.com/amux-dev/amux/pluginapi/amuxplugin1"
+)
+
+const (
+	// A batch is what one read of the journal gave, up to these.
+	batchInputs = 1024
+	batchBytes  = 256 << 10
+	// window is how many batches may be unanswered. One costs throughput, more
+	// than two gain nothing and would grow the plugin's memory.
+	window = 2
+	// progressTime is how long a plugin may hold a batch without any answer.
+	progressTime = 10 * time.Second
+)
+
+// source is where a pump reads: the journal file and how far it is committed.
+type source interface {
+	io.ReaderAt
+	// Committed is the size up to which records are whole.
+	Committed() int64
+	// Wait returns when Committed has grown, or with io.EOF when it never will.
+	Wait(ctx context.Context) error
+}
+
+// pump turns one run's journal into events. It is the one way to do so: live,
+// after the death of a plugin or a host, and for a replay. Everything it knows
+// comes from the records, so that a new pump that starts at the first record
+// makes the same events again; those the log already has are counted and
+// skipped.
+//
+// Two goroutines work: the feeder reads records and sends inputs to the adapter,
+// the receiver takes outputs. Events of the adapter and of the host are put in
+// one order by input numbers: what the host makes of a record comes behind all
+// outputs of the inputs before that record.
+type pump struct {
+	src    source
+	start  *pb.Start // template of INPUT_START
+	log    *eventlog.Log
+	before func([]byte) // sees every new event before consumers
+	conv   *adapter.Conversation
+	cancel context.CancelFunc // ends conv
+	// wakeFeeder ends the feeder's wait.
+	wakeFeeder context.CancelFunc
+	// heard is the last input that the adapter hears; what a recorded fault says.
+	heard uint64
+	// act is called with mu held after every step of a live pump; what it
+	// returns is run without mu.
+	act func(*pump) []func()
+	// effect carries out a write, timer or signal of the adapter.
+	effect func(*pb.Output, []byte)
+	// exited is called by the feeder when the run's last process has ended and
+	// all of its events are made. It appends what is next.
+	exited func(*pump) error
+	// single is the input after which each batch has one input, for as long as
+	// the inputs that a plugin died of are fed again.
+	single, singleTo uint64
+
+	// The feeder's own.
+	reader   *journal.Reader
+	stdout   lines.Splitter
+	stderr   lines.Splitter
+	batch    pb.ConverseRequest
+	size     int
+	n        uint64 // the last input's number
+	target   int64  // offset behind which the pump is live
+	slots    chan struct{}
+	seenExit bool
+
+	mu      sync.Mutex
+	facts   facts
+	skip    uint64 // events that the log has
+	seq     uint64 // events made so far
+	done    uint64 // inputs that are fully answered
+	sent    []uint64
+	stamps  []stamp
+	items   []item
+	pieces  pieces
+	partial bool // outputs of an input that is not done are in the log's batch
+	effects []effect
+	live    bool
+	broken  error
+	changed *sync.Cond // done, broken
+	clock   clock
+}
+
+// stamp is the time of the record that inputs up to n came from.
+type stamp struct {
+	n    uint64
+	time time.Time
+}
+
+// item is something the host makes of a record, behind input after.
+type item struct {
+	after uint64
+	time  time.Time
+	do    func(time.Time)
+}
+
+type effect struct {
+	output *pb.Output
+	data   []byte
+}
+
+// pieces joins outputs that are longer than a message. An event is handed on
+// piece by piece; only those the host must read, and writes, are held.
+type pieces struct {
+	open bool
+	hold []byte
+}
+
+func newPump(src source, log *eventlog.Log, skip uint64) (*pump, error) {
+	reader, err := journal.NewReader(src)
+	if err != nil {
+		return nil, err
+	}
+	splitter := lines.Splitter{Piece: pluginapi.PieceSize, Limit: pluginapi.MaxLine}
+	p := &pump{
+		src: src, log: log, skip: skip, reader: reader, stdout: splitter, stderr: splitter,
+		heard: 1<<64 - 1, slots: make(chan struct{}, window),
+	}
+	p.changed = sync.NewCond(&p.mu)
+	return p, nil
+}
+
+// errConversation is why run ended before the run did: the adapter's stream is
+// of no use any more. Cause says more.
+type errConversation struct {
+	cause error
+	done  uint64 // inputs that were answered
+	sent  uint64 // inputs that were not
+}
+
+func (e *errConversation) Error() string { return e.cause.Error() }
+
+// run pumps until the run's last event, or until the conversation or ctx ends.
+func (p *pump) run(ctx context.Context) error {
+	outer := ctx
+	ctx, p.wakeFeeder = context.WithCancel(ctx)
+	defer p.wakeFeeder()
+	p.clock.fire = func() {
+		e := pluginapi.Errorf(pluginapi.CodePluginCrashed, "made no progress for %v", progressTime)
+		e.Err = adapter.ErrDied
+		p.fail(e)
+	}
+	defer p.clock.stop()
+	received := make(chan struct{})
+	if p.conv != nil {
+		go func() { p.receive(); close(received) }()
+	} else {
+		close(received)
+	}
+	stop := context.AfterFunc(outer, func() { p.fail(outer.Err()) })
+	defer stop()
+	err := p.feed(ctx)
+	p.mu.Lock()
+	switch {
+	case outer.Err() != nil:
+		err = outer.Err()
+	case terminal(p.facts.state) && err == nil:
+	case p.broken != nil:
+		err = &errConversation{p.broken, p.done, p.n}
+	}
+	p.mu.Unlock()
+	if p.cancel != nil {
+		p.cancel()
+	}
+	<-received
+	return err
+}
+
+// fail ends the conversation.
+func (p *pump) fail(err error) {
+	p.mu.Lock()
+	if p.broken == nil {
+		p.broken = err
+	}
+	p.changed.Broadcast()
+	p.mu.Unlock()
+	if p.cancel != nil {
+		p.cancel()
+	}
+	p.wakeFeeder()
+}
+
+func (p *pump) failure() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.broken
+}
+
+// ---- feeding ----
+
+func (p *pump) feed(ctx context.Context) error {
+	for {
+		limit := p.src.Committed()
+		for {
+			if !p.reader.Ready(limit) || len(p.batch.Inputs) >= batchInputs || p.size >= batchBytes {
+				// Inputs point into the reader's buffer, which the next read
+				// overwrites.
+				if err := p.flush(); err != nil {
+					return err
+				}
+			}
+			rec, err := p.reader.Next(limit)
+			if errors.Is(err, io.EOF) || errors.Is(err, journal.ErrTorn) {
+				break
+			}
+			if err != nil {
+				return err
+			}
+			if err := p.record(rec); err != nil {
+				return err
+			}
+		}
+		if err := p.flush(); err != nil {
+			return err
+		}
+		if p.reader.Offset() >= p.target {
+			p.goLive()
+		}
+		p.mu.Lock()
+		over := terminal(p.facts.state)
+		p.mu.Unlock()
+		if over {
+			return nil
+		}
+		if p.seenExit && p.exited != nil {
+			if err := p.settle(); err != nil {
+				return err
+			}
+			p.seenExit = false
+			if err := p.exited(p); err != nil {
+				return err
+			}
+			continue
+		}
+		p.batch.Inputs = nil
+		p.reader.Release()
+		p.mu.Lock()
+		p.log.Idle()
+		p.mu.Unlock()
+		if err := p.src.Wait(ctx); err != nil {
+			if errors.Is(err, errKeeperGone) {
+				p.seenExit = true
+				continue
+			}
+			if errors.Is(err, io.EOF) {
+				if p.src.Committed() > limit {
+					continue
+				}
+				return p.settle()
+			}
+			return err
+		}
+		if err := p.failure(); err != nil {
+			return err
+		}
+	}
+}
+
+// settle waits until the adapter has answered everything.
+func (p *pump) settle() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for p.conv != nil && p.done < min(p.n, p.heard) && p.broken == nil {
+		p.changed.Wait()
+	}
+	return p.broken
+}
+
+// goLive lets the pump act, once what it was started with is behind it.
+func (p *pump) goLive() {
+	p.mu.Lock()
+	live := p.live
+	p.mu.Unlock()
+	if live || p.act == nil || p.settle() != nil {
+		return
+	}
+	p.mu.Lock()
+	p.live = true
+	todo := p.act(p)
+	p.mu.Unlock()
+	perform(todo)
+}
+
+func perform(todo []func()) {
+	for _, f := range todo {
+		f()
+	}
+}
+
+// record makes inputs and host items of one record.
+func (p *pump) record(rec journal.Record) error {
+	switch rec.Kind {
+	case journal.KindStdout:
+		p.stdout.Feed(rec.Payload, func(l lines.Line) { p.line(l, "stdout", rec.Time) })
+	case journal.KindStderr:
+		p.stderr.Feed(rec.Payload, func(l lines.Line) { p.line(l, "stderr", rec.Time) })
+	case journal.KindState:
+		var s journal.State
+		if err := rec.Decode(&s); err != nil {
+			return err
+		}
+		if terminal(s.To) {
+			p.flushLines(rec.Time)
+		}
+		p.item(rec.Time, func(at time.Time) { p.stateChanged(s, at) })
+	case journal.KindPlan:
+		var plan journal.Plan
+		if err := rec.Decode(&plan); err != nil {
+			return err
+		}
+		start := &pb.Start{
+			Agent: p.start.GetAgent(), Options: p.start.GetOptions(), State: plan.State, SessionId: plan.SessionID,
+			Attempt: uint32(plan.Attempt), Cwd: plan.Cwd, ProgramVersion: plan.Version,
+		}
+		p.input(&pb.Input{Kind: pb.InputKind_INPUT_START, Start: start}, rec.Time)
+		p.item(rec.Time, func(at time.Time) {
+			if p.facts.session == "" {
+				p.facts.session = plan.SessionID
+			}
+			for _, w := range plan.Warnings {
+				p.emitHost(pluginapi.Debug{Level: "warn", Message: w}, at)
+			}
+		})
+	case journal.KindSpawned:
+		p.item(rec.Time, func(time.Time) { p.facts.spawned = true })
+	case journal.KindSpawnFailed:
+		var failed journal.SpawnFailed
+		if err := rec.Decode(&failed); err != nil {
+			return err
+		}
+		p.input(&pb.Input{Kind: pb.InputKind_INPUT_SPAWN_FAILED, Data: []byte(failed.Error)}, rec.Time)
+		p.item(rec.Time, func(time.Time) { p.facts.spawnFailed = &failed })
+		p.seenExit = true
+	case journal.KindInput:
+		var in journal.Input
+		if err := rec.Decode(&in); err != nil {
+			return err
+		}
+		p.userInput(in, rec.Time)
+	case journal.KindTimer:
+		var timer journal.Timer
+		if err := rec.Decode(&timer); err != nil {
+			return err
+		}
+		p.input(&pb.Input{Kind: pb.InputKind_INPUT_TIMER, Id: timer.ID}, rec.Time)
+	case journal.KindTimeout:
+		var timeout journal.Timeout
+		if err := rec.Decode(&timeout); err != nil {
+			return err
+		}
+		p.input(&pb.Input{Kind: pb.InputKind_INPUT_TIMEOUT, Id: timeout.Kind}, rec.Time)
+		p.asked(rec.Time)
+	case journal.KindCollected:
+		var c journal.Collected
+		if err := rec.Decode(&c); err != nil {
+			return err
+		}
+		p.input(&pb.Input{Kind: pb.InputKind_INPUT_COLLECTED, Id: c.Path, Data: c.Content}, rec.Time)
+	case journal.KindExit:
+		var exit journal.Exit
+		if err := rec.Decode(&exit); err != nil {
+			return err
+		}
+		p.flushLines(rec.Time)
+		p.input(&pb.Input{Kind: pb.InputKind_INPUT_EXIT, Exit: &pb.Exit{
+			Code: int32(exit.Code), Signal: exit.Signal, Asked: exit.Reason != "",
+		}}, rec.Time)
+		p.item(rec.Time, func(time.Time) { p.facts.exit = &exit })
+		p.seenExit = true
+	case journal.KindFault:
+		var fault journal.Fault
+		if err := rec.Decode(&fault); err != nil {
+			return err
+		}
+		p.item(rec.Time, func(at time.Time) {
+			p.facts.fault = &fault
+			p.emitHost(pluginapi.ErrorEvent{
+				Code: pluginapi.Code(fault.Code), Message: fault.Msg, Hint: fault.Hint,
+			}, at)
+		})
+	}
+	return nil
+}
+
+func (p *pump) userInput(in journal.Input, at time.Time) {
+	kind, ok := inputKinds[in.Kind]
+	if ok && in.Kind != "prompt" {
+		data := []byte(in.Text)
+		if in.Kind == "approve" {
+			data = in.Data
+		}
+		p.input(&pb.Input{Kind: kind, Id: in.ID, Data: data}, at)
+	}
+	switch in.Kind {
+	case "prompt":
+		// The message comes before what the adapter makes of it.
+		p.item(at, func(at time.Time) {
+			p.facts.idle = false
+			p.emitHost(pluginapi.UserMessage{ID: in.ID, Text: in.Text}, at)
+		})
+		p.input(&pb.Input{Kind: kind, Id: in.ID, Data: []byte(in.Text)}, at)
+	case "approve", "deny", "answer":
+		p.item(at, func(time.Time) { p.facts.dropPending(in.ID) })
+	case "interrupt":
+		p.item(at, func(time.Time) { p.facts.interrupted = true })
+	case "end":
+		p.item(at, func(time.Time) { p.facts.endSent = true })
+	case "stop", "kill":
+		p.asked(at)
+	case "pause", "resume":
+		on := in.Kind == "pause"
+		p.item(at, func(at time.Time) {
+			p.facts.paused = on
+			if on {
+				p.emitHost(pluginapi.Paused{}, at)
+			} else {
+				p.emitHost(pluginapi.Resumed{}, at)
+			}
+		})
+	}
+}
+
+var inputKinds = map[string]pb.InputKind{
+	"prompt":    pb.InputKind_INPUT_PROMPT,
+	"approve":   pb.InputKind_INPUT_APPROVE,
+	"deny":      pb.InputKind_INPUT_DENY,
+	"answer":    pb.InputKind_INPUT_ANSWER,
+	"interrupt": pb.InputKind_INPUT_INTERRUPT,
+	"set_model": pb.InputKind_INPUT_SET_MODEL,
+	"end":       pb.InputKind_INPUT_END,
+	"stop":      pb.InputKind_INPUT_STOP_REQUESTED,
+	"kill":      pb.InputKind_INPUT_STOP_REQUESTED,
+}
+
+// asked notes that amux has asked for the end, behind all inputs so far.
+func (p *pump) asked(at time.Time) {
+	n := p.n
+	p.item(at, func(time.Time) {
+		if p.facts.askedAt == 0 {
+			p.facts.askedAt = n
+		}
+	})
+}
+
+func (p *pump) flushLines(at time.Time) {
+	p.stdout.Flush(func(l lines.Line) { p.line(l, "stdout", at) })
+	p.stderr.Flush(func(l lines.Line) { p.line(l, "stderr", at) })
+}
+
+func (p *pump) line(l lines.Line, stream string, at time.Time) {
+	kind := pb.InputKind_INPUT_STDOUT
+	if stream == "stderr" {
+		kind = pb.InputKind_INPUT_STDERR
+		if len(l.Data) > 0 {
+			tail := l.Data[max(0, len(l.Data)-stderrTail):]
+			kept := append([]byte(nil), tail...)
+			p.item(at, func(time.Time) { p.facts.addStderr(kept) })
+		}
+	}
+	p.input(&pb.Input{Kind: kind, Data: l.Data, More: l.More, Discard: l.Discard}, at)
+	if l.Discard {
+		offset, length := l.Offset, l.Length
+		p.item(at, func(at time.Time) {
+			p.emitHost(pluginapi.Log{Source: stream, Offset: &offset, Length: &length}, at)
+		})
+	}
+}
+
+// input numbers an input and puts it into the batch.
+func (p *pump) input(in *pb.Input, at time.Time) {
+	p.mu.Lock()
+	p.n++
+	deaf := p.conv == nil || p.n > p.heard
+	if k := len(p.stamps); deaf {
+	} else if k > 0 && p.stamps[k-1].time.Equal(at) {
+		p.stamps[k-1].n = p.n
+	} else {
+		p.stamps = append(p.stamps, stamp{p.n, at})
+	}
+	p.mu.Unlock()
+	if deaf {
+		return
+	}
+	if len(p.batch.Inputs) == 0 {
+		p.batch.FirstN = p.n
+	}
+	p.batch.Inputs = append(p.batch.Inputs, in)
+	p.size += len(in.Data)
+	if p.n > p.single && p.n <= p.singleTo {
+		_ = p.flush() // the next flush tells the same error
+	}
+}
+
+// item queues what the host makes of a record, or does it at once if the adapter
+// has answered all inputs before it.
+func (p *pump) item(at time.Time, do func(time.Time)) {
+	p.mu.Lock()
+	p.items = append(p.items, item{p.n, at, do})
+	p.due()
+	p.mu.Unlock()
+}
+
+// flush sends the batch.
+func (p *pump) flush() error {
+	if len(p.batch.Inputs) == 0 {
+		p.mu.Lock()
+		todo := p.advance()
+		err := p.broken
+		p.mu.Unlock()
+		perform(todo)
+		return err
+	}
+	if err := p.acquire(); err != nil {
+		return err
+	}
+	last := p.batch.FirstN + uint64(len(p.batch.Inputs)) - 1
+	p.mu.Lock()
+	p.sent = append(p.sent, last)
+	p.mu.Unlock()
+	p.clock.sent()
+	err := p.conv.Send(&p.batch)
+	p.batch.Inputs, p.size = p.batch.Inputs[:0], 0
+	if err != nil {
+		// The receiver knows why; it is told by the same stream.
+		p.mu.Lock()
+		for p.broken == nil {
+			p.changed.Wait()
+		}
+		err = p.broken
+		p.mu.Unlock()
+		return err
+	}
+	return nil
+}
+
+// acquire waits for a place in the window.
+func (p *pump) acquire() error {
+	select {
+	case p.slots <- struct{}{}:
+		return p.failure()
+	default:
+	}
+	for {
+		select {
+		case p.slots <- struct{}{}:
+			return p.failure()
+		case <-time.After(50 * time.Millisecond):
+			if err := p.failure(); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// ---- receiving ----
+
+func (p *pump) receive() {
+	for {
+		p.clock.waiting()
+		resp, err := p.conv.Recv()
+		p.clock.received()
+		if err != nil {
+			p.fail(p.conv.Error(err))
+			return
+		}
+		p.mu.Lock()
+		err = p.take(resp)
+		var todo []func()
+		var effects []effect
+		if err == nil {
+			todo = p.advance()
+			effects, p.effects = p.effects, nil
+		}
+		p.changed.Broadcast()
+		p.mu.Unlock()
+		if err != nil {
+			p.fail(err)
+			return
+		}
+		for _, e := range effects {
+			p.effect(e.output, e.data)
+		}
+		perform(todo)
+	}
+}
+
+// take puts one response into the sequence. An error is the adapter's breach of
+// contract, or the disk's.
+func (p *pump) take(resp *pb.ConverseResponse) error {
+	for _, out := range resp.Outputs {
+		if out.N <= p.done || out.N > p.n {
+			return breach("sent an output for input %d, which is not open", out.N)
+		}
+		p.itemsBefore(out.N)
+		if err := p.output(out); err != nil {
+			return err
+		}
+	}
+	if resp.Done < p.done || resp.Done > p.n {
+		return breach("said that input %d is done", resp.Done)
+	}
+	p.done = resp.Done
+	for len(p.stamps) > 1 && p.stamps[0].n <= p.done {
+		p.stamps = p.stamps[1:]
+	}
+	p.partial = len(resp.Outputs) > 0 && resp.Outputs[len(resp.Outputs)-1].N > p.done
+	for len(p.sent) > 0 && p.sent[0] <= p.done {
+		p.sent = p.sent[1:]
+		<-p.slots
+	}
+	p.clock.open(len(p.sent))
+	return nil
+}
+
+func breach(format string, args ...any) error {
+	return pluginapi.Errorf(pluginapi.CodePluginCrashed, "broke the contract: it "+format, args...)
+}
+
+// hostTypes are written by the host alone.
+var hostTypes = map[pluginapi.Type]bool{
+	"run_state": true, "run_end": true, "aborted": true, "timeout": true, "turn_limit": true, "crash": true,
+	"paused": true, "resumed": true,
+}
+
+func (p *pump) output(out *pb.Output) error {
+	switch out.Kind {
+	case pb.OutputKind_OUTPUT_EVENT:
+		return p.event(out)
+	case pb.OutputKind_OUTPUT_WRITE:
+		p.pieces.hold = append(p.pieces.hold, out.Data...)
+		if !out.More {
+			p.effects = append(p.effects, effect{out, p.pieces.hold})
+			p.pieces.hold = nil
+		}
+	case pb.OutputKind_OUTPUT_CLOSE_STDIN, pb.OutputKind_OUTPUT_SET_TIMER, pb.OutputKind_OUTPUT_SIGNAL:
+		p.effects = append(p.effects, effect{out, nil})
+	case pb.OutputKind_OUTPUT_TURN_STARTED:
+		p.facts.turnActive, p.facts.idle = true, false
+	case pb.OutputKind_OUTPUT_IDLE:
+		p.facts.turnActive, p.facts.idle = false, true
+	case pb.OutputKind_OUTPUT_OUTCOME:
+		if out.Outcome == nil {
+			return breach("sent an outcome that says nothing")
+		}
+		p.facts.outcome, p.facts.outcomeAt = out.Outcome, out.N
+		p.facts.turnActive = false
+	}
+	return nil
+}
+
+func (p *pump) event(out *pb.Output) error {
+	t := pluginapi.Type(out.Type)
+	if !p.pieces.open {
+		if hostTypes[t] {
+			return breach("sent %s, which the host alone writes", t)
+		}
+		if t == "session_end" {
+			p.facts.sessionOver = true
+		}
+		p.seq++
+		if p.seq > p.skip {
+			if err := p.log.Begin(out.Type, p.timeOf(out.N)); err != nil {
+				return breach("sent an event that is none: %v", err)
+			}
+		}
+	}
+	p.pieces.open = out.More
+	if p.seq > p.skip {
+		err := p.log.Piece(out.Data)
+		if err == nil && !out.More {
+			err = p.log.End()
+		}
+		if err != nil {
+			p.pieces = pieces{}
+			return breach("sent a %s event that is none: %v", t, err)
+		}
+	}
+	if wanted[t] {
+		data := out.Data
+		if out.More || len(p.pieces.hold) > 0 {
+			p.pieces.hold = append(p.pieces.hold, out.Data...)
+			data = p.pieces.hold
+		}
+		if !out.More {
+			p.facts.learn(t, data, p.timeOf(out.N))
+			p.pieces.hold = nil
+		}
+	}
+	return nil
+}
+
+// timeOf is the time of the record that input n came from.
+func (p *pump) timeOf(n uint64) time.Time {
+	for len(p.stamps) > 1 && p.stamps[0].n < n {
+		p.stamps = p.stamps[1:]
+	}
+	return p.stamps[0].time
+}
+
+// itemsBefore does what the host makes of records before input n.
+func (p *pump) itemsBefore(n uint64) {
+	for len(p.items) > 0 && p.items[0].after < n {
+		it := p.items[0]
+		p.items = p.items[1:]
+		it.do(it.time)
+	}
+}
+
+// due does the items whose time has come.
+func (p *pump) due() {
+	answered := p.done
+	if p.conv == nil || p.done >= p.heard {
+		answered = p.n
+	}
+	p.itemsBefore(answered + 1)
+}
+
+// advance does what is due, commits, and says what is to be done now.
+func (p *pump) advance() []func() {
+	p.due()
+	if p.partial {
+		return nil
+	}
+	p.commit()
+	if !p.live {
+		return nil
+	}
+	return p.act(p)
+}
+
+// commit shows the events made so far. On a full disk it waits: the keeper, whose
+// journal is on the same disk, ends the run when it has waited long enough, and
+// what is made of the end is tried last.
+func (p *pump) commit() {
+	const wait = 45 * time.Second
+	for since := time.Now(); ; time.Sleep(100 * time.Millisecond) {
+		err := p.log.Commit(p.before)
+		if err == nil {
+			return
+		}
+		if time.Since(since) > wait || errors.Is(err, os.ErrClosed) || terminal(p.facts.state) {
+			if p.broken == nil {
+				p.broken = diskError(err)
+			}
+			return
+		}
+	}
+}
+
+// emitHost makes an event of the host's own.
+func (p *pump) emitHost(payload pluginapi.Payload, at time.Time) {
+	p.seq++
+	if p.seq <= p.skip {
+		return
+	}
+	object, err := pluginapi.AppendPayload(nil, payload)
+	if err == nil {
+		err = p.log.Add(string(payload.EventType()), at, object)
+	}
+	if err != nil {
+		panic(err) // payloads of the host always encode
+	}
+}
+
+// stateChanged announces a transition that is in the journal, and the run's end
+// with the last one.
+func (p *pump) stateChanged(s journal.State, at time.Time) {
+	f := &p.facts
+	if f.created.IsZero() {
+		f.created = at
+	}
+	if !terminal(s.To) {
+		f.state = s.To
+		p.emitHost(pluginapi.RunState{From: s.From, To: s.To, Reason: s.Reason}, at)
+		return
+	}
+	f.ended = at
+	if f.session != "" && f.spawned && !f.sessionOver {
+		p.emitHost(pluginapi.SessionEnd{SessionID: f.session, TurnCount: f.turns, Cost: f.cost}, at)
+	}
+	var exitCode *int
+	signal := ""
+	if f.exit != nil {
+		signal = f.exit.Signal
+		if signal == "" {
+			exitCode = &f.exit.Code
+		}
+	}
+	switch {
+	case s.To == stateTimedOut && s.Reason == "inactivity":
+		p.emitHost(pluginapi.Timeout{Kind: "inactivity"}, at)
+	case s.To == stateTimedOut:
+		p.emitHost(pluginapi.Timeout{Kind: "run"}, at)
+	case s.To == stateCanceled:
+		p.emitHost(pluginapi.Aborted{}, at)
+	case pluginapi.Code(s.Code) == pluginapi.CodeTurnLimit:
+		p.emitHost(pluginapi.TurnLimit{MaxTurns: int(p.start.GetOptions().GetMaxTurns())}, at)
+	case pluginapi.Code(s.Code) == pluginapi.CodeAgentCrash:
+		p.emitHost(pluginapi.Crash{ExitCode: exitCode, Signal: signal, Stderr: f.stderrText()}, at)
+	}
+	p.emitHost(pluginapi.RunState{From: s.From, To: s.To, Reason: s.Reason}, at)
+	f.state = s.To
+	p.emitHost(pluginapi.RunEnd{
+		State: s.To, Reason: s.Reason, Code: pluginapi.Code(s.Code), Message: s.Msg,
+		ExitCode: exitCode, Signal: signal, SessionID: f.session, Turns: f.turns,
+		Tokens: f.tokens, Cost: f.cost, DurationMS: at.Sub(f.created).Milliseconds(),
+	}, at)
+}
+
+// deafen lets the pump go on without the adapter: what is queued is done, and
+// outputs of inputs that were not finished are forgotten.
+func (p *pump) deafen() {
+	p.mu.Lock()
+	p.conv, p.broken, p.partial, p.effects, p.pieces = nil, nil, false, nil, pieces{}
+	p.log.Rollback()
+	p.seq = max(p.skip, p.log.Count())
+	p.mu.Unlock()
+	p.batch.Inputs, p.size = nil, 0
+}
+
+// clock says when a plugin has held a batch for too long. It runs only while the
+// host waits for an answer, so that a slow consumer is not taken for a slow
+// plugin.
+type clock struct {
+	fire func()
+
+	mu      sync.Mutex
+	timer   *time.Timer
+	batches int
+	inRecv  bool
+	stopped bool
+}
+
+func (c *clock) sent()         { c.change(func() { c.batches++ }) }
+func (c *clock) open(n int)    { c.change(func() { c.batches = n }) }
+func (c *clock) waiting()      { c.change(func() { c.inRecv = true }) }
+func (c *clock) received()     { c.change(func() { c.inRecv = false }) }
+func (c *clock) stop()         { c.change(func() { c.stopped = true }) }
+func (c *clock) running() bool { return c.batches > 0 && c.inRecv && !c.stopped }
+
+func (c *clock) change(f func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	before := c.running()
+	f()
+	switch after := c.running(); {
+	case before && !after:
+		c.timer.Stop()
+	case !before && after && c.timer == nil:
+		c.timer = time.AfterFunc(progressTime, func() {
+			c.mu.Lock()
+			running := c.running()
+			c.mu.Unlock()
+			if running {
+				c.fire()
+			}
+		})
+	case !before && after:
+		c.timer.Reset(progressTime)
+	}
+}
+
+func diskError(err error) error {
+	return pluginapi.Errorf(pluginapi.CodeDiskFull, "write the run's events: %w", err).WithHint("%s", pluginapi.CodeDiskFull.Info().Hint)
+}

@@ -1,0 +1,239 @@
+package host
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/amux-dev/amux/host/eventlog"
+	"github.com/amux-dev/amux/host/shim"
+	"github.com/amux-dev/amux/host/store"
+	"github.com/amux-dev/amux/pluginapi"
+)
+
+// RunInfo is what is known of a run without asking anybody.
+type RunInfo struct {
+	ID            string            `json:"run_id"`
+	Name          string            `json:"name,omitempty"`
+	Agent         string            `json:"agent"`
+	State         string            `json:"state"`
+	Reason        string            `json:"reason,omitempty"`
+	Code          pluginapi.Code    `json:"code,omitempty"`
+	SessionID     string            `json:"session_id,omitempty"`
+	Prompt        string            `json:"prompt"`
+	Cwd           string            `json:"cwd"`
+	Project       string            `json:"project,omitempty"`
+	Tags          []string          `json:"tags,omitempty"`
+	Created       time.Time         `json:"created"`
+	Ended         *time.Time        `json:"ended"` // null while it runs
+	Dir           string            `json:"dir"`
+	Plugin        string            `json:"plugin"`
+	PluginVersion string            `json:"plugin_version"`
+	PluginHash    string            `json:"plugin_hash"`
+	End           *pluginapi.RunEnd `json:"end"` // null while it runs
+}
+
+// Runs lists the recorded runs, newest first. A directory that cannot be read is
+// left out.
+func (h *Host) Runs(ctx context.Context) ([]RunInfo, error) {
+	var infos []RunInfo
+	for _, id := range h.store.List() {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		if info, err := readInfo(h.store.Run(id)); err == nil {
+			infos = append(infos, info)
+		}
+	}
+	return infos, nil
+}
+
+// Info says what is recorded of the run now.
+func (r *Run) Info() RunInfo {
+	info, err := readInfo(r.dir)
+	if err != nil { // a run without record that has ended
+		info = infoOf(r.meta, r.spec, r.dir.Dir)
+		info.State = r.result.State
+	}
+	return info
+}
+
+func infoOf(m store.Meta, spec RunSpec, dir string) RunInfo {
+	return RunInfo{
+		ID: m.RunID, Name: m.Name, Agent: m.Agent, Prompt: spec.Prompt, Cwd: filepath.ToSlash(m.Cwd),
+		Project: filepath.ToSlash(m.Project), Tags: m.Tags, Created: m.Created, Dir: filepath.ToSlash(dir),
+		Plugin: m.Plugin, PluginVersion: m.PluginVersion, PluginHash: m.PluginHash,
+	}
+}
+
+func readInfo(dir *store.Run) (RunInfo, error) {
+	meta, err := dir.ReadMeta()
+	if err != nil {
+		return RunInfo{}, err
+	}
+	var spec RunSpec
+	if err := json.Unmarshal(meta.Spec, &spec); err != nil {
+		return RunInfo{}, err
+	}
+	info := infoOf(meta, spec, dir.Dir)
+	info.State = stateStarting
+	readTail(dir.Path("events.jsonl"), func(e Event) bool {
+		switch e.Type {
+		case "run_end":
+			var end pluginapi.RunEnd
+			if e.Decode(&end) == nil {
+				info.End, info.State, info.Reason, info.Code, info.SessionID = &end, end.State, end.Reason, end.Code, end.SessionID
+				info.Ended = &e.Time
+			}
+			return false
+		case "run_state":
+			var state pluginapi.RunState
+			if e.Decode(&state) == nil {
+				info.State, info.Reason = state.To, state.Reason
+			}
+			return false
+		}
+		return true
+	})
+	return info, nil
+}
+
+// tailSize is how much of the end of an event log is looked at for the state.
+const tailSize = 64 << 10
+
+// readTail calls f with the last events, the newest first, until it returns false.
+func readTail(path string, f func(Event) bool) {
+	file, err := os.Open(path)
+	if err != nil {
+		return
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return
+	}
+	from := max(0, info.Size()-tailSize)
+	data := make([]byte, info.Size()-from)
+	if _, err := file.ReadAt(data, from); err != nil && !errors.Is(err, io.EOF) {
+		return
+	}
+	lines := strings.Split(string(data), "\n")
+	for i := len(lines) - 1; i >= 0; i-- {
+		if event, err := parseEvent([]byte(lines[i])); err == nil && !f(event) {
+			return
+		}
+	}
+}
+
+// find resolves what a user calls a run: its id, its name, or a unique start or
+// end of the id of at least four characters.
+func (h *Host) find(ref string) (*store.Run, error) {
+	found := h.store.Find(ref)
+	if len(found) == 0 {
+		for _, id := range h.store.List() {
+			if meta, err := h.store.Run(id).ReadMeta(); err == nil && meta.Name == ref {
+				found = append(found, id)
+				break // the newest of that name
+			}
+		}
+	}
+	switch len(found) {
+	case 0:
+		return nil, pluginapi.Errorf(pluginapi.CodeValidation, "there is no run %q", ref).
+			WithHint("give its id, its name, or at least 4 characters of the start or end of its id")
+	case 1:
+		return h.store.Run(found[0]), nil
+	}
+	return nil, invalid("%q names %d runs", ref, len(found)).WithHint("give more of the id: %s", strings.Join(found[:min(3, len(found))], ", "))
+}
+
+// Open returns a run that this or another host has started. Its events are those
+// recorded so far; it can be controlled while its keeper lives.
+func (h *Host) Open(ctx context.Context, ref string) (*Run, error) {
+	dir, err := h.find(ref)
+	if err != nil {
+		return nil, err
+	}
+	h.mu.Lock()
+	ours := h.runs[dir.ID]
+	h.mu.Unlock()
+	if ours != nil {
+		return ours, nil
+	}
+	meta, err := dir.ReadMeta()
+	if err != nil {
+		return nil, pluginapi.Errorf(pluginapi.CodeParse, "run %s: %w", dir.ID, err)
+	}
+	r := &Run{h: h, meta: meta, dir: dir, agent: &pluginapi.Agent{Id: meta.Agent}, done: make(chan struct{})}
+	if err := json.Unmarshal(meta.Spec, &r.spec); err != nil {
+		return nil, pluginapi.Errorf(pluginapi.CodeParse, "run %s: run.json: %w", dir.ID, err)
+	}
+	if _, agent, err := h.registry.Agent(meta.Agent); err == nil {
+		r.agent = agent
+	}
+	if r.log, err = eventlog.Open(dir.Path("events.jsonl"), meta.RunID, meta.Agent, false); err != nil {
+		return nil, pluginapi.Errorf(pluginapi.CodeParse, "run %s has no events: %w", dir.ID, plain(err)).
+			WithHint("its host ended before it had begun")
+	}
+	info, _ := readInfo(dir)
+	if info.End != nil {
+		r.result = Result{RunID: meta.RunID, State: info.State, End: *info.End}
+		if info.Code != "" {
+			r.result.Err = &pluginapi.Error{Code: info.Code, Msg: info.End.Message, Hint: info.Code.Info().Hint}
+		}
+		close(r.done)
+		return r, nil
+	}
+	if keeper, err := shim.ReadInfo(dir.Dir); err == nil && keeperLives(keeper) {
+		r.conn, _ = shim.Dial(ctx, keeper, false) // without it the run can be read, not controlled
+	}
+	return r, nil
+}
+
+// Replay makes the events of a recorded run again, from its journal and the
+// plugin it was started with, and writes them to w, one JSON object a line.
+func (h *Host) Replay(ctx context.Context, ref string, w io.Writer) error {
+	dir, err := h.find(ref)
+	if err != nil {
+		return err
+	}
+	meta, err := dir.ReadMeta()
+	if err != nil {
+		return pluginapi.Errorf(pluginapi.CodeParse, "run %s: %w", dir.ID, err)
+	}
+	src, err := openFileSource(dir.Path("journal"))
+	if err != nil {
+		return pluginapi.Errorf(pluginapi.CodeParse, "run %s has no journal: %w", dir.ID, plain(err))
+	}
+	defer src.Close()
+	temp, err := os.MkdirTemp(h.opts.TempDir, "agent-mux-replay-")
+	if err != nil {
+		return folderError("temp folder", h.opts.TempDir, err)
+	}
+	defer os.RemoveAll(temp)
+	log, err := eventlog.Open(filepath.Join(temp, "events.jsonl"), meta.RunID, meta.Agent, true)
+	if err != nil {
+		return folderError("temp folder", temp, err)
+	}
+	defer log.Close()
+	p, stop, err := h.replayPump(ctx, meta, src, log, 0)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	copied := make(chan error, 1)
+	copyCtx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() { copied <- copyEvents(copyCtx, log, w, 1) }()
+	err = p.run(ctx)
+	log.Finish()
+	if copyErr := <-copied; err == nil {
+		err = copyErr
+	}
+	return err
+}

@@ -1,0 +1,303 @@
+package host
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/amux-dev/amux/host/eventlog"
+	"github.com/amux-dev/amux/host/journal"
+	"github.com/amux-dev/amux/host/process"
+	"github.com/amux-dev/amux/host/registry"
+	"github.com/amux-dev/amux/host/shim"
+	"github.com/amux-dev/amux/host/store"
+	"github.com/amux-dev/amux/pluginapi"
+	pb "github.com/amux-dev/amux/pluginapi/amuxplugin1"
+)
+
+// Recover ends the runs whose host has died: processes they left are killed, and
+// the rest of their events is made from the journal, by the plugin they were
+// started with if it is still there. Runs that another host holds are left alone.
+func (h *Host) Recover(ctx context.Context) error {
+	var errs []error
+	for _, id := range h.store.Active() {
+		if err := h.recoverRun(ctx, id); err != nil && !errors.Is(err, store.ErrLocked) {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// SweepOrphans kills what runs of dead hosts have left running. It is quick where
+// there is nothing to do.
+func (h *Host) SweepOrphans() {
+	for _, id := range h.store.Active() {
+		dir := h.store.Run(id)
+		meta, err := dir.ReadMeta()
+		if err != nil || dir.Lock() != nil {
+			continue
+		}
+		if info, err := shim.ReadInfo(dir.Dir); err != nil || !keeperLives(info) {
+			h.sweepRun(meta)
+		}
+		dir.Unlock()
+	}
+}
+
+func keeperLives(info shim.Info) bool {
+	return info.BootID == process.BootID() && process.Alive(process.ID{PID: info.PID, Start: info.Start})
+}
+
+// sweepRun kills every process that carries the run's mark. It is for runs whose
+// keeper is gone; what is signalled is verified by its start time.
+func (h *Host) sweepRun(meta store.Meta) {
+	const rounds = 200
+	for range rounds {
+		marked := process.Marked(meta.RunID)
+		if len(marked) == 0 {
+			return
+		}
+		for _, id := range marked {
+			_, _ = process.Signal(id, killSignal) // gone is what we want
+			if h.opts.Subreaper {
+				reap(id.PID)
+			}
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// sweepFolders removes what hosts that were killed have left in the runtime
+// folder: their plugins' private folders, and sockets nobody listens on.
+func (h *Host) sweepFolders() {
+	entries, err := os.ReadDir(h.opts.RuntimeDir)
+	if err != nil {
+		return
+	}
+	for _, e := range entries {
+		if name, ok := strings.CutPrefix(e.Name(), pluginFolder); ok {
+			pid, start, _ := strings.Cut(name, "-")
+			number, err1 := strconv.Atoi(pid)
+			since, err2 := strconv.ParseUint(start, 36, 64)
+			if err1 == nil && err2 == nil && !process.Alive(process.ID{PID: number, Start: since}) {
+				_ = os.RemoveAll(filepath.Join(h.opts.RuntimeDir, e.Name()))
+			}
+		}
+	}
+	go h.SweepOrphans()
+}
+
+// recoverRun finishes one run that is marked active.
+func (h *Host) recoverRun(ctx context.Context, id string) error {
+	dir := h.store.Run(id)
+	meta, err := dir.ReadMeta()
+	if errors.Is(err, os.ErrNotExist) {
+		dir.MarkEnded() // its host died before it had begun
+		return nil
+	}
+	if err != nil {
+		return pluginapi.Errorf(pluginapi.CodeParse, "run %s: %w", id, err)
+	}
+	if err := dir.Lock(); err != nil {
+		return err
+	}
+	defer dir.Unlock()
+	info, err := shim.ReadInfo(dir.Dir)
+	if err == nil && keeperLives(info) {
+		// Its host has just died, or it is detached and will be taken up by the
+		// next host that serves. A foreground keeper leaves within moments.
+		if !waitGone(ctx, info) {
+			return nil
+		}
+	}
+	h.sweepRun(meta)
+	_ = os.RemoveAll(meta.TempDir)
+	_ = os.Remove(socketPath(h.opts.RuntimeDir, id))
+	return h.conclude(ctx, dir, meta)
+}
+
+func waitGone(ctx context.Context, info shim.Info) bool {
+	for range 100 {
+		if !keeperLives(info) {
+			return true
+		}
+		select {
+		case <-time.After(10 * time.Millisecond):
+		case <-ctx.Done():
+			return false
+		}
+	}
+	return false
+}
+
+// conclude makes the last events of a run that nothing writes any more.
+func (h *Host) conclude(ctx context.Context, dir *store.Run, meta store.Meta) error {
+	fail := func(err error) error {
+		return pluginapi.Errorf(pluginapi.AsError(err).Code, "recover run %s: %w", meta.RunID, err)
+	}
+	writer, err := journal.OpenWriter(dir.Path("journal"), time.Now)
+	if err != nil {
+		return fail(err)
+	}
+	defer writer.Close()
+	log, err := eventlog.Open(dir.Path("events.jsonl"), meta.RunID, meta.Agent, true)
+	if err != nil {
+		return fail(err)
+	}
+	defer log.Close()
+	file, err := os.Open(dir.Path("journal"))
+	if err != nil {
+		return fail(err)
+	}
+	defer file.Close()
+	p, stop, err := h.replayPump(ctx, meta, &ownSource{File: file, writer: writer}, log, log.Count())
+	if err != nil {
+		return fail(err)
+	}
+	defer stop()
+	p.exited = func(p *pump) error {
+		p.mu.Lock()
+		if exit, ok := readExit(dir.Path("exit")); ok && p.facts.exit == nil {
+			p.facts.exit = &exit
+		}
+		end := p.facts.verdict()
+		p.mu.Unlock()
+		return writer.Append(journal.KindState, journal.Encode(end))
+	}
+	if err := p.run(ctx); err != nil {
+		return fail(err)
+	}
+	p.mu.Lock()
+	ended := p.facts.ended
+	p.mu.Unlock()
+	var end pluginapi.RunEnd
+	_ = log.From(log.Count()).Lines(ctx, func(line []byte) bool { return json.Unmarshal(line, &end) == nil })
+	log.Finish()
+	h.index(meta, end, ended)
+	dir.MarkEnded()
+	return nil
+}
+
+// ownSource is the journal of a dead run, which this process has taken over.
+type ownSource struct {
+	*os.File
+	writer *journal.Writer
+	told   bool
+}
+
+func (s *ownSource) Committed() int64 { return s.writer.Size() }
+
+func (s *ownSource) Wait(context.Context) error {
+	if s.told {
+		return errors.New("the journal has no end")
+	}
+	s.told = true
+	return errKeeperGone
+}
+
+// replayPump makes a pump over a recorded journal with the plugin that the run
+// was started with.
+func (h *Host) replayPump(ctx context.Context, meta store.Meta, src source, log *eventlog.Log, skip uint64) (*pump, func(), error) {
+	stop := func() {}
+	p, err := newPump(src, log, skip)
+	if err != nil {
+		return nil, stop, err
+	}
+	var spec RunSpec
+	if err := json.Unmarshal(meta.Spec, &spec); err != nil {
+		return nil, stop, err
+	}
+	fault, err := findFault(src)
+	if err != nil {
+		return nil, stop, err
+	}
+	if fault != nil {
+		p.heard = fault.Done
+	}
+	p.start = &pb.Start{Agent: meta.Agent}
+	path, err := h.registry.Pinned(meta.PluginHash)
+	if err != nil {
+		return nil, stop, err
+	}
+	if err := h.prepare(); err != nil {
+		return nil, stop, err
+	}
+	plugin, agent, err := h.registry.Agent(meta.Agent)
+	if err != nil {
+		// The copy speaks for itself; only its capabilities are not known.
+		agent, plugin = &pluginapi.Agent{Id: meta.Agent}, registry.Plugin{Name: meta.Plugin, Manifest: &registry.Manifest{}}
+	}
+	p.start.Options = spec.recorded(agent)
+	plugin.Name = meta.Plugin
+	process, err := h.plugins.get(ctx, registry.Verified{Plugin: plugin, Path: path, SHA256: meta.PluginHash})
+	if err != nil {
+		return nil, stop, err
+	}
+	convCtx, cancel := context.WithCancel(ctx)
+	conv, err := process.Converse(convCtx)
+	if err != nil {
+		cancel()
+		return nil, stop, err
+	}
+	p.conv, p.cancel = conv, cancel
+	p.effect = func(*pb.Output, []byte) {} // what is over is not done again
+	return p, cancel, nil
+}
+
+// findFault looks for the record that says how far the adapter was heard.
+func findFault(src source) (*journal.Fault, error) {
+	reader, err := journal.NewReader(src)
+	if err != nil {
+		return nil, err
+	}
+	for {
+		rec, err := reader.Next(src.Committed())
+		if err != nil {
+			return nil, nil // the end, or a torn tail
+		}
+		if rec.Kind == journal.KindFault {
+			var fault journal.Fault
+			return &fault, rec.Decode(&fault)
+		}
+	}
+}
+
+// index adds a run that has ended to the index of its project, or of the user.
+func (h *Host) index(meta store.Meta, end pluginapi.RunEnd, ended time.Time) {
+	path := filepath.Join(h.opts.ConfigDir, "run-index.jsonl")
+	if meta.Project != "" {
+		path = filepath.Join(meta.Project, ".agent-mux", "run-index.jsonl")
+	}
+	line, err := json.Marshal(struct {
+		Version   int              `json:"v"`
+		RunID     string           `json:"run_id"`
+		Name      string           `json:"name,omitempty"`
+		Agent     string           `json:"agent"`
+		SessionID string           `json:"session_id,omitempty"`
+		State     string           `json:"state"`
+		Code      pluginapi.Code   `json:"code,omitempty"`
+		Cwd       string           `json:"cwd"`
+		Tags      []string         `json:"tags,omitempty"`
+		Created   time.Time        `json:"created"`
+		Ended     time.Time        `json:"ended"`
+		Turns     int              `json:"turns"`
+		Tokens    pluginapi.Tokens `json:"tokens"`
+		Cost      *pluginapi.Money `json:"cost"`
+	}{1, meta.RunID, meta.Name, meta.Agent, end.SessionID, end.State, end.Code, meta.Cwd, meta.Tags,
+		meta.Created, ended.UTC(), end.Turns, end.Tokens, end.Cost})
+	if err == nil {
+		err = store.AppendIndex(path, line)
+	}
+	if err != nil {
+		h.log.Named("index").Warn("run is not in the index", "run_id", meta.RunID, "path", path, "error", err)
+	}
+}
+
+const killSignal = unix.SIGKILL

@@ -1,0 +1,288 @@
+package registry
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/Masterminds/semver/v3"
+	"github.com/pelletier/go-toml/v2"
+	"google.golang.org/protobuf/encoding/protojson"
+
+	"github.com/amux-dev/amux/pluginapi"
+)
+
+// Origin says which place a plugin was taken from.
+type Origin string
+
+// The origins, by falling precedence.
+const (
+	OriginOverride Origin = "override"
+	OriginProject  Origin = "project lock"
+	OriginUser     Origin = "user lock"
+	OriginBundled  Origin = "bundled"
+)
+
+type rank int
+
+var ranks = map[Origin]rank{OriginOverride: 0, OriginProject: 1, OriginUser: 2, OriginBundled: 3}
+
+// How far a plugin is trusted, in the words shown to people. "signed by …" is
+// made of the signer's name.
+const (
+	TrustPinned     = "checksum pinned"
+	TrustBuilt      = "built here"
+	TrustLocal      = "local (dev)"
+	TrustBundled    = "bundled"
+	TrustUnverified = "unverified"
+)
+
+// Plugin is one plugin as it lies on the disk; nothing of it was run or hashed.
+type Plugin struct {
+	Name       string
+	Version    string
+	Dir        string // holds manifest and describe.json
+	Executable string // absolute
+	Origin     Origin
+	Source     string // where it was installed from: "gh:acme/amux-plugin-acme"
+	Trust      string
+	// SHA256 is what the executable must hash to; empty: whatever it is.
+	SHA256 string
+	// Manifest and Description are nil where they could not be read; both are
+	// there if Err is nil.
+	Manifest    *Manifest
+	Description *pluginapi.Description
+	// Err says why the plugin cannot be used.
+	Err error
+
+	rank     rank
+	lockFile bool
+}
+
+// Manifest is the part of amux-plugin.toml that matters here.
+type Manifest struct {
+	Manifest int    `toml:"manifest"`
+	Name     string `toml:"name"`
+	Version  string `toml:"version"`
+	Summary  string `toml:"summary"`
+	License  string `toml:"license"`
+	Homepage string `toml:"homepage"`
+	Protocol struct {
+		Major []int  `toml:"major"`
+		Minor int    `toml:"minor"`
+		Amux  string `toml:"amux"` // range of versions of amux
+	} `toml:"protocol"`
+	Agents []struct {
+		ID string `toml:"id"`
+	} `toml:"agent"`
+	Process struct {
+		Env []string `toml:"env"` // more variables that the plugin process may see
+	} `toml:"process"`
+}
+
+const (
+	manifestName = "amux-plugin.toml"
+	describeName = "describe.json"
+	manifestMax  = 1 // highest number of manifest = N that is understood
+)
+
+// names reports whether a plugin that may be broken is about that agent.
+func (p Plugin) names(agent string) bool {
+	if p.Name == agent {
+		return true
+	}
+	if p.Manifest != nil {
+		for _, a := range p.Manifest.Agents {
+			if a.ID == agent {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// label names the plugin in errors.
+func (p Plugin) label() string {
+	if p.Version == "" {
+		return "plugin " + p.Name
+	}
+	return "plugin " + p.Name + " " + p.Version
+}
+
+func (p Plugin) errorf(code pluginapi.Code, format string, args ...any) *pluginapi.Error {
+	return pluginapi.Errorf(code, p.label()+": "+format, args...)
+}
+
+var (
+	nameRule   = regexp.MustCompile(`^[a-z][a-z0-9]*(-[a-z0-9]+)*$`)
+	deviceRule = regexp.MustCompile(`^(con|prn|aux|nul|com[0-9]|lpt[0-9])$`)
+)
+
+// checkName says what is wrong with a plugin's name.
+func checkName(name string) error {
+	if !nameRule.MatchString(name) || len(name) > 40 || deviceRule.MatchString(name) {
+		return pluginapi.Errorf(pluginapi.CodePluginInvalid, "%q is no name for a plugin", name).
+			WithHint("a name has at most 40 of a-z, 0-9 and single hyphens, begins with a letter, and is no device name")
+	}
+	return nil
+}
+
+// executableName of a plugin.
+func executableName(name string) string { return "amux-plugin-" + name + exeSuffix }
+
+func (r *Registry) fromOverride(name, path string) Plugin {
+	p := Plugin{Name: name, Origin: OriginOverride, rank: ranks[OriginOverride], Trust: TrustLocal}
+	abs, err := filepath.Abs(path)
+	if err == nil {
+		path = abs
+	}
+	p.Source, p.Dir, p.Executable = path, filepath.Dir(path), path
+	if p.Err = checkName(name); p.Err != nil {
+		return p
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		p.Err = p.errorf(pluginapi.CodePluginNotFound, "%s: %w", path, plain(err)).
+			WithHint("correct the path given for %s by --plugin or in [dev_overrides] of config.toml", name)
+		return p
+	}
+	if info.IsDir() {
+		p.Dir, p.Executable = path, filepath.Join(path, executableName(name))
+	}
+	r.load(&p)
+	return p
+}
+
+func (r *Registry) fromBundle(name string) Plugin {
+	dir := filepath.Join(r.opts.BundledDir, name)
+	p := Plugin{
+		Name: name, Origin: OriginBundled, rank: ranks[OriginBundled], Source: "bundled", Trust: TrustBundled,
+		Dir: dir, Executable: filepath.Join(dir, executableName(name)), SHA256: r.opts.BundledHashes[name],
+	}
+	if p.SHA256 == "" {
+		p.Trust = TrustUnverified
+	}
+	if p.Err = checkName(name); p.Err == nil {
+		r.load(&p)
+	}
+	return p
+}
+
+// load reads what lies beside the executable and sets p.Err if it is not what a
+// plugin of this amux must be.
+func (r *Registry) load(p *Plugin) {
+	if err := r.loadManifest(p); err != nil {
+		p.Err = err
+		return
+	}
+	path := filepath.Join(p.Dir, describeName)
+	data, err := os.ReadFile(path)
+	if err != nil {
+		missing := p.errorf(pluginapi.CodePluginInvalid, "it has no readable %s in %s: %w", describeName, p.Dir, plain(err))
+		if p.Origin == OriginOverride {
+			missing.WithHint("make it with: %s --amux-describe > %s", p.Executable, path)
+		}
+		p.Err = missing
+		return
+	}
+	description := &pluginapi.Description{}
+	if err := (protojson.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(data, description); err != nil {
+		p.Err = p.errorf(pluginapi.CodePluginInvalid, "%s: %v", path, strings.ReplaceAll(err.Error(), "\u00a0", " "))
+		return
+	}
+	switch {
+	case description.Plugin != p.Name:
+		p.Err = p.errorf(pluginapi.CodePluginInvalid, "%s is that of a plugin named %q", path, description.Plugin)
+	case p.Version != "" && description.Version != p.Version:
+		p.Err = p.errorf(pluginapi.CodePluginInvalid, "%s says version %q", path, description.Version)
+	case len(description.Agents) == 0:
+		p.Err = p.errorf(pluginapi.CodePluginInvalid, "%s names no agent", path)
+	}
+	if p.Err != nil {
+		return
+	}
+	p.Version, p.Description = description.Version, description
+	if err := p.checkExecutable(); err != nil {
+		p.Err = err
+	}
+}
+
+func (r *Registry) loadManifest(p *Plugin) error {
+	path := filepath.Join(p.Dir, manifestName)
+	data, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) && p.Origin == OriginOverride {
+		// Somebody's build folder; describe.json says what matters.
+		p.Manifest = &Manifest{Name: p.Name}
+		return nil
+	}
+	if err != nil {
+		return p.errorf(pluginapi.CodePluginInvalid, "it has no readable %s in %s: %w", manifestName, p.Dir, plain(err))
+	}
+	var m Manifest
+	err = toml.Unmarshal(data, &m)
+	p.Manifest = &m
+	if m.Manifest > manifestMax {
+		return p.errorf(pluginapi.CodePluginIncompatible, "its manifest is of format %d; this amux knows %d", m.Manifest, manifestMax).
+			WithHint("it needs a newer amux")
+	}
+	if err != nil {
+		return p.errorf(pluginapi.CodePluginInvalid, "%s", tomlError(path, err))
+	}
+	if m.Name != p.Name {
+		return p.errorf(pluginapi.CodePluginInvalid, "%s is that of a plugin named %q", path, m.Name)
+	}
+	if _, err := semver.StrictNewVersion(m.Version); err != nil {
+		return p.errorf(pluginapi.CodePluginInvalid, "%s: version %q is no semantic version", path, m.Version)
+	}
+	if p.Version != "" && p.Version != m.Version {
+		return p.errorf(pluginapi.CodePluginInvalid, "%s says version %s", path, m.Version)
+	}
+	p.Version = m.Version
+	if len(m.Protocol.Major) == 0 {
+		return p.errorf(pluginapi.CodePluginInvalid, "%s does not say which protocol it speaks: [protocol] major", path)
+	}
+	if !slices.Contains(m.Protocol.Major, pluginapi.ProtocolMajor) {
+		return pluginapi.Errorf(pluginapi.CodePluginIncompatible, "%s speaks protocol %s; this amux speaks %d",
+			p.label(), joinInts(m.Protocol.Major), pluginapi.ProtocolMajor).
+			WithHint("%s", protocolHint(m.Protocol.Major, p.Name))
+	}
+	if m.Protocol.Amux != "" {
+		want, err := semver.NewConstraint(m.Protocol.Amux)
+		if err != nil {
+			return p.errorf(pluginapi.CodePluginInvalid, "%s: amux = %q is no range of versions", path, m.Protocol.Amux)
+		}
+		if own, err := semver.NewVersion(r.opts.Version); err == nil && !want.Check(own) {
+			return p.errorf(pluginapi.CodePluginIncompatible, "it needs amux %s; this is %s", m.Protocol.Amux, own).
+				WithHint("upgrade the older of the two")
+		}
+	}
+	return nil
+}
+
+func protocolHint(majors []int, name string) string {
+	if slices.Min(majors) > pluginapi.ProtocolMajor {
+		return "upgrade amux, or install an older version of " + name
+	}
+	return "install a newer version of " + name
+}
+
+// checkExecutable says why the executable cannot be one, without opening it.
+func (p Plugin) checkExecutable() error {
+	info, err := os.Stat(p.Executable)
+	switch {
+	case err != nil:
+		return p.errorf(pluginapi.CodePluginInvalid, "%s: %w", p.Executable, plain(err))
+	case info.IsDir():
+		return p.errorf(pluginapi.CodePluginInvalid, "%s is a folder, not a program", p.Executable)
+	case !info.Mode().IsRegular():
+		return p.errorf(pluginapi.CodePluginInvalid, "%s is not a regular file", p.Executable)
+	case !mayExecute(info):
+		return p.errorf(pluginapi.CodePluginInvalid, "%s is not executable", p.Executable).
+			WithHint("chmod +x %s, or reinstall the plugin", p.Executable)
+	}
+	return nil
+}

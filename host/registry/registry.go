@@ -1,0 +1,159 @@
+package registry
+
+import (
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/amux-dev/amux/pluginapi"
+)
+
+// Options say where plugins are looked for. An empty folder is not searched.
+type Options struct {
+	// ConfigDir holds plugins/run and plugins/verified.json.
+	ConfigDir string
+	// PluginDir holds the store and the user's lock; default <ConfigDir>/plugins.
+	PluginDir string
+	// ProjectDir may hold .agent-mux/plugins.lock.
+	ProjectDir string
+	// BundledDir has one folder for each plugin that came with the program.
+	BundledDir string
+	// BundledHashes are the SHA-256 sums of the bundled executables, by name.
+	BundledHashes map[string]string
+	// Overrides are executables or folders by plugin name.
+	Overrides map[string]string
+	// AlwaysVerify hashes on every Verify, whatever verified.json says.
+	AlwaysVerify bool
+	// Version of the program, for manifests that ask for a range of it. What is
+	// no semantic version meets every range.
+	Version string
+}
+
+// Registry finds and verifies plugins.
+type Registry struct {
+	opts Options
+	mu   sync.Mutex // makes Verify one at a time, so that one plugin is copied once
+}
+
+// New returns a Registry. It touches no file.
+func New(opts Options) *Registry {
+	if opts.PluginDir == "" && opts.ConfigDir != "" {
+		opts.PluginDir = filepath.Join(opts.ConfigDir, "plugins")
+	}
+	return &Registry{opts: opts}
+}
+
+// List returns all plugins by name, those that cannot be used with Err. It reads
+// the disk anew each time. A lock file that cannot be read is a row of its own.
+func (r *Registry) List() []Plugin {
+	chosen := r.choose()
+	plugins := slices.SortedFunc(maps.Values(chosen), func(a, b Plugin) int { return strings.Compare(a.Name, b.Name) })
+	return plugins
+}
+
+// Agent returns the plugin that serves the agent of that name, and what it says
+// about it. A plugin from a place of higher precedence wins. The error is that of
+// the plugin if it is known to serve the agent but cannot be used; it is
+// AGENT_NOT_FOUND with the nearest name if there is none.
+func (r *Registry) Agent(name string) (Plugin, *pluginapi.Agent, error) {
+	plugins := r.List()
+	slices.SortStableFunc(plugins, func(a, b Plugin) int { return int(a.rank) - int(b.rank) })
+	var known []string
+	for _, p := range plugins {
+		if p.lockFile {
+			// What it would have chosen is not known, so nothing of lower
+			// precedence may silently take its place.
+			return p, nil, p.Err
+		}
+		if p.Err != nil {
+			if p.names(name) {
+				return p, nil, p.Err
+			}
+			continue
+		}
+		for _, agent := range p.Description.Agents {
+			if agent.Id == name {
+				return p, agent, nil
+			}
+			known = append(known, agent.Id)
+		}
+	}
+	err := pluginapi.Errorf(pluginapi.CodeAgentNotFound, "there is no agent named %q", name)
+	if near := Nearest(name, known); near != "" {
+		return Plugin{}, nil, err.WithHint("did you mean %s? All agents: amux agents list", near)
+	}
+	return Plugin{}, nil, err.WithHint("all agents: amux agents list")
+}
+
+// choose picks one plugin for each name.
+func (r *Registry) choose() map[string]Plugin {
+	chosen := map[string]Plugin{}
+	add := func(p Plugin) {
+		if _, taken := chosen[p.Name]; !taken {
+			chosen[p.Name] = p
+		}
+	}
+	for name, path := range r.opts.Overrides {
+		add(r.fromOverride(name, path))
+	}
+	if r.opts.ProjectDir != "" {
+		r.fromLock(filepath.Join(r.opts.ProjectDir, ".agent-mux", lockName), OriginProject, chosen, add)
+	}
+	if r.opts.PluginDir != "" {
+		r.fromLock(filepath.Join(r.opts.PluginDir, lockName), OriginUser, chosen, add)
+	}
+	if r.opts.BundledDir != "" {
+		entries, _ := os.ReadDir(r.opts.BundledDir) // absent: nothing is bundled
+		for _, entry := range entries {
+			if name := entry.Name(); entry.IsDir() && !strings.HasPrefix(name, ".") {
+				if _, taken := chosen[name]; !taken {
+					add(r.fromBundle(name))
+				}
+			}
+		}
+	}
+	return chosen
+}
+
+// Nearest returns the name that is most like the given one, or "" if none is
+// like it.
+func Nearest(name string, names []string) string {
+	best, bestDistance := "", 1+max(1, len(name)/3)
+	for _, candidate := range names {
+		d := distance(strings.ToLower(name), candidate)
+		if strings.HasPrefix(candidate, name) && len(name) > 1 {
+			d = min(d, 1)
+		}
+		if d < bestDistance || d == bestDistance && best != "" && candidate < best {
+			best, bestDistance = candidate, d
+		}
+	}
+	return best
+}
+
+// distance counts the letters to insert, delete, replace or swap with their
+// neighbour to make b of a.
+func distance(a, b string) int {
+	before, last, next := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
+	for j := range last {
+		last[j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		next[0] = i
+		for j := 1; j <= len(b); j++ {
+			cost := 1
+			if a[i-1] == b[j-1] {
+				cost = 0
+			}
+			next[j] = min(last[j]+1, next[j-1]+1, last[j-1]+cost)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				next[j] = min(next[j], before[j-2]+1)
+			}
+		}
+		before, last, next = last, next, before
+	}
+	return last[len(b)]
+}

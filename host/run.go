@@ -1,0 +1,610 @@
+package host
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"iter"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/amux-dev/amux/host/adapter"
+	"github.com/amux-dev/amux/host/eventlog"
+	"github.com/amux-dev/amux/host/journal"
+	"github.com/amux-dev/amux/host/registry"
+	"github.com/amux-dev/amux/host/shim"
+	"github.com/amux-dev/amux/host/store"
+	"github.com/amux-dev/amux/pluginapi"
+	pb "github.com/amux-dev/amux/pluginapi/amuxplugin1"
+)
+
+// Run is one execution of an agent. Its methods may be called concurrently. What
+// is asked of it is in its journal when the method returns, not yet done.
+type Run struct {
+	h      *Host
+	spec   RunSpec
+	meta   store.Meta
+	agent  *pluginapi.Agent
+	plugin registry.Verified
+	dir    *store.Run
+	log    *eventlog.Log
+
+	conn       *shim.Conn
+	src        *liveSource
+	shimExited <-chan struct{}
+	process    *adapter.Process // the shared one it began with
+	own        *adapter.Process // its own, after the shared one failed it
+	idleLimit  time.Duration
+
+	mu        sync.Mutex
+	announced string // state that was recorded last
+	prompts   int
+	pending   []string // interactions that wait for people
+	result    Result
+	deadline  *time.Timer // for an answer
+
+	done chan struct{}
+}
+
+// ID is the run's ULID.
+func (r *Run) ID() string { return r.meta.RunID }
+
+// Agent is the name of the run's agent.
+func (r *Run) Agent() string { return r.meta.Agent }
+
+// Dir is the run's directory, which is gone after a run without record.
+func (r *Run) Dir() string { return r.dir.Dir }
+
+// Events yields the events from number from on (1 is the first), and waits for
+// more until the run has ended. Each call has a cursor of its own: a slow reader
+// loses nothing and delays nobody. The error, if any, is the last pair.
+func (r *Run) Events(from uint64) iter.Seq2[Event, error] {
+	return func(yield func(Event, error) bool) {
+		ctx, cancel := context.WithCancel(context.Background())
+		defer cancel()
+		err := r.log.From(from).Lines(ctx, func(line []byte) bool {
+			event, err := parseEvent(line)
+			return yield(event, err)
+		})
+		if err != nil {
+			yield(Event{}, pluginapi.Errorf(pluginapi.CodeInternal, "read events of run %s: %w", r.ID(), err))
+		}
+	}
+}
+
+func parseEvent(line []byte) (Event, error) {
+	var head struct {
+		Type  pluginapi.Type `json:"type"`
+		RunID string         `json:"run_id"`
+		Seq   uint64         `json:"seq"`
+		Time  time.Time      `json:"time"`
+		Agent string         `json:"agent"`
+	}
+	if err := json.Unmarshal(line, &head); err != nil {
+		return Event{}, pluginapi.Errorf(pluginapi.CodeParse, "event: %w", err)
+	}
+	raw := append(json.RawMessage(nil), line...)
+	return Event{head.Type, head.RunID, head.Seq, head.Time, head.Agent, raw}, nil
+}
+
+// CopyEvents writes the events from number from on to w, one JSON object a line,
+// until the run has ended. It is the quick way: nothing is decoded.
+func (r *Run) CopyEvents(ctx context.Context, w io.Writer, from uint64) error {
+	return copyEvents(ctx, r.log, w, from)
+}
+
+func copyEvents(ctx context.Context, log *eventlog.Log, w io.Writer, from uint64) error {
+	cursor := log.From(from)
+	for {
+		data, err := cursor.Next(ctx)
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if _, err := w.Write(data); err != nil {
+			return err
+		}
+	}
+}
+
+// Wait returns when the run has ended and nothing of it is left.
+func (r *Run) Wait() Result {
+	<-r.done
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.result
+}
+
+// ---- control ----
+
+// Send gives the agent another prompt. While it works on one, the agent decides
+// whether it joins the running turn.
+func (r *Run) Send(ctx context.Context, prompt string) error {
+	if prompt == "" {
+		return invalid("there is no prompt")
+	}
+	if !r.spec.Conversation {
+		return pluginapi.Errorf(pluginapi.CodeStdinNotAvailable, "run %s takes one prompt only", r.ID()).
+			WithHint("start it as a conversation")
+	}
+	r.mu.Lock()
+	r.prompts++
+	id := "prompt-" + strconv.Itoa(r.prompts+1)
+	r.mu.Unlock()
+	return r.input(journal.Input{Kind: "prompt", ID: id, Text: prompt, By: "user"})
+}
+
+// Approve grants what the agent asked for. An empty id is the one request that
+// waits; updatedInput, if not nil, replaces the tool's input where the agent
+// allows it. The first answer wins: ALREADY_ANSWERED.
+func (r *Run) Approve(ctx context.Context, id string, updatedInput json.RawMessage) error {
+	if updatedInput != nil && !json.Valid(updatedInput) {
+		return invalid("the updated input is not JSON")
+	}
+	return r.respond("approve", id, "", updatedInput)
+}
+
+// Deny refuses what the agent asked for.
+func (r *Run) Deny(ctx context.Context, id, reason string) error {
+	return r.respond("deny", id, reason, nil)
+}
+
+// Answer answers a question. Where the event has several, text is a JSON object:
+// question → answer.
+func (r *Run) Answer(ctx context.Context, id, text string) error {
+	return r.respond("answer", id, text, nil)
+}
+
+func (r *Run) respond(kind, id, text string, data json.RawMessage) error {
+	if id == "" {
+		r.mu.Lock()
+		waiting := r.pending
+		r.mu.Unlock()
+		switch len(waiting) {
+		case 0:
+			return pluginapi.Errorf(pluginapi.CodeNoPendingInteraction, "run %s waits for no answer", r.ID())
+		case 1:
+			id = waiting[0]
+		default:
+			return invalid("run %s waits for %d answers", r.ID(), len(waiting)).WithHint("name one by its interaction id")
+		}
+	}
+	in := journal.Input{Kind: kind, ID: id, Text: text, By: "user"}
+	if kind == "approve" && data != nil {
+		in.Data, _ = json.Marshal(map[string]json.RawMessage{"updated_input": data})
+	}
+	return r.input(in)
+}
+
+// SetModel changes the model, where the agent can while it runs.
+func (r *Run) SetModel(ctx context.Context, model string) error {
+	if !r.agent.GetCapabilities().GetSetModel() {
+		return pluginapi.Errorf(pluginapi.CodeCapability, "agent %s cannot change its model while it runs", r.Agent()).
+			WithHint("start a new run with the model")
+	}
+	return r.input(journal.Input{Kind: "set_model", Text: model, By: "user"})
+}
+
+// Interrupt asks the agent to leave its turn. A conversation can go on after it.
+func (r *Run) Interrupt(ctx context.Context) error {
+	if !r.agent.GetCapabilities().GetInterrupt() {
+		return pluginapi.Errorf(pluginapi.CodeCapability, "agent %s cannot be interrupted", r.Agent()).WithHint("stop it instead")
+	}
+	return r.input(journal.Input{Kind: "interrupt", By: "user"})
+}
+
+// End says that no prompt will follow: the agent finishes its turn and exits.
+func (r *Run) End(ctx context.Context) error {
+	return r.input(journal.Input{Kind: "end", By: "user"})
+}
+
+// Stop ends the agent and all its descendants: TERM, the grace time, KILL. It
+// does not wait; Wait does.
+func (r *Run) Stop(ctx context.Context) error {
+	return r.command("stop", func(c *shim.Conn) error {
+		return c.Stop(shim.Stop{Reason: "stop", By: "user", Grace: r.spec.Grace})
+	})
+}
+
+// Kill ends the agent and all its descendants at once.
+func (r *Run) Kill(ctx context.Context) error {
+	return r.command("kill", func(c *shim.Conn) error { return c.Kill(shim.Stop{Reason: "kill", By: "user"}) })
+}
+
+// Pause stops every process of the run where it stands; the inactivity clock
+// stands still with them.
+func (r *Run) Pause(ctx context.Context) error {
+	return r.command("pause", func(c *shim.Conn) error { return c.Pause("user") })
+}
+
+// Resume lets a paused run go on.
+func (r *Run) Resume(ctx context.Context) error {
+	return r.command("resume", func(c *shim.Conn) error { return c.Resume("user") })
+}
+
+func (r *Run) input(in journal.Input) error {
+	return r.command(in.Kind, func(c *shim.Conn) error { return c.Append(journal.KindInput, journal.Encode(in)) })
+}
+
+func (r *Run) command(what string, do func(*shim.Conn) error) error {
+	if r.conn == nil || isClosed(r.done) {
+		return r.notActive()
+	}
+	return r.commandError(what, do(r.conn))
+}
+
+func (r *Run) notActive() error {
+	return pluginapi.Errorf(pluginapi.CodeRunNotActive, "run %s has ended", r.ID())
+}
+
+// commandError makes one of our errors of what the keeper answered.
+func (r *Run) commandError(what string, err error) error {
+	if err == nil {
+		return nil
+	}
+	if remote, ok := errors.AsType[*shim.RemoteError](err); ok {
+		code := pluginapi.Code(remote.Code)
+		if code == pluginapi.CodeRunNotActive {
+			return r.notActive()
+		}
+		return (&pluginapi.Error{Code: code, Op: what + " run " + r.ID(), Msg: remote.Msg, Err: err}).WithHint("%s", code.Info().Hint)
+	}
+	if errors.Is(err, shim.ErrGone) {
+		return r.notActive()
+	}
+	return pluginapi.Errorf(pluginapi.CodeInternal, "%s run %s: %w", what, r.ID(), err)
+}
+
+// ---- the run's own goroutine ----
+
+// main pumps until the run has ended. A shared plugin that fails gets a second
+// chance in a process of the run's own, which is fed the journal again.
+func (r *Run) main(ctx context.Context) {
+	var best *pump // the one that got furthest, for what it has learned
+	first := &errConversation{}
+	for attempt := 1; ; attempt++ {
+		p, err := r.newPump(ctx, attempt, first)
+		if err == nil {
+			err = p.run(ctx)
+			if best == nil || p.done >= best.done {
+				best = p
+			}
+		}
+		if err == nil {
+			r.finish(p)
+			return
+		}
+		broken, ok := errors.AsType[*errConversation](err)
+		if !ok {
+			broken = &errConversation{cause: err}
+			if best != nil {
+				broken.done = best.done
+			}
+		}
+		r.h.log.Named("run").Debug("conversation failed", "run_id", r.ID(), "attempt", attempt, "error", err)
+		// A typed error of the SDK is the adapter's own word; to ask again would
+		// give it again.
+		if attempt == 1 && errors.Is(broken.cause, adapter.ErrDied) {
+			if best != nil {
+				best.mu.Lock()
+				best.log.Rollback()
+				best.mu.Unlock()
+			}
+			first = broken
+			continue
+		}
+		if best == nil {
+			// No conversation was ever held: the pump that tells the end needs none.
+			if best, err = newPump(r.src, r.log, r.log.Count()); err != nil {
+				r.abandon(err)
+				return
+			}
+			best.start = &pb.Start{Agent: r.Agent(), Options: r.spec.recorded(r.agent)}
+		}
+		r.fault(ctx, best, broken)
+		return
+	}
+}
+
+func (r *Run) newPump(ctx context.Context, attempt int, after *errConversation) (*pump, error) {
+	process := r.process
+	if attempt > 1 {
+		own, err := r.h.plugins.start(ctx, r.plugin)
+		if err != nil {
+			return nil, err
+		}
+		r.own, process = own, own
+	}
+	p, err := newPump(r.src, r.log, r.log.Count())
+	if err != nil {
+		return nil, err
+	}
+	convCtx, cancel := context.WithCancel(ctx)
+	conv, err := process.Converse(convCtx)
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	p.conv, p.cancel = conv, cancel
+	p.start = &pb.Start{Agent: r.Agent(), Options: r.spec.recorded(r.agent)}
+	// What the first process died of is fed input by input, so that a second
+	// death names the one.
+	p.single, p.singleTo = after.done, after.sent
+	if attempt > 1 {
+		p.target = r.src.Committed()
+	}
+	if r.spec.OnEvent != nil {
+		p.before = func(line []byte) {
+			if event, err := parseEvent(line); err == nil {
+				r.spec.OnEvent(event)
+			}
+		}
+	}
+	p.act, p.effect, p.exited = r.act, r.effect, r.exited
+	return p, nil
+}
+
+// act says what a live run does now. It is called with the pump locked.
+func (r *Run) act(p *pump) (todo []func()) {
+	f := &p.facts
+	if terminal(f.state) || f.exit != nil || f.spawnFailed != nil {
+		return nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var waiting []string
+	for _, id := range f.order {
+		i := f.pending[id]
+		if !i.judged {
+			i.judged = true
+			answer, reason := "", ""
+			if i.approval {
+				answer, reason = judge(&r.spec, i)
+			}
+			if answer != "" {
+				in := journal.Input{Kind: answer, ID: id, Text: reason, By: "policy"}
+				todo = append(todo, func() { _ = r.input(in) }) // it may have been answered already
+				continue
+			}
+		}
+		waiting = append(waiting, id)
+	}
+	r.pending = waiting
+	if f.spawned {
+		want := stateRunning
+		switch {
+		case r.announced == stateStarting:
+		case f.paused:
+			want = statePaused
+		case len(waiting) > 0:
+			want = stateWaiting
+		}
+		if want != r.announced && checkTransition(r.announced, want) == nil {
+			state := journal.State{From: r.announced, To: want}
+			todo = append(todo, r.waitingClock(r.announced, want), func() { _ = r.src.append(journal.KindState, journal.Encode(state)) })
+			r.announced = want
+		}
+	}
+	if f.idle && !f.endSent && !r.spec.Conversation && len(f.pending) == 0 {
+		f.endSent = true
+		todo = append(todo, func() { _ = r.input(journal.Input{Kind: "end", By: "host"}) })
+	}
+	return todo
+}
+
+// answerTime is how long a question waits for people before it is denied.
+const answerTime = 10 * time.Minute
+
+// waitingClock exchanges the inactivity deadline, which a person's thinking must
+// not trip, for that of the answer, and back.
+func (r *Run) waitingClock(from, to string) func() {
+	switch {
+	case to == stateWaiting:
+		ids := r.pending
+		r.deadline = time.AfterFunc(answerTime, func() {
+			for _, id := range ids {
+				_ = r.input(journal.Input{Kind: "deny", ID: id, Text: "nobody answered within " + answerTime.String(), By: "host"})
+			}
+		})
+		return func() { _ = r.conn.SetLimit(shim.Limit{Kind: "inactivity"}) }
+	case from == stateWaiting:
+		if r.deadline != nil {
+			r.deadline.Stop()
+		}
+		return func() { _ = r.conn.SetLimit(shim.Limit{Kind: "inactivity", After: r.idleLimit}) }
+	}
+	return func() {}
+}
+
+// effect carries out what the adapter wants done. The keeper ignores what it has
+// done before, so a replay may ask again.
+func (r *Run) effect(out *pb.Output, data []byte) {
+	id := shim.EffectID{N: out.N, K: out.K}
+	var err error
+	switch out.Kind {
+	case pb.OutputKind_OUTPUT_WRITE:
+		err = r.conn.Write(id, data)
+	case pb.OutputKind_OUTPUT_CLOSE_STDIN:
+		err = r.conn.CloseStdin(id)
+	case pb.OutputKind_OUTPUT_SET_TIMER:
+		err = r.conn.SetTimer(id, out.Id, time.Duration(out.Millis)*time.Millisecond)
+	case pb.OutputKind_OUTPUT_SIGNAL:
+		err = r.conn.Signal(id, out.Id)
+	}
+	if err != nil {
+		// An agent that has exited takes no more input; anything else shows in
+		// how the run ends.
+		r.h.log.Named("run").Debug("effect failed", "run_id", r.ID(), "error", err)
+	}
+}
+
+// fault ends a run whose adapter cannot go on, and tells the rest without it.
+func (r *Run) fault(ctx context.Context, p *pump, broken *errConversation) {
+	e := pluginapi.AsError(broken.cause)
+	if e.Code == pluginapi.CodeInternal {
+		e = pluginapi.Errorf(pluginapi.CodePluginCrashed, "%w", broken.cause)
+	}
+	msg := e.Error()
+	if e.Code == pluginapi.CodePluginCrashed {
+		if !strings.Contains(msg, "plugin "+r.plugin.Plugin.Name) {
+			msg = "plugin " + r.plugin.Plugin.Name + " " + msg
+		}
+		if !strings.Contains(msg, "input") && broken.sent > broken.done {
+			msg += " at input " + strconv.FormatUint(broken.done+1, 10)
+		}
+	}
+	record := journal.Fault{
+		Code: string(e.Code), Msg: msg, Hint: or(e.Hint, e.Code.Info().Hint), Done: p.done,
+	}
+	if e.Code == pluginapi.CodeDiskFull {
+		record.Hint = e.Code.Info().Hint
+	}
+	_ = r.src.append(journal.KindFault, journal.Encode(record)) // without it the end is told all the same
+	if r.conn.Kill(shim.Stop{Reason: "fault", By: "host"}) != nil {
+		// The agent has ended already.
+		r.h.log.Named("run").Debug("nothing to kill", "run_id", r.ID())
+	}
+	p.deafen()
+	p.act, p.effect, p.exited = nil, nil, r.exited
+	p.live = false
+	p.facts.fault = &record
+	if err := p.run(ctx); err != nil {
+		r.abandon(err)
+		return
+	}
+	r.finish(p)
+}
+
+// exited is told by the pump that the run's processes are gone and all their
+// output is told. It lets the keeper go and records how the run ended.
+func (r *Run) exited(p *pump) error {
+	if !isClosed(r.conn.Gone()) {
+		_ = r.conn.Release()
+		<-r.conn.Gone()
+	}
+	if r.shimExited != nil {
+		<-r.shimExited
+	}
+	p.mu.Lock()
+	lost := p.facts.exit == nil && p.facts.spawnFailed == nil
+	p.mu.Unlock()
+	if lost {
+		r.h.sweepRun(r.meta)
+		if exit, ok := readExit(r.dir.Path("exit")); ok {
+			p.mu.Lock()
+			p.facts.exit = &exit
+			p.mu.Unlock()
+		}
+	}
+	if err := r.src.takeOver(); err != nil {
+		return err
+	}
+	p.mu.Lock()
+	end := p.facts.verdict()
+	r.mu.Lock()
+	end.From = r.announced
+	r.mu.Unlock()
+	p.mu.Unlock()
+	if err := r.src.append(journal.KindState, journal.Encode(end)); err != nil {
+		// The disk is full. The end is told to who listens now; the next start
+		// of amux records it.
+		p.mu.Lock()
+		p.stateChanged(end, time.Now())
+		p.mu.Unlock()
+	}
+	return nil
+}
+
+// readExit reads what the keeper wrote beside a journal that took no more.
+func readExit(path string) (exit journal.Exit, ok bool) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return exit, false
+	}
+	for i, c := range data {
+		if c == '\n' {
+			return exit, json.Unmarshal(data[:i], &exit) == nil
+		}
+	}
+	return exit, false
+}
+
+// finish takes the result and clears up.
+func (r *Run) finish(p *pump) {
+	p.mu.Lock()
+	f := p.facts
+	p.mu.Unlock()
+	r.mu.Lock()
+	r.result = Result{RunID: r.ID(), State: f.state, Text: f.text}
+	r.mu.Unlock()
+	r.clear(&f)
+}
+
+// abandon ends a run whose events cannot be made any more: only the result tells.
+func (r *Run) abandon(err error) {
+	e := pluginapi.AsError(err)
+	_ = r.conn.Kill(shim.Stop{Reason: "fault", By: "host"}) // it may have ended
+	_ = r.conn.Release()
+	<-r.conn.Gone()
+	r.mu.Lock()
+	r.result = Result{RunID: r.ID(), State: stateFailed, Err: e, End: pluginapi.RunEnd{
+		State: stateFailed, Reason: "internal", Code: e.Code, Message: e.Error(),
+	}}
+	r.mu.Unlock()
+	r.clear(nil)
+}
+
+func (r *Run) clear(f *facts) {
+	if r.deadline != nil {
+		r.deadline.Stop()
+	}
+	r.log.Finish()
+	if f != nil {
+		r.readEnd()
+	}
+	_ = os.RemoveAll(r.meta.TempDir)
+	_ = os.Remove(socketPath(r.h.opts.RuntimeDir, r.ID())) // a keeper that was killed leaves it
+	if f != nil && !f.ended.IsZero() {
+		r.h.index(r.meta, r.result.End, f.ended)
+		r.dir.MarkEnded()
+	}
+	r.conn.Close()
+	r.src.close()
+	if r.own != nil {
+		r.h.plugins.drop(r.own)
+	}
+	if r.spec.NoRecord {
+		_ = r.dir.Remove()
+	}
+	r.dir.Unlock()
+	r.h.mu.Lock()
+	delete(r.h.runs, r.ID())
+	r.h.mu.Unlock()
+	close(r.done)
+}
+
+// readEnd takes the result from the run's last event.
+func (r *Run) readEnd() {
+	var last []byte
+	_ = r.log.From(r.log.Count()).Lines(context.Background(), func(line []byte) bool {
+		last = append(last[:0], line...)
+		return true
+	})
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if json.Unmarshal(last, &r.result.End) == nil && r.result.End.Code != "" {
+		code := r.result.End.Code
+		r.result.Err = &pluginapi.Error{Code: code, Msg: r.result.End.Message, Hint: code.Info().Hint}
+	}
+}
+
+func socketPath(dir, runID string) string {
+	return filepath.Join(dir, strings.ToLower(runID)+".sock")
+}

@@ -1,0 +1,220 @@
+package shim
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/amux-dev/amux/host/journal"
+)
+
+// ErrGone says that the keeper is not there, or went away before it answered.
+var ErrGone = errors.New("the run's keeper is gone")
+
+// Conn is a connection to a keeper. Commands are safe for concurrent use; each
+// returns when the keeper has done it, or a *RemoteError when it refuses.
+type Conn struct {
+	Welcome Welcome
+
+	conn  io.ReadWriteCloser
+	write sync.Mutex
+
+	mu      sync.Mutex
+	size    int64
+	next    uint32
+	waiting map[uint32]chan error
+	err     error
+	wake    chan struct{}
+	gone    chan struct{}
+}
+
+// ReadInfo reads shim.json of a run's directory.
+func ReadInfo(dir string) (Info, error) {
+	data, err := os.ReadFile(filepath.Join(dir, "shim.json"))
+	if err != nil {
+		return Info{}, err
+	}
+	var info Info
+	if err := json.Unmarshal(data, &info); err != nil {
+		return Info{}, fmt.Errorf("%s: %w", filepath.Join(dir, "shim.json"), err)
+	}
+	return info, nil
+}
+
+// Dial connects to the keeper that info names. As host it takes over stdin and
+// spawning from every earlier host; the caller holds the run's lock.
+func Dial(ctx context.Context, info Info, host bool) (*Conn, error) {
+	var d net.Dialer
+	conn, err := d.DialContext(ctx, "unix", info.Socket)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrGone, err)
+	}
+	return open(conn, Hello{Version: Version, Nonce: info.Nonce, Host: host})
+}
+
+// open says hello and starts the reader, which ends when the connection does.
+func open(conn io.ReadWriteCloser, hello Hello) (*Conn, error) {
+	if _, err := conn.Write(frame(frameHello, 0, encode(hello))); err != nil {
+		conn.Close()
+		return nil, fmt.Errorf("%w: %w", ErrGone, err)
+	}
+	t, _, body, err := readFrame(conn)
+	if err != nil {
+		conn.Close()
+		return nil, fmt.Errorf("%w: %w", ErrGone, err)
+	}
+	c := &Conn{
+		conn: conn, waiting: map[uint32]chan error{},
+		wake: make(chan struct{}, 1), gone: make(chan struct{}),
+	}
+	if t != frameWelcome || json.Unmarshal(body, &c.Welcome) != nil {
+		conn.Close()
+		return nil, errFrame
+	}
+	if c.Welcome.Code != "" {
+		conn.Close()
+		return nil, &RemoteError{c.Welcome.Code, c.Welcome.Error}
+	}
+	c.size = c.Welcome.Size
+	go c.read()
+	return c, nil
+}
+
+func (c *Conn) read() {
+	defer c.conn.Close()
+	for {
+		t, id, body, err := readFrame(c.conn)
+		if err != nil {
+			c.mu.Lock()
+			c.err = fmt.Errorf("%w: %w", ErrGone, err)
+			for id, reply := range c.waiting {
+				reply <- c.err
+				delete(c.waiting, id)
+			}
+			c.mu.Unlock()
+			close(c.gone)
+			return
+		}
+		switch t {
+		case frameWake:
+			if len(body) != 8 {
+				continue
+			}
+			c.mu.Lock()
+			c.size = max(c.size, int64(binary.LittleEndian.Uint64(body)))
+			c.mu.Unlock()
+			select {
+			case c.wake <- struct{}{}:
+			default:
+			}
+		case frameReply:
+			c.mu.Lock()
+			reply := c.waiting[id]
+			delete(c.waiting, id)
+			c.mu.Unlock()
+			if reply != nil {
+				reply <- parseReply(body)
+			}
+		}
+	}
+}
+
+func parseReply(body []byte) error {
+	if len(body) == 0 {
+		return nil
+	}
+	code, msg, _ := strings.Cut(string(body), "\x00")
+	return &RemoteError{code, msg}
+}
+
+// Size is the committed size of the journal as far as the keeper has told.
+func (c *Conn) Size() int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.size
+}
+
+// Wake receives when Size has grown.
+func (c *Conn) Wake() <-chan struct{} { return c.wake }
+
+// Gone is closed when the keeper has left.
+func (c *Conn) Gone() <-chan struct{} { return c.gone }
+
+// Close leaves; the keeper of a foreground run whose host leaves ends the run.
+func (c *Conn) Close() error { return c.conn.Close() }
+
+func (c *Conn) call(t frameType, body ...[]byte) error {
+	reply := make(chan error, 1)
+	c.mu.Lock()
+	if c.err != nil {
+		c.mu.Unlock()
+		return c.err
+	}
+	c.next++
+	id := c.next
+	c.waiting[id] = reply
+	c.mu.Unlock()
+	c.write.Lock()
+	_, err := c.conn.Write(frame(t, id, body...))
+	c.write.Unlock()
+	if err != nil {
+		// The reader sees the end as well and answers whoever waits; this
+		// caller may be among them.
+		c.conn.Close()
+	}
+	return <-reply
+}
+
+// Spawn starts the agent.
+func (c *Conn) Spawn(s Spawn) error { return c.call(frameSpawn, encode(s)) }
+
+// Append commits a record.
+func (c *Conn) Append(kind journal.Kind, payload []byte) error {
+	return c.call(frameAppend, []byte{byte(kind)}, payload)
+}
+
+// Write queues bytes for the agent's stdin, once for each effect id.
+func (c *Conn) Write(id EffectID, data []byte) error {
+	return c.call(frameWrite, id.append(nil), data)
+}
+
+// CloseStdin closes the agent's stdin behind what is queued.
+func (c *Conn) CloseStdin(id EffectID) error { return c.call(frameClose, id.append(nil)) }
+
+// SetTimer arms a timer of the adapter; 0 cancels it.
+func (c *Conn) SetTimer(id EffectID, name string, after time.Duration) error {
+	body := binary.LittleEndian.AppendUint64(id.append(nil), uint64(after.Milliseconds()))
+	return c.call(frameTimer, body, []byte(name))
+}
+
+// Signal sends a signal to the leader. A zero id is a person's wish.
+func (c *Conn) Signal(id EffectID, name string) error {
+	return c.call(frameSignal, id.append(nil), []byte(name))
+}
+
+// Stop ends the tree by TERM, grace, KILL; the journal's Exit tells when.
+func (c *Conn) Stop(s Stop) error { return c.call(frameStop, encode(s)) }
+
+// Kill ends the tree by KILL.
+func (c *Conn) Kill(s Stop) error { return c.call(frameKill, encode(s)) }
+
+// Pause stops every process of the tree.
+func (c *Conn) Pause(by string) error { return c.call(framePause, []byte(by)) }
+
+// Resume continues what Pause has stopped.
+func (c *Conn) Resume(by string) error { return c.call(frameResume, []byte(by)) }
+
+// SetLimit arms a deadline.
+func (c *Conn) SetLimit(l Limit) error { return c.call(frameLimit, encode(l)) }
+
+// Release lets the keeper leave. It is for a run whose last process has ended.
+func (c *Conn) Release() error { return c.call(frameRelease) }

@@ -1,0 +1,881 @@
+//go:build unix
+
+package shim
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/amux-dev/amux/host/journal"
+)
+
+// Tree is the run's processes below the keeper, however they left their parents.
+type Tree interface {
+	// Signal sends sig to each and says how many there are.
+	Signal(sig syscall.Signal) int
+	// Start is when the process pid started; 0 if there is none.
+	Start(pid int) uint64
+}
+
+// Config is what a keeper's process is given.
+type Config struct {
+	Dir    string   // the run's directory
+	Launch *os.File // the connection to the host that started it
+	Tree   Tree
+	Self   Info // pid, start time and boot id of this process
+}
+
+const (
+	leftoverGrace = 500 * time.Millisecond // TERM → KILL for what the leader left behind
+	drainTime     = time.Second            // for output after every process is gone
+	killPause     = time.Millisecond       // between two rounds of KILL
+	defaultAlone  = time.Hour
+	defaultDisk   = 30 * time.Second
+	collectLimit  = 8 << 20
+	exitFileSize  = 4096
+)
+
+// keeper is one run. mu guards everything below it; the journal has a lock of
+// its own, so output does not wait for commands.
+type keeper struct {
+	cfg     Config
+	hello   Hello
+	journal *journal.Writer
+	exit    *os.File // preallocated: it can be written on a full disk
+
+	mu       sync.Mutex
+	conns    map[*conn]bool
+	host     *conn // the newest host
+	epoch    int
+	effect   EffectID // the newest that was carried out
+	child    *child
+	answered map[string]bool
+	timers   map[string]*time.Timer
+	limits   map[string]*time.Timer
+	idle     time.Duration // inactivity limit, 0 if none
+	paused   bool
+	ending   bool // no process will be started any more
+	reason   string
+	alone    *time.Timer
+
+	diskMu   sync.Mutex
+	diskFull bool
+
+	done chan struct{} // closed when the keeper may leave
+	once sync.Once
+}
+
+// child is one spawned process and what became of it.
+type child struct {
+	spawn   Spawn
+	pid     int
+	in      *stdin
+	outputs sync.WaitGroup
+	files   []*os.File
+	status  syscall.WaitStatus
+	exited  chan struct{} // the leader was reaped
+	gone    chan struct{} // its exit is in the journal
+	stop    chan stopRequest
+}
+
+type stopRequest struct {
+	kill  bool
+	grace time.Duration
+}
+
+// Keep keeps one run until it is released, or until its host is gone and every
+// process of the run with it. It is the main function of amux-shim.
+func Keep(cfg Config) error {
+	if err := syscall.SetNonblock(int(cfg.Launch.Fd()), true); err != nil {
+		return err
+	}
+	launch := os.NewFile(cfg.Launch.Fd(), "launch")
+	t, _, body, err := readFrame(launch)
+	if err != nil {
+		return fmt.Errorf("read hello: %w", err)
+	}
+	k := &keeper{
+		cfg: cfg, conns: map[*conn]bool{}, answered: map[string]bool{},
+		timers: map[string]*time.Timer{}, limits: map[string]*time.Timer{}, done: make(chan struct{}),
+	}
+	if t != frameHello || json.Unmarshal(body, &k.hello) != nil {
+		return errFrame
+	}
+	if k.hello.Alone == 0 {
+		k.hello.Alone = defaultAlone
+	}
+	if k.hello.DiskWait == 0 {
+		k.hello.DiskWait = defaultDisk
+	}
+	// Terminal signals of whoever started the host are not for us; Notify, not
+	// Ignore, because ignored signals stay ignored in the agent.
+	ignored := make(chan os.Signal, 1)
+	signal.Notify(ignored, syscall.SIGHUP, syscall.SIGINT, syscall.SIGTERM, syscall.SIGPIPE, syscall.SIGTSTP)
+	reaped := make(chan os.Signal, 1)
+	signal.Notify(reaped, syscall.SIGCHLD)
+
+	if err := k.open(); err != nil {
+		_, _ = launch.Write(frame(frameWelcome, 0, encode(Welcome{Version: Version, Code: "SPAWN_ERROR", Error: err.Error()})))
+		return err
+	}
+	go k.serve(launch, true)
+	for {
+		select {
+		case <-ignored:
+		case <-reaped:
+			k.reap()
+		case <-k.done:
+			k.leave()
+			return nil
+		}
+	}
+}
+
+// open makes the files that the keeper owns and its socket.
+func (k *keeper) open() (retErr error) {
+	var err error
+	if k.journal, err = journal.OpenWriter(filepath.Join(k.cfg.Dir, "journal"), time.Now); err != nil {
+		return err
+	}
+	if k.exit, err = os.OpenFile(filepath.Join(k.cfg.Dir, "exit"), os.O_RDWR|os.O_CREATE, 0o600); err != nil {
+		return err
+	}
+	if _, err := k.exit.WriteAt(make([]byte, exitFileSize), 0); err != nil {
+		return err
+	}
+	listener, err := listen(k.hello.Socket)
+	if err != nil {
+		return fmt.Errorf("listen on %s: %w", k.hello.Socket, err)
+	}
+	defer func() {
+		if retErr != nil {
+			_ = os.Remove(k.hello.Socket)
+		}
+	}()
+	info := k.cfg.Self
+	info.Version, info.RunID, info.Socket, info.Nonce, info.TempDir = Version, k.hello.RunID, k.hello.Socket, k.hello.Nonce, k.hello.TempDir
+	tmp := filepath.Join(k.cfg.Dir, ".shim.json")
+	if err := os.WriteFile(tmp, encode(info), 0o600); err != nil {
+		return err
+	}
+	if err := os.Rename(tmp, filepath.Join(k.cfg.Dir, "shim.json")); err != nil {
+		return err
+	}
+	go func() {
+		for {
+			c, err := accept(listener)
+			if err != nil {
+				return
+			}
+			go k.serve(c, false)
+		}
+	}()
+	return nil
+}
+
+// leave removes what only a live keeper has.
+func (k *keeper) leave() {
+	_ = os.Remove(k.hello.Socket)
+	_ = k.journal.Close()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for c := range k.conns {
+		_ = c.file.Close()
+	}
+}
+
+func (k *keeper) finish() { k.once.Do(func() { close(k.done) }) }
+
+// ---- connections ----
+
+// conn is one connection. Doorbells are written from the goroutine that
+// appended if nobody else is writing, else by the connection's own.
+type conn struct {
+	file  *os.File
+	raw   syscall.RawConn
+	write sync.Mutex
+	wake  chan struct{}
+	host  bool
+}
+
+func (k *keeper) serve(file *os.File, launch bool) {
+	c := &conn{file: file, wake: make(chan struct{}, 1)}
+	c.raw, _ = file.SyscallConn()
+	defer file.Close()
+	if launch {
+		c.host = true
+	} else {
+		_ = file.SetReadDeadline(time.Now().Add(5 * time.Second))
+		t, _, body, err := readFrame(file)
+		var hello Hello
+		if err != nil || t != frameHello || json.Unmarshal(body, &hello) != nil || hello.Nonce != k.hello.Nonce {
+			_, _ = file.Write(frame(frameWelcome, 0, encode(Welcome{Version: Version, Code: "VALIDATION_ERROR", Error: "wrong nonce"})))
+			return
+		}
+		_ = file.SetReadDeadline(time.Time{})
+		c.host = hello.Host
+	}
+	k.mu.Lock()
+	k.conns[c] = true
+	if c.host {
+		k.host = c
+		k.epoch++
+		if k.alone != nil {
+			k.alone.Stop()
+			k.alone = nil
+		}
+	}
+	welcome := Welcome{Version: Version, Epoch: k.epoch, Size: k.journal.Size(), PID: k.cfg.Self.PID}
+	k.mu.Unlock()
+	stop := make(chan struct{})
+	go func() {
+		for {
+			select {
+			case <-c.wake:
+				c.send(k.doorbell())
+			case <-stop:
+				return
+			}
+		}
+	}()
+	c.send(frame(frameWelcome, 0, encode(welcome)))
+	for {
+		t, id, body, err := readFrame(file)
+		if err != nil {
+			break
+		}
+		err = k.command(c, t, body)
+		if id != 0 {
+			c.send(frame(frameReply, id, replyBody(err)))
+		}
+	}
+	close(stop)
+	k.mu.Lock()
+	delete(k.conns, c)
+	wasHost := k.host == c
+	if wasHost {
+		k.host = nil
+	}
+	k.mu.Unlock()
+	if wasHost {
+		k.hostGone()
+	}
+}
+
+func replyBody(err error) []byte {
+	if err == nil {
+		return nil
+	}
+	remote, ok := errors.AsType[*RemoteError](err)
+	if !ok {
+		remote = &RemoteError{"INTERNAL", err.Error()}
+	}
+	return []byte(remote.Code + "\x00" + remote.Msg)
+}
+
+func (c *conn) send(b []byte) {
+	c.write.Lock()
+	defer c.write.Unlock()
+	_, _ = c.file.Write(b)
+}
+
+func (k *keeper) doorbell() []byte {
+	return frame(frameWake, 0, binary.LittleEndian.AppendUint64(nil, uint64(k.journal.Size())))
+}
+
+// ring tells every connection that the journal has grown. It never blocks.
+func (k *keeper) ring() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if len(k.conns) == 0 {
+		return
+	}
+	bell := k.doorbell()
+	for c := range k.conns {
+		if c.write.TryLock() {
+			full := false
+			_ = c.raw.Write(func(fd uintptr) bool {
+				n, err := unix.Write(int(fd), bell)
+				full = n != len(bell) && err == unix.EAGAIN
+				return true
+			})
+			c.write.Unlock()
+			if !full {
+				continue
+			}
+		}
+		select {
+		case c.wake <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// hostGone is what the run does without a host: a foreground one ends at once,
+// a detached one goes on for a while.
+func (k *keeper) hostGone() {
+	k.mu.Lock()
+	if !k.hello.Detached {
+		k.mu.Unlock()
+		k.endAlone("host_gone")
+		return
+	}
+	if k.alone == nil {
+		k.alone = time.AfterFunc(k.hello.Alone, func() { k.endAlone("host_gone") })
+	}
+	k.mu.Unlock()
+}
+
+// endAlone ends everything without anybody to tell, and leaves.
+func (k *keeper) endAlone(reason string) {
+	k.mu.Lock()
+	k.ending = true
+	child := k.child
+	if k.reason == "" {
+		k.reason = reason
+	}
+	k.mu.Unlock()
+	if child != nil {
+		child.request(stopRequest{kill: true})
+		<-child.gone
+	}
+	if k.hello.TempDir != "" {
+		_ = os.RemoveAll(k.hello.TempDir)
+	}
+	k.finish()
+}
+
+// ---- commands ----
+
+var (
+	errNotHost   = &RemoteError{"HOST_GONE", "another host has taken over the run"}
+	errNoChild   = &RemoteError{"RUN_NOT_ACTIVE", "the agent is not running"}
+	errNoStdin   = &RemoteError{"STDIN_NOT_AVAILABLE", "the agent's stdin is closed"}
+	errStdinFull = &RemoteError{"STDIN_NOT_AVAILABLE", "the agent does not read its stdin: 16 MiB are waiting"}
+)
+
+func (k *keeper) command(c *conn, t frameType, body []byte) error {
+	switch t {
+	case frameSpawn, frameWrite, frameClose, frameTimer, frameLimit, frameRelease:
+		k.mu.Lock()
+		newest := k.host == c
+		k.mu.Unlock()
+		if !newest {
+			return errNotHost
+		}
+	}
+	switch t {
+	case frameSpawn:
+		var spawn Spawn
+		if err := json.Unmarshal(body, &spawn); err != nil {
+			return errFrame
+		}
+		return k.spawn(spawn)
+	case frameAppend:
+		return k.appendFrom(c, body)
+	case frameWrite, frameClose, frameTimer, frameSignal:
+		return k.carryOut(t, body)
+	case frameStop, frameKill:
+		var stop Stop
+		if err := json.Unmarshal(body, &stop); err != nil {
+			return errFrame
+		}
+		return k.stop(stop, t == frameKill)
+	case framePause, frameResume:
+		return k.pause(t == framePause, string(body))
+	case frameLimit:
+		var limit Limit
+		if err := json.Unmarshal(body, &limit); err != nil {
+			return errFrame
+		}
+		k.arm(limit)
+		return nil
+	case frameRelease:
+		k.finish()
+		return nil
+	}
+	return errFrame
+}
+
+// appendFrom commits a record for a host, or an input for anybody.
+func (k *keeper) appendFrom(c *conn, body []byte) error {
+	if len(body) == 0 {
+		return errFrame
+	}
+	kind, payload := journal.Kind(body[0]), body[1:]
+	if kind == journal.KindInput {
+		var input journal.Input
+		if err := json.Unmarshal(payload, &input); err != nil {
+			return errFrame
+		}
+		k.mu.Lock()
+		running := k.child != nil && !k.ending
+		twice := false
+		switch input.Kind {
+		case "approve", "deny", "answer":
+			twice = k.answered[input.ID]
+			k.answered[input.ID] = true
+		}
+		k.mu.Unlock()
+		if !running {
+			return errNoChild
+		}
+		if twice {
+			return &RemoteError{"ALREADY_ANSWERED", "somebody else has answered " + input.ID}
+		}
+	} else {
+		k.mu.Lock()
+		newest := k.host == c
+		k.mu.Unlock()
+		if !newest {
+			return errNotHost
+		}
+	}
+	k.append(kind, payload)
+	return nil
+}
+
+// carryOut does one effect of the adapter, unless it was done before.
+func (k *keeper) carryOut(t frameType, body []byte) error {
+	id, rest, err := cutEffect(body)
+	if err != nil {
+		return err
+	}
+	k.mu.Lock()
+	child := k.child
+	if id != (EffectID{}) {
+		if !id.After(k.effect) {
+			k.mu.Unlock()
+			return nil
+		}
+		k.effect = id
+	}
+	k.mu.Unlock()
+	if t == frameTimer {
+		if len(rest) < 8 {
+			return errFrame
+		}
+		k.setTimer(string(rest[8:]), time.Duration(binary.LittleEndian.Uint64(rest))*time.Millisecond)
+		return nil
+	}
+	if child == nil {
+		return errNoChild
+	}
+	effect := journal.Effect{N: id.N, K: id.K, Size: len(rest)}
+	switch t {
+	case frameWrite:
+		effect.Kind = "write"
+		// The record comes first: what is written may have been recorded and not
+		// done, but never done and not recorded.
+		k.append(journal.KindEffect, journal.Encode(effect))
+		return child.in.write(rest)
+	case frameClose:
+		effect.Kind = "close_stdin"
+		k.append(journal.KindEffect, journal.Encode(effect))
+		child.in.close()
+		return nil
+	default:
+		sig := unix.SignalNum(string(rest))
+		if sig == 0 {
+			return &RemoteError{"VALIDATION_ERROR", "no signal has the name " + string(rest)}
+		}
+		k.append(journal.KindSignal, journal.Encode(journal.Signal{Name: string(rest), To: "leader"}))
+		select {
+		case <-child.exited:
+			return errNoChild
+		default:
+		}
+		// The leader is our child and not reaped, so its pid is its own.
+		return syscall.Kill(child.pid, sig)
+	}
+}
+
+func (k *keeper) setTimer(id string, after time.Duration) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if t := k.timers[id]; t != nil {
+		t.Stop()
+		delete(k.timers, id)
+	}
+	if after > 0 {
+		k.timers[id] = time.AfterFunc(after, func() {
+			k.append(journal.KindTimer, journal.Encode(journal.Timer{ID: id}))
+		})
+	}
+}
+
+// arm sets a deadline of the run.
+func (k *keeper) arm(limit Limit) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if t := k.limits[limit.Kind]; t != nil {
+		t.Stop()
+		delete(k.limits, limit.Kind)
+	}
+	if limit.Kind == "inactivity" {
+		k.idle = limit.After
+	}
+	if limit.After > 0 {
+		k.limits[limit.Kind] = time.AfterFunc(limit.After, func() { k.expire(limit.Kind) })
+	}
+}
+
+// active restarts the inactivity clock.
+func (k *keeper) active() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if t := k.limits["inactivity"]; t != nil && !k.paused {
+		t.Reset(k.idle)
+	}
+}
+
+func (k *keeper) expire(kind string) {
+	k.mu.Lock()
+	child := k.child
+	late := child == nil || k.ending || k.reason != "" || k.paused && kind == "inactivity"
+	if !late {
+		k.reason = map[string]string{"run": "timeout", "inactivity": "inactivity"}[kind]
+	}
+	k.mu.Unlock()
+	if late {
+		return
+	}
+	k.append(journal.KindTimeout, journal.Encode(journal.Timeout{Kind: kind}))
+	child.request(stopRequest{grace: child.spawn.Grace})
+}
+
+// stop ends the agent. What was asked is in the journal before anything is done;
+// on a full disk it is done all the same.
+func (k *keeper) stop(stop Stop, kill bool) error {
+	k.mu.Lock()
+	child := k.child
+	if child != nil && k.reason == "" {
+		k.reason = stop.Reason
+	}
+	k.mu.Unlock()
+	if child == nil {
+		return errNoChild
+	}
+	select {
+	case <-child.gone:
+		return errNoChild
+	default:
+	}
+	kind := "stop"
+	if kill {
+		kind = "kill"
+	}
+	k.tryAppend(journal.KindInput, journal.Encode(journal.Input{Kind: kind, By: stop.By, Text: stop.Reason}))
+	if stop.Grace == 0 {
+		stop.Grace = child.spawn.Grace
+	}
+	child.request(stopRequest{kill: kill, grace: stop.Grace})
+	return nil
+}
+
+// pause stops or continues every process of the tree. New ones may appear while
+// it goes round, so it goes round until none does.
+func (k *keeper) pause(on bool, by string) error {
+	k.mu.Lock()
+	child, already := k.child, k.paused == on
+	if child != nil {
+		k.paused = on
+		if t := k.limits["inactivity"]; t != nil {
+			if on {
+				t.Stop()
+			} else {
+				t.Reset(k.idle)
+			}
+		}
+	}
+	k.mu.Unlock()
+	if child == nil {
+		return errNoChild
+	}
+	if already {
+		return nil
+	}
+	kind, sig := "resume", syscall.SIGCONT
+	if on {
+		kind, sig = "pause", syscall.SIGSTOP
+	}
+	k.append(journal.KindInput, journal.Encode(journal.Input{Kind: kind, By: by}))
+	for count, last := k.cfg.Tree.Signal(sig), -1; count != last; {
+		last, count = count, k.cfg.Tree.Signal(sig)
+	}
+	return nil
+}
+
+// ---- journal ----
+
+// append commits a record and rings. On a full disk it waits, so that the agent
+// blocks; when the wait is over the run is ended and the record is lost with it.
+func (k *keeper) append(kind journal.Kind, payload []byte) {
+	buf := make([]byte, journal.RecordHeader, journal.RecordHeader+len(payload))
+	k.appendFramed(kind, append(buf, payload...))
+}
+
+func (k *keeper) appendFramed(kind journal.Kind, buf []byte) bool {
+	err := k.journal.AppendFramed(kind, buf)
+	if err != nil && !errors.Is(err, os.ErrClosed) {
+		k.diskMu.Lock()
+		defer k.diskMu.Unlock()
+		for since := time.Now(); err != nil; {
+			if k.diskFull {
+				return false
+			}
+			if time.Since(since) > k.hello.DiskWait {
+				k.diskFull = true
+				k.mu.Lock()
+				if k.reason == "" {
+					k.reason = "disk_full"
+				}
+				child := k.child
+				k.mu.Unlock()
+				if child != nil {
+					child.request(stopRequest{kill: true})
+				}
+				return false
+			}
+			time.Sleep(50 * time.Millisecond)
+			err = k.journal.AppendFramed(kind, buf)
+		}
+	}
+	k.ring()
+	return err == nil
+}
+
+// tryAppend commits a record if the disk takes it.
+func (k *keeper) tryAppend(kind journal.Kind, payload []byte) {
+	if k.journal.Append(kind, payload) == nil {
+		k.ring()
+	}
+}
+
+// copyOutput moves one stream of the agent into the journal until its end.
+func (k *keeper) copyOutput(child *child, f *os.File, kind journal.Kind, size int) {
+	defer child.outputs.Done()
+	defer f.Close()
+	buf := make([]byte, journal.RecordHeader+size)
+	for {
+		n, err := f.Read(buf[journal.RecordHeader:])
+		if n > 0 {
+			k.appendFramed(kind, buf[:journal.RecordHeader+n])
+			k.active()
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// ---- the agent's process ----
+
+func (k *keeper) spawn(spawn Spawn) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.ending || k.reason != "" {
+		return errNoChild
+	}
+	if k.child != nil {
+		select {
+		case <-k.child.gone:
+		default:
+			return &RemoteError{"INVALID_STATE_TRANSITION", "the agent is already running"}
+		}
+	}
+	child, outputs, err := start(spawn)
+	if err != nil {
+		record := journal.SpawnFailed{Spawn: spawn.Number, Error: err.Error()}
+		if k.journal.Append(journal.KindSpawnFailed, journal.Encode(record)) == nil {
+			go k.ring()
+		}
+		return &RemoteError{"SPAWN_ERROR", err.Error()}
+	}
+	k.child = child
+	k.answered = map[string]bool{}
+	record := journal.Spawned{Spawn: spawn.Number, PID: child.pid, StartTime: k.cfg.Tree.Start(child.pid)}
+	// Before any output, and while mu keeps the exit away.
+	if err := k.journal.Append(journal.KindSpawned, journal.Encode(record)); err != nil {
+		k.reason = "disk_full"
+		defer child.request(stopRequest{kill: true})
+	}
+	child.outputs.Add(2)
+	go k.copyOutput(child, outputs[0], journal.KindStdout, 64<<10)
+	go k.copyOutput(child, outputs[1], journal.KindStderr, 16<<10)
+	go k.see(child)
+	go k.ring()
+	return nil
+}
+
+// reap collects every process that has ended: the leader, and orphans of the run
+// that became our children.
+func (k *keeper) reap() {
+	for {
+		var status syscall.WaitStatus
+		pid, err := syscall.Wait4(-1, &status, syscall.WNOHANG, nil)
+		if err == syscall.EINTR {
+			continue
+		}
+		if err != nil || pid <= 0 {
+			return
+		}
+		k.mu.Lock()
+		if c := k.child; c != nil && c.pid == pid {
+			select {
+			case <-c.exited:
+			default:
+				c.status = status
+				close(c.exited)
+			}
+		}
+		k.mu.Unlock()
+	}
+}
+
+func (c *child) request(r stopRequest) {
+	select {
+	case c.stop <- r:
+	case <-c.gone:
+	}
+}
+
+// see sees one child to its end, and all its descendants: it waits for the leader
+// or for somebody's wish, ends what is left, drains the output and only then
+// writes the exit.
+func (k *keeper) see(child *child) {
+	left := k.endTree(child)
+	drained := make(chan struct{})
+	go func() { child.outputs.Wait(); close(drained) }()
+	select {
+	case <-drained:
+	case <-time.After(drainTime):
+		// Somebody outside the run holds the pipe open; it gets a broken one.
+		for _, f := range child.files {
+			_ = f.SetReadDeadline(time.Now())
+		}
+		<-drained
+	}
+	child.in.close()
+	for _, path := range child.spawn.Collect {
+		k.append(journal.KindCollected, journal.Encode(collect(path)))
+	}
+	k.mu.Lock()
+	for id, t := range k.timers {
+		t.Stop()
+		delete(k.timers, id)
+	}
+	for kind, t := range k.limits {
+		t.Stop()
+		delete(k.limits, kind)
+	}
+	exit := journal.Exit{Spawn: child.spawn.Number, Code: child.status.ExitStatus(), Reason: k.reason, Killed: left}
+	if child.status.Signaled() {
+		exit.Code, exit.Signal = -1, unix.SignalName(child.status.Signal())
+	}
+	k.mu.Unlock()
+	record := journal.Encode(exit)
+	_, _ = k.exit.WriteAt(append(record, '\n'), 0)
+	k.tryAppend(journal.KindExit, record)
+	close(child.gone)
+	k.diskMu.Lock()
+	full := k.diskFull
+	k.diskMu.Unlock()
+	if full {
+		k.finish()
+	}
+}
+
+// endTree returns when the leader and every descendant are gone. left says how
+// many the leader had left behind when it ended by itself.
+func (k *keeper) endTree(child *child) (left int) {
+	tree := k.cfg.Tree
+	var killAt <-chan time.Time
+	kill := false
+	for leader := true; leader && !kill; {
+		select {
+		case <-child.exited:
+			leader = false
+		case r := <-child.stop:
+			if kill = r.kill; !kill {
+				k.terminate()
+				if killAt == nil {
+					killAt = time.After(r.grace)
+				}
+			}
+		case <-killAt:
+			kill = true
+		}
+	}
+	if !kill {
+		if left = tree.Signal(0); left > 0 {
+			k.terminate()
+			deadline := time.NewTimer(leftoverGrace)
+			defer deadline.Stop()
+			for waiting := true; waiting && tree.Signal(0) > 0; {
+				select {
+				case <-time.After(killPause):
+				case <-deadline.C:
+					waiting = false
+				case r := <-child.stop:
+					waiting = !r.kill
+				}
+			}
+		}
+	}
+	// KILL until nothing is left, twice in a row: a fork may be under way while
+	// the tree is walked. Reaping is the main loop's.
+	for quiet := 0; quiet < 2; {
+		if tree.Signal(syscall.SIGKILL) == 0 && isClosed(child.exited) {
+			quiet++
+			continue
+		}
+		quiet = 0
+		select {
+		case <-time.After(killPause):
+		case <-child.stop:
+		}
+	}
+	return left
+}
+
+// terminate asks the tree to end. Stopped processes cannot answer TERM, so they
+// are continued.
+func (k *keeper) terminate() {
+	k.tryAppend(journal.KindSignal, journal.Encode(journal.Signal{Name: "SIGTERM", To: "tree"}))
+	k.cfg.Tree.Signal(syscall.SIGTERM)
+	k.cfg.Tree.Signal(syscall.SIGCONT)
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+func collect(path string) journal.Collected {
+	f, err := os.Open(path)
+	if err != nil {
+		return journal.Collected{Path: path, Absent: true}
+	}
+	defer f.Close()
+	content, err := io.ReadAll(io.LimitReader(f, collectLimit))
+	if err != nil {
+		return journal.Collected{Path: path, Absent: true}
+	}
+	return journal.Collected{Path: path, Content: content}
+}

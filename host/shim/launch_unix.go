@@ -1,0 +1,69 @@
+//go:build unix
+
+package shim
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// Launched is a keeper that this process has started.
+type Launched struct {
+	*Conn
+	// Exited is closed when the keeper's process has been waited for.
+	Exited <-chan struct{}
+}
+
+// Launch starts the program at path as the keeper of the run in dir. The
+// connection is the keeper's lifeline: it is held by this process alone, so that
+// its end, however it comes, is the end of a foreground run.
+func Launch(path, dir string, hello Hello) (*Launched, error) {
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM, 0)
+	if err != nil {
+		return nil, fmt.Errorf("make a socket pair: %w", err)
+	}
+	unix.CloseOnExec(fds[0])
+	unix.CloseOnExec(fds[1])
+	ours := os.NewFile(uintptr(fds[0]), "keeper")
+	theirs := os.NewFile(uintptr(fds[1]), "launch")
+	defer theirs.Close()
+	defer ours.Close() // net.FileConn duplicates it
+	log, err := os.OpenFile(filepath.Join(dir, "shim.log"), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	defer log.Close()
+	cmd := exec.Command(path, dir)
+	cmd.Dir = "/"
+	// Two threads are enough, and the heap is a few buffers.
+	cmd.Env = []string{"GOMAXPROCS=2", "GOTRACEBACK=single"}
+	cmd.Stderr = log
+	cmd.ExtraFiles = []*os.File{theirs}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	conn, err := net.FileConn(ours)
+	if err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		conn.Close()
+		return nil, fmt.Errorf("start %s: %w", path, err)
+	}
+	exited := make(chan struct{})
+	go func() {
+		_ = cmd.Wait() // how it ended is in the journal and the exit file
+		close(exited)
+	}()
+	theirs.Close() // before the hello: a keeper that dies now is seen to be gone
+	c, err := open(conn, hello)
+	if err != nil {
+		<-exited
+		return nil, err
+	}
+	return &Launched{Conn: c, Exited: exited}, nil
+}

@@ -1,0 +1,62 @@
+//go:build unix
+
+package shim
+
+import (
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// The keeper speaks to its socket without package net, which would double its
+// memory.
+
+func listen(path string) (*os.File, error) {
+	_ = os.Remove(path)
+	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM, 0)
+	if err != nil {
+		return nil, err
+	}
+	unix.CloseOnExec(fd)
+	if err := unix.SetNonblock(fd, true); err != nil {
+		unix.Close(fd)
+		return nil, err
+	}
+	// The folder is the user's alone; so is the socket, from its first moment.
+	old := unix.Umask(0o177)
+	err = unix.Bind(fd, &unix.SockaddrUnix{Name: path})
+	unix.Umask(old)
+	if err == nil {
+		err = unix.Listen(fd, 16)
+	}
+	if err != nil {
+		unix.Close(fd)
+		return nil, err
+	}
+	return os.NewFile(uintptr(fd), path), nil
+}
+
+func accept(listener *os.File) (*os.File, error) {
+	raw, err := listener.SyscallConn()
+	if err != nil {
+		return nil, err
+	}
+	fd := -1
+	var failed error
+	err = raw.Read(func(l uintptr) bool {
+		fd, _, failed = unix.Accept(int(l))
+		return failed != unix.EAGAIN && failed != unix.EINTR && failed != unix.ECONNABORTED
+	})
+	if err != nil {
+		return nil, err
+	}
+	if failed != nil {
+		return nil, failed
+	}
+	unix.CloseOnExec(fd)
+	if err := unix.SetNonblock(fd, true); err != nil {
+		unix.Close(fd)
+		return nil, err
+	}
+	return os.NewFile(uintptr(fd), "connection"), nil
+}

@@ -1,0 +1,185 @@
+package shim
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+)
+
+// Version of the frames. A keeper outlives an upgrade of amux, so a newer host
+// must speak the older versions.
+const Version = 1
+
+// A frame is its length (4 bytes, little endian, of what follows), a type, a
+// request id (4 bytes, 0 where no reply is wanted) and a body.
+type frameType byte
+
+const (
+	// Host or client → keeper.
+	frameHello   frameType = 'H' // Hello
+	frameSpawn   frameType = 'S' // Spawn; host only
+	frameAppend  frameType = 'A' // kind (1 byte), payload
+	frameWrite   frameType = 'W' // effect id, bytes for stdin; host only
+	frameClose   frameType = 'C' // effect id; closes stdin; host only
+	frameTimer   frameType = 'T' // effect id, millis (8), timer id; host only
+	frameSignal  frameType = 'G' // effect id (0 if not an adapter's), signal name
+	frameStop    frameType = 'X' // Stop
+	frameKill    frameType = 'K' // Stop
+	framePause   frameType = 'P' // who asked
+	frameResume  frameType = 'R' // who asked
+	frameLimit   frameType = 'D' // Limit; host only
+	frameRelease frameType = 'E' // nothing more will come; host only
+	// Keeper → host or client.
+	frameWelcome frameType = 'h' // Welcome
+	frameWake    frameType = 'w' // committed size of the journal (8)
+	frameReply   frameType = 'r' // empty, or CODE NUL message
+)
+
+const (
+	frameHeader = 9
+	// maxFrame bounds a frame: a write as large as the stdin queue, and room.
+	maxFrame = StdinLimit + 1<<20
+	// StdinLimit is how much may wait for an agent that does not read.
+	StdinLimit = 16 << 20
+)
+
+// Hello is the first frame of a connection. The one on the launch connection
+// also tells the keeper what it keeps.
+type Hello struct {
+	Version int    `json:"version"`
+	Nonce   string `json:"nonce"`
+	Host    bool   `json:"host"` // may write stdin and spawn; ends the rights of earlier hosts
+
+	RunID    string        `json:"run_id,omitempty"`
+	Socket   string        `json:"socket,omitempty"`
+	TempDir  string        `json:"temp_dir,omitempty"`
+	Detached bool          `json:"detached,omitempty"` // the run goes on without a host
+	Alone    time.Duration `json:"alone_ns,omitempty"` // longest time without any host; default 1 h
+	DiskWait time.Duration `json:"disk_wait_ns,omitempty"`
+}
+
+// Welcome answers a Hello.
+type Welcome struct {
+	Version int    `json:"version"`
+	Epoch   int    `json:"epoch"`
+	Size    int64  `json:"size"` // committed size of the journal
+	PID     int    `json:"pid"`
+	Code    string `json:"code,omitempty"` // an error code: the connection was refused
+	Error   string `json:"error,omitempty"`
+}
+
+// Spawn says what to run. Values of variables are in memory only.
+type Spawn struct {
+	Number  int           `json:"spawn"`
+	Program string        `json:"program"` // absolute
+	Args    []string      `json:"args"`    // without the program
+	Env     []string      `json:"env"`
+	Cwd     string        `json:"cwd"`
+	Stdin   bool          `json:"stdin"` // a pipe; else /dev/null
+	Close   bool          `json:"close"` // close stdin behind Initial
+	Initial []byte        `json:"initial,omitempty"`
+	Collect []string      `json:"collect,omitempty"`
+	Grace   time.Duration `json:"grace_ns"`
+}
+
+// Stop asks for the end of the agent and its descendants.
+type Stop struct {
+	Reason string        `json:"reason"` // journalled: stop, fault, …
+	By     string        `json:"by"`
+	Grace  time.Duration `json:"grace_ns"` // between TERM and KILL; not for Kill
+}
+
+// Limit arms a deadline that the keeper enforces with or without a host; 0
+// disarms it.
+type Limit struct {
+	Kind  string        `json:"kind"` // run, inactivity
+	After time.Duration `json:"after_ns"`
+}
+
+// Info is what shim.json in the run's directory says.
+type Info struct {
+	Version int    `json:"version"`
+	RunID   string `json:"run_id"`
+	PID     int    `json:"pid"`
+	Start   uint64 `json:"start_time"`
+	BootID  string `json:"boot_id"`
+	Socket  string `json:"socket"`
+	Nonce   string `json:"nonce"`
+	TempDir string `json:"temp_dir"`
+}
+
+// EffectID numbers what the adapter wants done: output K of input N. The keeper
+// carries each out at most once, in order.
+type EffectID struct {
+	N uint64
+	K uint32
+}
+
+// After reports whether e comes after other.
+func (e EffectID) After(other EffectID) bool {
+	return e.N > other.N || e.N == other.N && e.K > other.K
+}
+
+func (e EffectID) append(b []byte) []byte {
+	b = binary.LittleEndian.AppendUint64(b, e.N)
+	return binary.LittleEndian.AppendUint32(b, e.K)
+}
+
+const effectSize = 12
+
+func cutEffect(b []byte) (EffectID, []byte, error) {
+	if len(b) < effectSize {
+		return EffectID{}, nil, errFrame
+	}
+	return EffectID{binary.LittleEndian.Uint64(b), binary.LittleEndian.Uint32(b[8:])}, b[effectSize:], nil
+}
+
+var errFrame = errors.New("frame that makes no sense")
+
+// RemoteError is a keeper's refusal; Code is one of pluginapi's.
+type RemoteError struct{ Code, Msg string }
+
+func (e *RemoteError) Error() string { return e.Msg }
+
+func frame(t frameType, id uint32, body ...[]byte) []byte {
+	size := frameHeader - 4
+	for _, b := range body {
+		size += len(b)
+	}
+	out := make([]byte, 0, size+4)
+	out = binary.LittleEndian.AppendUint32(out, uint32(size))
+	out = append(out, byte(t))
+	out = binary.LittleEndian.AppendUint32(out, id)
+	for _, b := range body {
+		out = append(out, b...)
+	}
+	return out
+}
+
+// readFrame reads one frame. The body is the caller's to keep.
+func readFrame(r io.Reader) (t frameType, id uint32, body []byte, err error) {
+	var head [frameHeader]byte
+	if _, err := io.ReadFull(r, head[:]); err != nil {
+		return 0, 0, nil, err
+	}
+	size := binary.LittleEndian.Uint32(head[:])
+	if size < frameHeader-4 || size > maxFrame {
+		return 0, 0, nil, fmt.Errorf("%w: %d bytes", errFrame, size)
+	}
+	body = make([]byte, size-(frameHeader-4))
+	if _, err := io.ReadFull(r, body); err != nil {
+		return 0, 0, nil, err
+	}
+	return frameType(head[4]), binary.LittleEndian.Uint32(head[5:]), body, nil
+}
+
+func encode(v any) []byte {
+	data, err := json.Marshal(v)
+	if err != nil {
+		panic(err) // the types above always encode
+	}
+	return data
+}

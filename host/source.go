@@ -1,0 +1,118 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/amux-dev/amux/host/journal"
+	"github.com/amux-dev/amux/host/shim"
+)
+
+// errKeeperGone says that the keeper went away before the run's last record. The
+// journal is this host's from now on.
+var errKeeperGone = errors.New("the keeper is gone")
+
+// liveSource is the journal of a run that this process hosts: the keeper writes
+// it while it lives, this process after that.
+type liveSource struct {
+	file *os.File
+	path string
+
+	mu     sync.Mutex
+	conn   *shim.Conn
+	writer *journal.Writer
+}
+
+func (s *liveSource) ReadAt(b []byte, offset int64) (int, error) { return s.file.ReadAt(b, offset) }
+
+func (s *liveSource) Committed() int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.writer != nil {
+		return s.writer.Size()
+	}
+	return s.conn.Size()
+}
+
+func (s *liveSource) Wait(ctx context.Context) error {
+	s.mu.Lock()
+	conn, ours := s.conn, s.writer != nil
+	s.mu.Unlock()
+	if ours {
+		return io.EOF
+	}
+	select {
+	case <-conn.Wake():
+		return nil
+	case <-conn.Gone():
+		if err := s.takeOver(); err != nil {
+			return err
+		}
+		return errKeeperGone
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// takeOver makes this process the journal's writer, after the keeper has gone.
+func (s *liveSource) takeOver() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.writer != nil {
+		return nil
+	}
+	writer, err := journal.OpenWriter(s.path, time.Now)
+	if err != nil {
+		return err
+	}
+	s.writer = writer
+	return nil
+}
+
+// append commits a record, by the keeper or by this process, whoever writes.
+func (s *liveSource) append(kind journal.Kind, payload []byte) error {
+	s.mu.Lock()
+	writer, conn := s.writer, s.conn
+	s.mu.Unlock()
+	if writer != nil {
+		return writer.Append(kind, payload)
+	}
+	return conn.Append(kind, payload)
+}
+
+func (s *liveSource) close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.writer != nil {
+		_ = s.writer.Close()
+	}
+	_ = s.file.Close()
+}
+
+// fileSource is a journal that nobody writes any more.
+type fileSource struct {
+	*os.File
+	size int64
+}
+
+func openFileSource(path string) (*fileSource, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return &fileSource{f, info.Size()}, nil
+}
+
+func (s *fileSource) Committed() int64           { return s.size }
+func (s *fileSource) Wait(context.Context) error { return io.EOF }
+
+var _, _ source = (*liveSource)(nil), (*fileSource)(nil)

@@ -1,0 +1,144 @@
+package host
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/amux-dev/amux/pluginapi"
+)
+
+// Options say where a Host finds its things. The zero value is that of the amux
+// command: everything under ~/.agent-mux, programs beside the executable.
+type Options struct {
+	// ConfigDir holds runs, plugins and settings; default ~/.agent-mux.
+	ConfigDir string
+	// ProjectDir is recorded with each run and holds the run index and the
+	// plugin lock; empty means no project.
+	ProjectDir string
+	// RuntimeDir holds sockets; default $XDG_RUNTIME_DIR/amux or /tmp/amux-<uid>.
+	RuntimeDir string
+	// TempDir is where each run gets its agent-mux-<ulid>; default os.TempDir().
+	TempDir string
+	// BundledDir holds the plugins shipped with the program; default "plugins"
+	// beside the executable.
+	BundledDir string
+	// BundledHashes are the SHA-256 sums of the bundled executables by plugin
+	// name, fixed when the program was built. A bundled plugin without one is
+	// taken as it is.
+	BundledHashes map[string]string
+	// Plugins overrides plugins by path: name → executable or directory.
+	Plugins map[string]string
+	// ShimPath is amux-shim; default beside the executable.
+	ShimPath string
+	// Env is the caller's environment; default os.Environ().
+	Env []string
+	// AlwaysVerify hashes a plugin before every start, whatever its receipt says.
+	AlwaysVerify bool
+	// AutoMTLS encrypts the connection to plugins, at 15 ms a start. Their
+	// sockets are in a folder of the user alone in any case.
+	AutoMTLS bool
+	// Subreaper adopts what a killed shim leaves behind. Only programs that wait
+	// for no children of their own may set it.
+	Subreaper bool
+	// Version is recorded with each run.
+	Version string
+	// Logger gets what is of use to people who debug amux; nil is silence.
+	Logger hclog.Logger
+}
+
+// RunSpec says what to run and how. It is validated before anything starts; what
+// the agent cannot honour is CAPABILITY_ERROR.
+type RunSpec struct {
+	Agent  string `json:"agent"`
+	Prompt string `json:"prompt"`
+	// Conversation keeps the agent after the first prompt, until End or Stop.
+	Conversation bool `json:"conversation,omitempty"`
+
+	RunID string `json:"run_id,omitempty"` // a ULID; made if empty
+	Name  string `json:"name,omitempty"`
+
+	Model        string `json:"model,omitempty"`
+	Effort       string `json:"effort,omitempty"` // low, medium, high, max
+	SystemPrompt string `json:"system_prompt,omitempty"`
+	SystemMode   string `json:"system_mode,omitempty"` // append (default), replace, prepend
+
+	Resume    string `json:"resume,omitempty"` // the agent's session id
+	Continue  bool   `json:"continue,omitempty"`
+	Fork      bool   `json:"fork,omitempty"`
+	NoSession bool   `json:"no_session,omitempty"`
+
+	Cwd         string            `json:"cwd,omitempty"` // default: the process's
+	AddDirs     []string          `json:"add_dirs,omitempty"`
+	Files       []string          `json:"files,omitempty"` // attachments
+	MCPServers  []MCPServer       `json:"mcp_servers,omitempty"`
+	JSONSchema  string            `json:"json_schema,omitempty"`
+	Env         map[string]string `json:"-"` // values never reach the disk
+	Driver      string            `json:"driver,omitempty"`
+	PTY         bool              `json:"pty,omitempty"`
+	Tags        []string          `json:"tags,omitempty"`
+	MaxTurns    int               `json:"max_turns,omitempty"`
+	MaxBudget   float64           `json:"max_budget_usd,omitempty"`
+	Approve     ApproveMode       `json:"approve,omitempty"` // default deny
+	AllowRules  []string          `json:"allow_rules,omitempty"`
+	DenyRules   []string          `json:"deny_rules,omitempty"`
+	Timeout     time.Duration     `json:"timeout_ns,omitempty"`      // 0: none
+	IdleTimeout time.Duration     `json:"idle_timeout_ns,omitempty"` // 0: the adapter's; < 0: none
+	Grace       time.Duration     `json:"grace_ns,omitempty"`        // 0: 5 s
+
+	// NoRecord deletes the run's directory when the run has ended.
+	NoRecord bool `json:"no_record,omitempty"`
+	// OnEvent is called for every event before any consumer sees it. It delays
+	// the run for as long as it takes.
+	OnEvent func(Event) `json:"-"`
+}
+
+// ApproveMode says who answers when the agent asks before it acts.
+type ApproveMode string
+
+// The approve modes.
+const (
+	ApproveAsk   ApproveMode = "ask"   // somebody answers by Approve or Deny
+	ApproveAuto  ApproveMode = "auto"  // the host grants all
+	ApproveDeny  ApproveMode = "deny"  // the host denies all
+	ApproveRules ApproveMode = "rules" // the host judges by AllowRules and DenyRules, then denies
+)
+
+// MCPServer is a tool server that the agent shall use.
+type MCPServer struct {
+	Name      string            `json:"name"`
+	Transport string            `json:"transport"` // stdio, sse, http
+	Command   string            `json:"command,omitempty"`
+	Args      []string          `json:"args,omitempty"`
+	Env       map[string]string `json:"-"`
+	URL       string            `json:"url,omitempty"`
+	Headers   map[string]string `json:"-"`
+}
+
+// Event is one fact of a run. Raw is its whole JSON object, one line without the
+// ending, as events.jsonl holds it.
+type Event struct {
+	Type  pluginapi.Type
+	RunID string
+	Seq   uint64 // from 1, without gaps
+	Time  time.Time
+	Agent string
+	Raw   json.RawMessage
+}
+
+// Decode reads the event's own fields into one of pluginapi's payload structs.
+func (e Event) Decode(payload any) error { return json.Unmarshal(e.Raw, payload) }
+
+// Result says how a run ended.
+type Result struct {
+	RunID string
+	// State is completed, failed, canceled, timed_out or lost.
+	State string
+	// Err is nil if State is completed; else what went wrong, with its code.
+	Err *pluginapi.Error
+	// End is the last event of the run.
+	End pluginapi.RunEnd
+	// Text is the assistant's last message.
+	Text string
+}

@@ -1,0 +1,401 @@
+package host
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+
+	"github.com/amux-dev/amux/host/adapter"
+	"github.com/amux-dev/amux/host/eventlog"
+	"github.com/amux-dev/amux/host/journal"
+	"github.com/amux-dev/amux/host/process"
+	"github.com/amux-dev/amux/host/registry"
+	"github.com/amux-dev/amux/host/shim"
+	"github.com/amux-dev/amux/host/store"
+	"github.com/amux-dev/amux/pluginapi"
+	pb "github.com/amux-dev/amux/pluginapi/amuxplugin1"
+)
+
+const (
+	defaultGrace = 5 * time.Second
+	defaultIdle  = 5 * time.Minute
+)
+
+// launch is a run that is being started. Whatever fails, undo leaves nothing.
+type launch struct {
+	h       *Host
+	spec    RunSpec
+	agent   *pluginapi.Agent
+	plugin  registry.Verified
+	program program
+	meta    store.Meta
+	dir     *store.Run
+	shim    *shim.Launched
+	process *adapter.Process
+	options *pb.RunOptions
+	nonce   string
+}
+
+// Start validates the spec, asks the adapter for a plan and starts the agent.
+// An error means that nothing was started and nothing is left on disk. When ctx
+// ends before Start returns, the start is given up; after that it has no effect
+// on the run, which ends by Stop, Kill or Close.
+func (h *Host) Start(ctx context.Context, spec RunSpec) (_ *Run, retErr error) {
+	l := &launch{h: h, spec: spec}
+	if err := l.check(ctx); err != nil {
+		return nil, err
+	}
+	if err := h.prepare(); err != nil {
+		return nil, err
+	}
+	var err error
+	if l.plugin, err = h.registry.Verify(l.plugin.Plugin); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if retErr != nil {
+			l.undo()
+		}
+	}()
+	if err := l.createDir(); err != nil {
+		return nil, err
+	}
+	// The plugin's start is the longest part, and the keeper needs none of it.
+	started := make(chan error, 1)
+	go func() {
+		var err error
+		l.process, err = h.plugins.get(ctx, l.plugin)
+		started <- err
+	}()
+	shimErr := l.launchShim()
+	if err := <-started; err != nil {
+		return nil, err
+	}
+	if shimErr != nil {
+		return nil, shimErr
+	}
+	plan, err := l.plan(ctx)
+	if err != nil {
+		return nil, err
+	}
+	spawn, record, err := l.prepareSpawn(plan)
+	if err != nil {
+		return nil, err
+	}
+	return l.begin(ctx, spawn, record, plan)
+}
+
+// check is everything that can be wrong before anything is made.
+func (l *launch) check(ctx context.Context) error {
+	l.h.mu.Lock()
+	closed := l.h.closed
+	l.h.mu.Unlock()
+	if closed {
+		return pluginapi.Errorf(pluginapi.CodeHostGone, "the host is closed")
+	}
+	if err := l.spec.validate(); err != nil {
+		return err
+	}
+	plugin, agent, err := l.h.registry.Agent(l.spec.Agent)
+	if err != nil {
+		return err
+	}
+	l.plugin.Plugin, l.agent = plugin, agent
+	if err := l.spec.checkCapabilities(agent); err != nil {
+		return err
+	}
+	l.program, err = l.h.findProgram(ctx, agent, l.spec.Cwd)
+	if err != nil {
+		return err
+	}
+	if l.spec.RunID == "" {
+		l.spec.RunID = ulid.Make().String()
+	}
+	l.options = l.spec.options(agent)
+	return loadAttachments(l.options.Attachments)
+}
+
+// createDir makes the run's directory and temp dir, writes run.json and the
+// first records.
+func (l *launch) createDir() error {
+	id := l.spec.RunID
+	dir, err := l.h.store.Create(id)
+	if errors.Is(err, os.ErrExist) {
+		return invalid("a run with the id %s exists already", id).WithHint("leave out --run-id")
+	}
+	if err != nil {
+		return folderError("config folder", l.h.opts.ConfigDir, err)
+	}
+	l.dir = dir
+	spec, err := json.Marshal(l.spec)
+	if err != nil {
+		return err
+	}
+	start, _ := process.Start(os.Getpid())
+	l.meta = store.Meta{
+		Version: 1, RunID: id, Name: l.spec.Name, Agent: l.spec.Agent, Spec: spec, EnvNames: sortedKeys(l.spec.Env),
+		Cwd: l.spec.Cwd, Project: l.h.opts.ProjectDir, Tags: l.spec.Tags, Created: time.Now().UTC(),
+		TempDir: filepath.Join(l.h.opts.TempDir, "agent-mux-"+id),
+		Plugin:  l.plugin.Plugin.Name, PluginVersion: l.plugin.Plugin.Version, PluginHash: l.plugin.SHA256,
+		AmuxVersion: l.h.opts.Version, HostPID: os.Getpid(), HostStart: start, BootID: process.BootID(),
+	}
+	err = errors.Join(
+		dir.WriteMeta(l.meta),
+		dir.MarkActive(),
+		os.Mkdir(l.meta.TempDir, 0o700),
+	)
+	if err == nil {
+		err = l.firstRecords()
+	}
+	if err != nil {
+		return folderError("folder of the run", dir.Dir, err)
+	}
+	return nil
+}
+
+func (l *launch) firstRecords() error {
+	w, err := journal.OpenWriter(l.dir.Path("journal"), time.Now)
+	if err != nil {
+		return err
+	}
+	defer w.Close()
+	return errors.Join(
+		w.Append(journal.KindState, journal.Encode(journal.State{To: stateQueued})),
+		w.Append(journal.KindState, journal.Encode(journal.State{From: stateQueued, To: stateStarting})),
+	)
+}
+
+func sortedKeys(m map[string]string) []string {
+	var keys []string
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+func (l *launch) launchShim() error {
+	var nonce [16]byte
+	if _, err := rand.Read(nonce[:]); err != nil {
+		return err
+	}
+	l.nonce = hex.EncodeToString(nonce[:])
+	s, err := shim.Launch(l.h.opts.ShimPath, l.dir.Dir, shim.Hello{
+		Version: shim.Version, Nonce: l.nonce, Host: true, RunID: l.meta.RunID, TempDir: l.meta.TempDir,
+		Socket: socketPath(l.h.opts.RuntimeDir, l.meta.RunID),
+	})
+	if err != nil {
+		return pluginapi.Errorf(pluginapi.CodeSpawn, "start the run's keeper: %w", err).
+			WithHint("amux-shim belongs beside the amux program; see: amux doctor")
+	}
+	l.shim = s
+	return nil
+}
+
+// plan asks the adapter.
+func (l *launch) plan(ctx context.Context) (*pluginapi.Plan, error) {
+	options := l.options
+	options.Env = l.spec.Env
+	req := &pb.PlanRequest{
+		Agent: l.spec.Agent, Caller: l.h.caller(l.agent, l.spec.Cwd, l.spec.Env), Options: options,
+		RunId: l.meta.RunID, TempDir: l.meta.TempDir, Program: l.program.path, ProgramVersion: l.program.version,
+		PluginPath: l.plugin.Path, SessionId: sessionID(l.meta.RunID), Attempt: 1,
+	}
+	return l.process.Plan(ctx, req, func(ctx context.Context, argv []string) *pluginapi.ExecResult {
+		return l.h.runBounded(ctx, argv, l.spec.Cwd)
+	})
+}
+
+// sessionID makes a UUID of a run id: both are 128 bits, and the run id is as
+// unique as a UUID has to be. Version and variant bits are set.
+func sessionID(runID string) string {
+	id, err := ulid.ParseStrict(runID)
+	if err != nil {
+		return ""
+	}
+	b := id.Bytes()
+	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
+	h := hex.EncodeToString(b)
+	return fmt.Sprintf("%s-%s-%s-%s-%s", h[:8], h[8:12], h[12:16], h[16:20], h[20:])
+}
+
+// maxArg is the longest argument that the Linux kernel takes.
+const maxArg = 128 << 10
+
+// prepareSpawn checks the plan, writes its files and makes the environment.
+func (l *launch) prepareSpawn(plan *pluginapi.Plan) (shim.Spawn, journal.Plan, error) {
+	bad := func(format string, args ...any) error {
+		return pluginapi.Errorf(pluginapi.CodePluginCrashed, "plugin %s made a plan that cannot be: %s",
+			l.plugin.Plugin.Name, fmt.Sprintf(format, args...)).WithHint("report it to the plugin's author")
+	}
+	fail := func(err error) (shim.Spawn, journal.Plan, error) { return shim.Spawn{}, journal.Plan{}, err }
+	if plan.Pty {
+		return fail(pluginapi.Errorf(pluginapi.CodePTYNotAvailable, "agent %s needs a pseudo-terminal, which this version of amux does not give", l.agent.Id))
+	}
+	if plan.Shell {
+		return fail(bad("a shell line needs a trusted plugin"))
+	}
+	cwd := or(plan.Cwd, l.spec.Cwd)
+	program := lookPath(plan.Program, l.h.opts.Env, cwd)
+	if plan.Program == "" || program == "" {
+		return fail(pluginapi.Errorf(pluginapi.CodeAgentNotInstalled, "agent %s: no program %q in PATH", l.agent.Id, plan.Program).
+			WithHint("%s", installHint(l.agent)))
+	}
+	if !filepath.IsAbs(cwd) {
+		return fail(bad("working directory %q is not absolute", cwd))
+	}
+	for i, arg := range plan.Args {
+		if len(arg) >= maxArg {
+			return fail(invalid("argument %d of agent %s has %d bytes; the system takes %d", i+1, l.agent.Id, len(arg), maxArg).
+				WithHint("put the long text into a file"))
+		}
+		if strings.ContainsRune(arg, 0) {
+			return fail(bad("argument %d has a NUL byte", i+1))
+		}
+	}
+	record := journal.Plan{
+		Spawn: 1, Attempt: 1, Program: program, Args: plan.Args, EnvSet: sortedKeys(plan.EnvSet), EnvUnset: plan.EnvUnset,
+		Cwd: cwd, Stdin: strings.ToLower(strings.TrimPrefix(plan.Stdin.String(), "STDIN_")), Collect: plan.Collect,
+		SessionID: plan.SessionId, Version: l.program.version, State: plan.State, Warnings: plan.Warnings,
+	}
+	for _, f := range plan.Files {
+		if f.Name == "" || f.Name != filepath.Base(f.Name) || f.Name == "." || f.Name == ".." {
+			return fail(bad("file name %q is not plain", f.Name))
+		}
+		if err := os.WriteFile(filepath.Join(l.meta.TempDir, f.Name), f.Content, 0o600); err != nil {
+			return fail(folderError("temp folder of the run", l.meta.TempDir, err))
+		}
+		record.Files = append(record.Files, f.Name)
+	}
+	return shim.Spawn{
+		Number: 1, Program: program, Args: plan.Args, Env: l.env(plan), Cwd: cwd,
+		Stdin:   plan.Stdin == pb.Stdin_STDIN_OPEN || plan.Stdin == pb.Stdin_STDIN_PROMPT,
+		Close:   plan.Stdin == pb.Stdin_STDIN_PROMPT,
+		Initial: plan.InitialStdin, Collect: plan.Collect, Grace: l.grace(),
+	}, record, nil
+}
+
+func (l *launch) grace() time.Duration {
+	if l.spec.Grace > 0 {
+		return l.spec.Grace
+	}
+	return defaultGrace
+}
+
+// env is the agent's environment: the caller's, then the user's own additions,
+// then the adapter's, then ours.
+func (l *launch) env(plan *pluginapi.Plan) []string {
+	vars := map[string]string{}
+	for _, variable := range l.h.opts.Env {
+		if name, value, ok := strings.Cut(variable, "="); ok && name != "" {
+			vars[name] = value
+		}
+	}
+	for name, value := range l.spec.Env {
+		vars[name] = value
+	}
+	for _, name := range plan.EnvUnset {
+		delete(vars, name)
+	}
+	for name, value := range plan.EnvSet {
+		vars[name] = value
+	}
+	vars["TMPDIR"] = l.meta.TempDir
+	owner := l.meta.RunID
+	if outer := vars[process.RunEnv]; outer != "" {
+		owner = outer + ":" + owner
+	}
+	vars[process.RunEnv] = owner
+	env := make([]string, 0, len(vars))
+	for _, name := range sortedKeys(vars) {
+		env = append(env, name+"="+vars[name])
+	}
+	return env
+}
+
+// begin hands the plan to the keeper and starts the pump.
+func (l *launch) begin(ctx context.Context, spawn shim.Spawn, record journal.Plan, plan *pluginapi.Plan) (*Run, error) {
+	file, err := os.Open(l.dir.Path("journal"))
+	if err != nil {
+		return nil, folderError("folder of the run", l.dir.Dir, err)
+	}
+	log, err := eventlog.Open(l.dir.Path("events.jsonl"), l.meta.RunID, l.meta.Agent, true)
+	if err != nil {
+		file.Close()
+		return nil, folderError("folder of the run", l.dir.Dir, err)
+	}
+	r := &Run{
+		h: l.h, spec: l.spec, meta: l.meta, agent: l.agent, plugin: l.plugin, dir: l.dir, log: log, conn: l.shim.Conn,
+		src: &liveSource{file: file, path: l.dir.Path("journal"), conn: l.shim.Conn}, shimExited: l.shim.Exited,
+		process: l.process, announced: stateStarting, done: make(chan struct{}),
+	}
+	r.idleLimit = l.idleLimit(plan)
+	fail := func(err error) (*Run, error) {
+		r.src.close()
+		log.Close()
+		return nil, err
+	}
+	if err := r.src.append(journal.KindPlan, journal.Encode(record)); err != nil {
+		return fail(r.commandError("record the plan", err))
+	}
+	if err := ctx.Err(); err != nil {
+		return fail(err)
+	}
+	if err := r.conn.Spawn(spawn); err != nil {
+		return fail(r.commandError("start the agent", err))
+	}
+	// From here on there is a run, and what goes wrong is its end, not ours.
+	limits := []shim.Limit{{Kind: "run", After: max(l.spec.Timeout, 0)}, {Kind: "inactivity", After: r.idleLimit}}
+	for _, limit := range limits {
+		if limit.After > 0 {
+			_ = r.conn.SetLimit(limit) // a keeper that is gone has no need of it
+		}
+	}
+	if l.spec.Prompt != "" || !l.spec.Conversation {
+		_ = r.input(journal.Input{Kind: "prompt", ID: "prompt-1", Text: l.spec.Prompt, By: "user", First: true})
+	}
+	l.h.mu.Lock()
+	l.h.runs[r.meta.RunID] = r
+	l.h.mu.Unlock()
+	go r.main(context.WithoutCancel(ctx))
+	return r, nil
+}
+
+func (l *launch) idleLimit(plan *pluginapi.Plan) time.Duration {
+	switch {
+	case l.spec.IdleTimeout < 0:
+		return 0
+	case l.spec.IdleTimeout > 0:
+		return l.spec.IdleTimeout
+	case plan.InactivitySeconds > 0:
+		return time.Duration(plan.InactivitySeconds) * time.Second
+	case l.agent.InactivitySeconds > 0:
+		return time.Duration(l.agent.InactivitySeconds) * time.Second
+	}
+	return defaultIdle
+}
+
+// undo removes what a failed start has made.
+func (l *launch) undo() {
+	if l.shim != nil {
+		_ = l.shim.Kill(shim.Stop{Reason: "kill", By: "host"}) // there may be no agent yet
+		_ = l.shim.Release()
+		<-l.shim.Gone()
+		<-l.shim.Exited
+		l.shim.Close()
+	}
+	if l.dir != nil {
+		_ = os.RemoveAll(l.meta.TempDir)
+		_ = l.dir.Remove()
+	}
+}

@@ -1,0 +1,220 @@
+// Package store is what amux keeps on disk about runs: a directory for each,
+// which one host at a time holds by a lock, a marker for those that are active,
+// and the index of those that have ended. It knows the names of the files, not
+// what stands in journal and event log.
+package store
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gofrs/flock"
+)
+
+// Meta is run.json: what a run was started with. It is written before anything
+// is spawned and never changed. Of variables it has the names only.
+type Meta struct {
+	Version       int             `json:"version"` // 1
+	RunID         string          `json:"run_id"`
+	Name          string          `json:"name,omitempty"`
+	Agent         string          `json:"agent"`
+	Spec          json.RawMessage `json:"spec"`
+	EnvNames      []string        `json:"env_names,omitempty"` // of the spec's own variables
+	Cwd           string          `json:"cwd"`
+	Project       string          `json:"project,omitempty"`
+	Tags          []string        `json:"tags,omitempty"`
+	Created       time.Time       `json:"created"`
+	TempDir       string          `json:"temp_dir"`
+	Plugin        string          `json:"plugin"`
+	PluginVersion string          `json:"plugin_version"`
+	PluginHash    string          `json:"plugin_hash"` // sha256 of the executable
+	AmuxVersion   string          `json:"amux_version,omitempty"`
+	HostPID       int             `json:"host_pid"`
+	HostStart     uint64          `json:"host_start"`
+	BootID        string          `json:"boot_id"`
+}
+
+// Store is the folder of runs.
+type Store struct{ root string }
+
+// New returns the store below a config folder. It touches no file.
+func New(configDir string) *Store { return &Store{filepath.Join(configDir, "runs")} }
+
+// Run is the directory of one run.
+type Run struct {
+	ID   string
+	Dir  string
+	lock *flock.Flock
+	root string
+}
+
+// ErrLocked says that another host holds the run.
+var ErrLocked = errors.New("another host holds the run")
+
+// Create makes the directory of a new run and locks it.
+func (s *Store) Create(id string) (*Run, error) {
+	if err := os.MkdirAll(s.root, 0o700); err != nil {
+		return nil, err
+	}
+	r := s.Run(id)
+	if err := os.Mkdir(r.Dir, 0o700); err != nil {
+		return nil, err
+	}
+	if err := r.Lock(); err != nil {
+		_ = os.RemoveAll(r.Dir)
+		return nil, err
+	}
+	return r, nil
+}
+
+// Run names the directory of a run, which need not exist.
+func (s *Store) Run(id string) *Run {
+	return &Run{ID: id, Dir: filepath.Join(s.root, id), root: s.root}
+}
+
+// Lock makes this process the run's host, or says ErrLocked. A lock ends with
+// the process that holds it, however it ends.
+func (r *Run) Lock() error {
+	lock := flock.New(r.Path("lock"))
+	ok, err := lock.TryLock()
+	if err != nil {
+		return err
+	}
+	if !ok {
+		return ErrLocked
+	}
+	r.lock = lock
+	return nil
+}
+
+// Unlock gives the run up.
+func (r *Run) Unlock() {
+	if r.lock != nil {
+		_ = r.lock.Close()
+		r.lock = nil
+	}
+}
+
+// Path names a file of the run.
+func (r *Run) Path(name string) string { return filepath.Join(r.Dir, name) }
+
+// WriteMeta writes run.json.
+func (r *Run) WriteMeta(m Meta) error {
+	data, err := json.MarshalIndent(m, "", "  ")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(r.Path("run.json"), append(data, '\n'), 0o600)
+}
+
+// ReadMeta reads run.json.
+func (r *Run) ReadMeta() (Meta, error) {
+	var m Meta
+	data, err := os.ReadFile(r.Path("run.json"))
+	if err != nil {
+		return m, err
+	}
+	if err := json.Unmarshal(data, &m); err != nil {
+		return m, fmt.Errorf("%s: %w", r.Path("run.json"), err)
+	}
+	return m, nil
+}
+
+// MarkActive notes that the run has not ended.
+func (r *Run) MarkActive() error {
+	dir := filepath.Join(r.root, "active")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(dir, r.ID), nil, 0o600)
+}
+
+// MarkEnded takes the note away.
+func (r *Run) MarkEnded() { _ = os.Remove(filepath.Join(r.root, "active", r.ID)) }
+
+// Remove deletes the run's directory and its marker.
+func (r *Run) Remove() error {
+	r.MarkEnded()
+	err := os.RemoveAll(r.Dir)
+	r.Unlock()
+	return err
+}
+
+// Active lists the runs that are marked active.
+func (s *Store) Active() []string { return names(filepath.Join(s.root, "active")) }
+
+// List returns the ids of all runs, newest first.
+func (s *Store) List() []string {
+	ids := slices.DeleteFunc(names(s.root), func(id string) bool { return len(id) != idLength })
+	slices.Reverse(ids) // ULIDs sort by time
+	return ids
+}
+
+const idLength = 26
+
+func names(dir string) []string {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil
+	}
+	var list []string
+	for _, e := range entries {
+		list = append(list, e.Name())
+	}
+	return list
+}
+
+// Find returns the ids that ref names: the whole id, or a unique part of at least
+// four characters at either end.
+func (s *Store) Find(ref string) []string {
+	upper := strings.ToUpper(ref)
+	var found []string
+	for _, id := range s.List() {
+		if id == upper {
+			return []string{id}
+		}
+		if len(ref) >= 4 && (strings.HasPrefix(id, upper) || strings.HasSuffix(id, upper)) {
+			found = append(found, id)
+		}
+	}
+	return found
+}
+
+// lockWait bounds the wait for the lock of the index.
+const lockWait = 5 * time.Second
+
+// AppendIndex adds one line to the index of ended runs at path, under its lock.
+func AppendIndex(path string, line []byte) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	lock := flock.New(path + ".lock")
+	for deadline := time.Now().Add(lockWait); ; time.Sleep(10 * time.Millisecond) {
+		ok, err := lock.TryLock()
+		if err != nil {
+			return err
+		}
+		if ok {
+			break
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("%s: %w", path, ErrLocked)
+		}
+	}
+	defer lock.Close()
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	if err != nil {
+		return err
+	}
+	if _, err := f.Write(append(line, '\n')); err != nil {
+		f.Close()
+		return err
+	}
+	return f.Close()
+}

@@ -1,0 +1,239 @@
+package host
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"github.com/amux-dev/amux/pluginapi"
+)
+
+var (
+	ulidRule    = regexp.MustCompile(`^[0-7][0-9A-HJKMNP-TV-Z]{25}$`)
+	nameRule    = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9._-]{0,63}$`)
+	varNameRule = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+	mcpNameRule = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
+)
+
+func invalid(format string, args ...any) *pluginapi.Error {
+	return pluginapi.Errorf(pluginapi.CodeValidation, format, args...)
+}
+
+// validate checks what can be checked without knowing the agent, and makes paths
+// absolute.
+func (s *RunSpec) validate() error {
+	if s.RunID != "" && !ulidRule.MatchString(s.RunID) {
+		return invalid("run id %q is not a ULID", s.RunID).WithHint("26 characters, like 01ARYZ6S41TSV4RRFFQ69G5FAV; or leave it out")
+	}
+	if s.Name != "" && !nameRule.MatchString(s.Name) {
+		return invalid("run name %q has other characters than letters, digits, . _ and -", s.Name)
+	}
+	if s.Prompt == "" && !s.Conversation {
+		return invalid("there is no prompt").WithHint("give it as an argument, or on stdin")
+	}
+	if strings.ContainsRune(s.Prompt, 0) {
+		return invalid("the prompt has a NUL byte")
+	}
+	switch s.Approve {
+	case "":
+		s.Approve = ApproveDeny
+	case ApproveAsk, ApproveAuto, ApproveDeny, ApproveRules:
+	default:
+		return invalid("approve mode %q is not one of ask, auto, deny, rules", s.Approve)
+	}
+	for _, rule := range append(s.AllowRules[:len(s.AllowRules):len(s.AllowRules)], s.DenyRules...) {
+		if err := checkRule(rule); err != nil {
+			return err
+		}
+	}
+	if s.Approve == ApproveRules && len(s.AllowRules)+len(s.DenyRules) == 0 {
+		return invalid("approve mode rules without a rule").WithHint("add --allow RULE or --deny RULE")
+	}
+	switch s.SystemMode {
+	case "":
+		if s.SystemPrompt != "" {
+			s.SystemMode = "append"
+		}
+	case "append", "replace", "prepend":
+		if s.SystemPrompt == "" {
+			return invalid("system prompt mode %s without a system prompt", s.SystemMode)
+		}
+	default:
+		return invalid("system prompt mode %q is not one of append, replace, prepend", s.SystemMode)
+	}
+	if s.Resume != "" && s.Continue {
+		return invalid("resume and continue exclude each other")
+	}
+	if s.NoSession && (s.Resume != "" || s.Continue || s.Fork) {
+		return invalid("no session excludes resume, continue and fork")
+	}
+	if s.Fork && s.Resume == "" && !s.Continue {
+		return invalid("fork needs a session").WithHint("add --resume SESSION or --continue")
+	}
+	if s.MaxTurns < 0 || s.MaxBudget < 0 || s.Timeout < 0 || s.Grace < 0 {
+		return invalid("max turns, max budget, timeout and grace cannot be negative")
+	}
+	if s.JSONSchema != "" && !json.Valid([]byte(s.JSONSchema)) {
+		return invalid("the JSON schema is not JSON")
+	}
+	for name, value := range s.Env {
+		if !varNameRule.MatchString(name) {
+			return invalid("%q is no name for a variable", name)
+		}
+		if strings.ContainsRune(value, 0) {
+			return invalid("the variable %s has a NUL byte", name)
+		}
+	}
+	if err := s.resolvePaths(); err != nil {
+		return err
+	}
+	return s.validateMCP()
+}
+
+func (s *RunSpec) resolvePaths() error {
+	cwd, err := filepath.Abs(or(s.Cwd, "."))
+	if err != nil {
+		return invalid("working directory %s: %w", s.Cwd, err)
+	}
+	s.Cwd = cwd
+	if err := checkDir("working directory", s.Cwd); err != nil {
+		return err
+	}
+	abs := func(list []string) []string {
+		var out []string
+		for _, p := range list {
+			if !filepath.IsAbs(p) {
+				p = filepath.Join(s.Cwd, p)
+			}
+			out = append(out, p)
+		}
+		return out
+	}
+	s.AddDirs, s.Files = abs(s.AddDirs), abs(s.Files)
+	for _, dir := range s.AddDirs {
+		if err := checkDir("directory", dir); err != nil {
+			return err
+		}
+	}
+	for _, file := range s.Files {
+		info, err := os.Stat(file)
+		if err != nil {
+			return invalid("file %s: %w", file, plain(err))
+		}
+		if !info.Mode().IsRegular() {
+			return invalid("file %s is not a regular file", file)
+		}
+		if info.Size() > maxAttachment {
+			return invalid("file %s is larger than 32 MiB", file)
+		}
+	}
+	return nil
+}
+
+const maxAttachment = 32 << 20
+
+func checkDir(what, dir string) error {
+	info, err := os.Stat(dir)
+	if err != nil {
+		return invalid("%s %s: %w", what, dir, plain(err))
+	}
+	if !info.IsDir() {
+		return invalid("%s %s is a file", what, dir)
+	}
+	return nil
+}
+
+// plain is the reason of a file error without the path that the message has
+// already named.
+func plain(err error) error {
+	if pathErr, ok := err.(*os.PathError); ok {
+		return pathErr.Err
+	}
+	return err
+}
+
+func (s *RunSpec) validateMCP() error {
+	seen := map[string]bool{}
+	for _, m := range s.MCPServers {
+		switch {
+		case !mcpNameRule.MatchString(m.Name):
+			return invalid("MCP server name %q has other characters than letters, digits, _ and -", m.Name)
+		case seen[m.Name]:
+			return invalid("two MCP servers have the name %s", m.Name)
+		case m.Transport == "stdio" && m.Command == "":
+			return invalid("MCP server %s has no command", m.Name)
+		case (m.Transport == "sse" || m.Transport == "http") && m.URL == "":
+			return invalid("MCP server %s has no URL", m.Name)
+		case m.Transport != "stdio" && m.Transport != "sse" && m.Transport != "http":
+			return invalid("MCP server %s: transport %q is not one of stdio, sse, http", m.Name, m.Transport)
+		}
+		seen[m.Name] = true
+	}
+	return nil
+}
+
+// checkCapabilities refuses what the agent has declared it cannot do, so that a
+// run never silently does less than was asked.
+func (s *RunSpec) checkCapabilities(agent *pluginapi.Agent) error {
+	c := agent.GetCapabilities()
+	for _, want := range []struct {
+		asked bool
+		can   bool
+		what  string
+		hint  string
+	}{
+		{s.Resume != "", c.GetResume(), "resume a session (--resume)", ""},
+		{s.Continue, c.GetContinueLast(), "continue the last session (--continue)", ""},
+		{s.Fork, c.GetFork(), "fork a session (--fork)", ""},
+		{s.NoSession, c.GetNoSession(), "run without saving a session (--no-session)", ""},
+		{s.Conversation, c.GetMultiTurn(), "take more than one prompt in a run", "start a run for each prompt"},
+		{s.Model != "", c.GetModel(), "choose a model (--model)", "set it in the agent's own settings"},
+		{s.SystemPrompt != "" && s.SystemMode == "append", c.GetSystemAppend(), "append to its system prompt (--system)", "put it into the prompt"},
+		{s.SystemPrompt != "" && s.SystemMode == "replace", c.GetSystemReplace(), "replace its system prompt (--system-mode replace)", "put it into the prompt"},
+		{s.SystemPrompt != "" && s.SystemMode == "prepend", false, "prepend to its system prompt (--system-mode prepend)", "use --system-mode append"},
+		{len(s.MCPServers) > 0, c.GetMcp(), "use MCP servers (--mcp)", ""},
+		{len(s.AddDirs) > 0, c.GetAddDirs(), "work in more directories (--add-dir)", ""},
+		{s.MaxTurns > 0, c.GetMaxTurns(), "limit its turns (--max-turns)", "use --timeout"},
+		{s.MaxBudget > 0, c.GetMaxBudget(), "limit its cost (--max-budget)", "use --timeout"},
+		{s.JSONSchema != "", c.GetJsonSchema(), "answer by a JSON schema (--json-schema)", ""},
+		{len(s.Files) > 0, c.GetAttachFiles() || c.GetAttachImages(), "take attachments (--file)", "name the file in the prompt"},
+		{s.PTY, c.GetPtyOptional() || c.GetPtyRequired(), "run in a pseudo-terminal (--pty)", ""},
+		{s.Approve == ApproveAsk, c.GetApprovals(), "ask before it acts (--approve ask)", "use --approve deny or auto"},
+		{s.Approve == ApproveRules, c.GetApprovals() || c.GetToolRules(), "be judged by rules (--approve rules)", ""},
+	} {
+		if want.asked && !want.can {
+			return pluginapi.Errorf(pluginapi.CodeCapability, "agent %s cannot %s", agent.Id, want.what).
+				WithHint("%s", or(want.hint, "see: amux agents info "+agent.Id))
+		}
+	}
+	if s.Effort != "" {
+		var levels []string
+		found := false
+		for _, e := range agent.Efforts {
+			levels = append(levels, e.Level)
+			found = found || e.Level == s.Effort || e.Native == s.Effort
+		}
+		if len(levels) == 0 {
+			return pluginapi.Errorf(pluginapi.CodeCapability, "agent %s has no effort levels (--effort)", agent.Id).
+				WithHint("choose a model instead")
+		}
+		if !found {
+			return invalid("effort %q is not one of %s", s.Effort, strings.Join(levels, ", "))
+		}
+	}
+	if s.Driver != "" && !contains(agent.Drivers, s.Driver) {
+		return pluginapi.Errorf(pluginapi.CodeCapability, "agent %s has no driver %q", agent.Id, s.Driver).
+			WithHint("%s", driverHint(agent))
+	}
+	return nil
+}
+
+func driverHint(agent *pluginapi.Agent) string {
+	if len(agent.Drivers) == 0 {
+		return "leave out --driver"
+	}
+	return fmt.Sprintf("it has: %s", strings.Join(agent.Drivers, ", "))
+}

@@ -1,0 +1,708 @@
+package pluginapi
+
+import (
+	"encoding/json"
+	"fmt"
+	"unicode/utf8"
+)
+
+// Type names an event. Receivers keep types they do not know.
+type Type string
+
+// Payload is the part of an event that is its own: one of the structs below. Its
+// JSON is a flat object in snake_case, to which the host adds type, run_id, seq,
+// time and agent. Unknown figures are null (nil pointers), never 0.
+type Payload interface{ EventType() Type }
+
+// Session and conversation.
+type (
+	// SessionStart is the first event about the agent's own conversation.
+	SessionStart struct {
+		SessionID  string   `json:"session_id"`
+		Resumed    bool     `json:"resumed"`
+		ForkedFrom string   `json:"forked_from,omitempty"`
+		Model      string   `json:"model,omitempty"`
+		Version    string   `json:"version,omitempty"` // the agent program's
+		Tools      []string `json:"tools,omitempty"`
+	}
+	SessionResume struct {
+		SessionID      string `json:"session_id"`
+		PriorTurnCount *int   `json:"prior_turn_count"`
+	}
+	SessionFork struct {
+		SessionID  string `json:"session_id"`
+		ForkedFrom string `json:"forked_from"`
+	}
+	SessionCheckpoint struct {
+		SessionID    string `json:"session_id"`
+		CheckpointID string `json:"checkpoint_id"`
+	}
+	SessionEnd struct {
+		SessionID string `json:"session_id"`
+		TurnCount int    `json:"turn_count"`
+		Cost      *Money `json:"cost,omitempty"`
+	}
+	SessionTitle struct {
+		Title string `json:"title"`
+	}
+	// UserMessage is a prompt on its way to the agent. The host writes it for
+	// prompts given through amux; an adapter for those it did not come through.
+	UserMessage struct {
+		ID   string `json:"id,omitempty"`
+		Text string `json:"text"`
+		Nested
+	}
+	TurnStart struct {
+		TurnIndex int `json:"turn_index"`
+	}
+	TurnEnd struct {
+		TurnIndex int    `json:"turn_index"`
+		Cost      *Money `json:"cost,omitempty"` // of this turn
+	}
+	StepStart struct {
+		TurnIndex int    `json:"turn_index"`
+		StepIndex int    `json:"step_index"`
+		StepType  string `json:"step_type"`
+		Nested
+	}
+	StepEnd struct {
+		TurnIndex int `json:"turn_index"`
+		StepIndex int `json:"step_index"`
+		Nested
+	}
+)
+
+// Nested marks what happened inside other work: ParentID is the tool_call_id
+// that started it. Empty means the main conversation.
+type Nested struct {
+	ParentID string `json:"parent_id,omitempty"`
+}
+
+// Text and thinking.
+type (
+	MessageStart struct {
+		MessageID string `json:"message_id,omitempty"`
+		Nested
+	}
+	TextDelta struct {
+		Delta string `json:"delta"`
+		Nested
+	}
+	// MessageStop carries the whole text of the message.
+	MessageStop struct {
+		MessageID string `json:"message_id,omitempty"`
+		Text      string `json:"text"`
+		Aborted   bool   `json:"aborted,omitempty"`
+		Nested
+	}
+	ThinkingStart struct {
+		Effort string `json:"effort,omitempty"`
+		Nested
+	}
+	ThinkingDelta struct {
+		Delta string `json:"delta"`
+		Nested
+	}
+	ThinkingStop struct {
+		Thinking string `json:"thinking"`
+		Nested
+	}
+)
+
+// Tools. Every tool gives tool_call_start, tool_call_ready and one of
+// tool_result and tool_error; the shell, file and mcp events are more detail
+// under the same tool_call_id.
+type (
+	ToolCallStart struct {
+		ToolCallID string `json:"tool_call_id"`
+		ToolName   string `json:"tool_name"`
+		Nested
+	}
+	ToolInputDelta struct {
+		ToolCallID string `json:"tool_call_id"`
+		Delta      string `json:"delta"`
+		Nested
+	}
+	ToolCallReady struct {
+		ToolCallID string          `json:"tool_call_id"`
+		ToolName   string          `json:"tool_name"`
+		Input      json.RawMessage `json:"input"`
+		Nested
+	}
+	ToolResult struct {
+		ToolCallID string          `json:"tool_call_id"`
+		ToolName   string          `json:"tool_name"`
+		Output     json.RawMessage `json:"output"`
+		DurationMS *int64          `json:"duration_ms"`
+		Nested
+	}
+	ToolError struct {
+		ToolCallID string `json:"tool_call_id"`
+		ToolName   string `json:"tool_name"`
+		Error      string `json:"error"`
+		Nested
+	}
+	FileRead struct {
+		ToolCallID string `json:"tool_call_id,omitempty"`
+		Path       string `json:"path"`
+		Nested
+	}
+	FileWrite struct {
+		ToolCallID string `json:"tool_call_id,omitempty"`
+		Path       string `json:"path"`
+		ByteCount  *int64 `json:"byte_count"`
+		Nested
+	}
+	FileCreate struct {
+		ToolCallID string `json:"tool_call_id,omitempty"`
+		Path       string `json:"path"`
+		ByteCount  *int64 `json:"byte_count"`
+		Nested
+	}
+	FileDelete struct {
+		ToolCallID string `json:"tool_call_id,omitempty"`
+		Path       string `json:"path"`
+		Nested
+	}
+	FilePatch struct {
+		ToolCallID string `json:"tool_call_id,omitempty"`
+		Path       string `json:"path"`
+		Diff       string `json:"diff"`
+		Nested
+	}
+	ShellStart struct {
+		ToolCallID string `json:"tool_call_id,omitempty"`
+		Command    string `json:"command"`
+		Cwd        string `json:"cwd,omitempty"`
+		Nested
+	}
+	ShellStdoutDelta struct {
+		ToolCallID string `json:"tool_call_id,omitempty"`
+		Delta      string `json:"delta"`
+		Nested
+	}
+	ShellStderrDelta struct {
+		ToolCallID string `json:"tool_call_id,omitempty"`
+		Delta      string `json:"delta"`
+		Nested
+	}
+	ShellExit struct {
+		ToolCallID string `json:"tool_call_id,omitempty"`
+		ExitCode   *int   `json:"exit_code"`
+		DurationMS *int64 `json:"duration_ms"`
+		Nested
+	}
+	McpToolCallStart struct {
+		ToolCallID string          `json:"tool_call_id"`
+		Server     string          `json:"server"`
+		ToolName   string          `json:"tool_name"`
+		Input      json.RawMessage `json:"input"`
+		Nested
+	}
+	McpToolResult struct {
+		ToolCallID string          `json:"tool_call_id"`
+		Server     string          `json:"server"`
+		ToolName   string          `json:"tool_name"`
+		Output     json.RawMessage `json:"output"`
+		Nested
+	}
+	McpToolError struct {
+		ToolCallID string `json:"tool_call_id"`
+		Server     string `json:"server"`
+		ToolName   string `json:"tool_name"`
+		Error      string `json:"error"`
+		Nested
+	}
+)
+
+// Sub-agents, the agent's own plugins and skills, documents, images.
+type (
+	SubagentSpawn struct {
+		SubagentID string `json:"subagent_id"` // the tool_call_id that started it
+		AgentName  string `json:"agent_name"`
+		Prompt     string `json:"prompt"`
+		Nested
+	}
+	SubagentResult struct {
+		SubagentID string `json:"subagent_id"`
+		AgentName  string `json:"agent_name"`
+		Summary    string `json:"summary"`
+		Cost       *Money `json:"cost,omitempty"`
+		Nested
+	}
+	SubagentError struct {
+		SubagentID string `json:"subagent_id"`
+		AgentName  string `json:"agent_name"`
+		Error      string `json:"error"`
+		Nested
+	}
+	PluginLoaded struct {
+		PluginID   string `json:"plugin_id"`
+		PluginName string `json:"plugin_name"`
+		Version    string `json:"version,omitempty"`
+	}
+	PluginInvoked struct {
+		PluginID   string `json:"plugin_id"`
+		PluginName string `json:"plugin_name"`
+	}
+	PluginError struct {
+		PluginID   string `json:"plugin_id"`
+		PluginName string `json:"plugin_name"`
+		Error      string `json:"error"`
+	}
+	SkillLoaded struct {
+		SkillName string `json:"skill_name"`
+		Source    string `json:"source,omitempty"`
+	}
+	SkillInvoked struct {
+		SkillName string `json:"skill_name"`
+		Nested
+	}
+	AgentdocRead struct {
+		Path string `json:"path"`
+	}
+	ImageOutput struct {
+		ToolCallID string `json:"tool_call_id,omitempty"`
+		MimeType   string `json:"mime_type"`
+		Base64     string `json:"base64,omitempty"`
+		FilePath   string `json:"file_path,omitempty"`
+		Nested
+	}
+	ImageInputAck struct {
+		MimeType string `json:"mime_type"`
+	}
+	// TodoUpdate is the agent's list of what it means to do, whole.
+	TodoUpdate struct {
+		Items []TodoItem `json:"items"`
+		Nested
+	}
+)
+
+// TodoItem is one line of a TodoUpdate. Status is pending, in_progress or completed.
+type TodoItem struct {
+	Text   string `json:"text"`
+	Status string `json:"status"`
+}
+
+// Money and tokens, each the difference since the last such event. Money is
+// there only if the agent itself names it.
+type (
+	Money struct {
+		USD float64 `json:"usd"`
+	}
+	Cost struct {
+		Cost Money `json:"cost"`
+	}
+	// TokenUsage: InputTokens without cache reads and writes, which have their
+	// own fields; OutputTokens with thinking. nil is unknown.
+	TokenUsage struct {
+		InputTokens      *int64 `json:"input_tokens"`
+		OutputTokens     *int64 `json:"output_tokens"`
+		ThinkingTokens   *int64 `json:"thinking_tokens"`
+		CacheReadTokens  *int64 `json:"cache_read_tokens"`
+		CacheWriteTokens *int64 `json:"cache_write_tokens"`
+		Model            string `json:"model,omitempty"`
+	}
+)
+
+// Interaction.
+type (
+	InputRequired struct {
+		InteractionID string     `json:"interaction_id"`
+		Question      string     `json:"question"`
+		Context       string     `json:"context,omitempty"`
+		Source        string     `json:"source"` // agent or tool
+		Questions     []Question `json:"questions,omitempty"`
+		Nested
+	}
+	ApprovalRequest struct {
+		InteractionID string          `json:"interaction_id"`
+		Action        string          `json:"action"`
+		Detail        string          `json:"detail"`
+		ToolName      string          `json:"tool_name,omitempty"`
+		ToolCallID    string          `json:"tool_call_id,omitempty"`
+		Input         json.RawMessage `json:"input,omitempty"`
+		RiskLevel     string          `json:"risk_level"` // low, medium, high
+		Nested
+	}
+	ApprovalGranted struct {
+		InteractionID string `json:"interaction_id"`
+		Nested
+	}
+	// ApprovalDenied also says that the agent withdrew its request, or refused
+	// by a rule of its own (then InteractionID may be the tool_call_id).
+	ApprovalDenied struct {
+		InteractionID string `json:"interaction_id"`
+		Reason        string `json:"reason,omitempty"`
+		Nested
+	}
+	// InputAnswered closes an InputRequired.
+	InputAnswered struct {
+		InteractionID string `json:"interaction_id"`
+		Cancelled     bool   `json:"cancelled,omitempty"`
+		Nested
+	}
+	ModeChanged struct {
+		Mode string `json:"mode"`
+	}
+)
+
+// Question is one of several that an agent asks at once. The answer to an
+// InputRequired with Questions is a JSON object: question → answer.
+type Question struct {
+	Question string   `json:"question"`
+	Header   string   `json:"header,omitempty"`
+	Options  []string `json:"options,omitempty"`
+	Multiple bool     `json:"multiple,omitempty"`
+}
+
+// Trouble, and how the run goes.
+type (
+	RateLimited struct {
+		RetryAfterMS *int64 `json:"retry_after_ms"`
+	}
+	ContextLimitWarning struct {
+		UsedTokens *int64   `json:"used_tokens"`
+		MaxTokens  *int64   `json:"max_tokens"`
+		PctUsed    *float64 `json:"pct_used"`
+	}
+	ContextCompacted struct {
+		Summary     string `json:"summary"`
+		TokensSaved *int64 `json:"tokens_saved"`
+	}
+	// Retry is one more try of a model request by the agent, or of the run by amux.
+	Retry struct {
+		Attempt     int    `json:"attempt"`
+		MaxAttempts *int   `json:"max_attempts"`
+		Reason      string `json:"reason"`
+		DelayMS     *int64 `json:"delay_ms"`
+	}
+	Interrupted    struct{}
+	Aborted        struct{}
+	Paused         struct{}
+	Resumed        struct{}
+	StreamFallback struct {
+		Capability string `json:"capability"`
+		Reason     string `json:"reason"`
+	}
+	Timeout struct {
+		Kind string `json:"kind"` // run or inactivity
+	}
+	TurnLimit struct {
+		MaxTurns int `json:"max_turns"`
+	}
+	AuthError struct {
+		Message  string `json:"message"`
+		Guidance string `json:"guidance"`
+	}
+	RateLimitError struct {
+		Message      string `json:"message"`
+		RetryAfterMS *int64 `json:"retry_after_ms"`
+	}
+	ContextExceeded struct {
+		UsedTokens *int64 `json:"used_tokens"`
+		MaxTokens  *int64 `json:"max_tokens"`
+	}
+	Crash struct {
+		ExitCode *int   `json:"exit_code"`
+		Signal   string `json:"signal,omitempty"`
+		Stderr   string `json:"stderr"`
+	}
+	// ErrorEvent is the event "error".
+	ErrorEvent struct {
+		Code        Code   `json:"code"`
+		Message     string `json:"message"`
+		Hint        string `json:"hint,omitempty"`
+		Recoverable bool   `json:"recoverable"`
+	}
+	Debug struct {
+		Level   string `json:"level"` // verbose, info, warn
+		Message string `json:"message"`
+	}
+	// Log is a line of the agent that is no event. Offset and Length are given
+	// instead of Line where it is longer than MaxLine: the place of its bytes in
+	// the stream Source.
+	Log struct {
+		Source string `json:"source"` // stdout or stderr
+		Line   string `json:"line"`
+		Offset *int64 `json:"offset,omitempty"`
+		Length *int64 `json:"length,omitempty"`
+	}
+	// Unknown is native data that the adapter recognised as an event but has no
+	// name for.
+	Unknown struct {
+		Raw json.RawMessage `json:"raw"`
+	}
+)
+
+// What the host alone writes.
+type (
+	RunState struct {
+		From   string `json:"from"`
+		To     string `json:"to"`
+		Reason string `json:"reason,omitempty"`
+	}
+	// RunEnd is the last event of every run, once.
+	RunEnd struct {
+		State      string `json:"state"`
+		Reason     string `json:"reason"`
+		Code       Code   `json:"code"` // empty on success
+		Message    string `json:"message,omitempty"`
+		ExitCode   *int   `json:"exit_code"` // the agent's
+		Signal     string `json:"signal,omitempty"`
+		SessionID  string `json:"session_id,omitempty"`
+		Turns      int    `json:"turns"`
+		Tokens     Tokens `json:"tokens"`
+		Cost       *Money `json:"cost"`
+		DurationMS int64  `json:"duration_ms"`
+	}
+)
+
+// Tokens are the totals of a run; nil is unknown.
+type Tokens struct {
+	Input      *int64 `json:"input"`
+	Output     *int64 `json:"output"`
+	Thinking   *int64 `json:"thinking"`
+	CacheRead  *int64 `json:"cache_read"`
+	CacheWrite *int64 `json:"cache_write"`
+}
+
+// EventType names each payload on the wire.
+func (SessionStart) EventType() Type        { return "session_start" }
+func (SessionResume) EventType() Type       { return "session_resume" }
+func (SessionFork) EventType() Type         { return "session_fork" }
+func (SessionCheckpoint) EventType() Type   { return "session_checkpoint" }
+func (SessionEnd) EventType() Type          { return "session_end" }
+func (SessionTitle) EventType() Type        { return "session_title" }
+func (UserMessage) EventType() Type         { return "user_message" }
+func (TurnStart) EventType() Type           { return "turn_start" }
+func (TurnEnd) EventType() Type             { return "turn_end" }
+func (StepStart) EventType() Type           { return "step_start" }
+func (StepEnd) EventType() Type             { return "step_end" }
+func (MessageStart) EventType() Type        { return "message_start" }
+func (TextDelta) EventType() Type           { return "text_delta" }
+func (MessageStop) EventType() Type         { return "message_stop" }
+func (ThinkingStart) EventType() Type       { return "thinking_start" }
+func (ThinkingDelta) EventType() Type       { return "thinking_delta" }
+func (ThinkingStop) EventType() Type        { return "thinking_stop" }
+func (ToolCallStart) EventType() Type       { return "tool_call_start" }
+func (ToolInputDelta) EventType() Type      { return "tool_input_delta" }
+func (ToolCallReady) EventType() Type       { return "tool_call_ready" }
+func (ToolResult) EventType() Type          { return "tool_result" }
+func (ToolError) EventType() Type           { return "tool_error" }
+func (FileRead) EventType() Type            { return "file_read" }
+func (FileWrite) EventType() Type           { return "file_write" }
+func (FileCreate) EventType() Type          { return "file_create" }
+func (FileDelete) EventType() Type          { return "file_delete" }
+func (FilePatch) EventType() Type           { return "file_patch" }
+func (ShellStart) EventType() Type          { return "shell_start" }
+func (ShellStdoutDelta) EventType() Type    { return "shell_stdout_delta" }
+func (ShellStderrDelta) EventType() Type    { return "shell_stderr_delta" }
+func (ShellExit) EventType() Type           { return "shell_exit" }
+func (McpToolCallStart) EventType() Type    { return "mcp_tool_call_start" }
+func (McpToolResult) EventType() Type       { return "mcp_tool_result" }
+func (McpToolError) EventType() Type        { return "mcp_tool_error" }
+func (SubagentSpawn) EventType() Type       { return "subagent_spawn" }
+func (SubagentResult) EventType() Type      { return "subagent_result" }
+func (SubagentError) EventType() Type       { return "subagent_error" }
+func (PluginLoaded) EventType() Type        { return "plugin_loaded" }
+func (PluginInvoked) EventType() Type       { return "plugin_invoked" }
+func (PluginError) EventType() Type         { return "plugin_error" }
+func (SkillLoaded) EventType() Type         { return "skill_loaded" }
+func (SkillInvoked) EventType() Type        { return "skill_invoked" }
+func (AgentdocRead) EventType() Type        { return "agentdoc_read" }
+func (ImageOutput) EventType() Type         { return "image_output" }
+func (ImageInputAck) EventType() Type       { return "image_input_ack" }
+func (TodoUpdate) EventType() Type          { return "todo_update" }
+func (Cost) EventType() Type                { return "cost" }
+func (TokenUsage) EventType() Type          { return "token_usage" }
+func (InputRequired) EventType() Type       { return "input_required" }
+func (ApprovalRequest) EventType() Type     { return "approval_request" }
+func (ApprovalGranted) EventType() Type     { return "approval_granted" }
+func (ApprovalDenied) EventType() Type      { return "approval_denied" }
+func (InputAnswered) EventType() Type       { return "input_answered" }
+func (ModeChanged) EventType() Type         { return "mode_changed" }
+func (RateLimited) EventType() Type         { return "rate_limited" }
+func (ContextLimitWarning) EventType() Type { return "context_limit_warning" }
+func (ContextCompacted) EventType() Type    { return "context_compacted" }
+func (Retry) EventType() Type               { return "retry" }
+func (Interrupted) EventType() Type         { return "interrupted" }
+func (Aborted) EventType() Type             { return "aborted" }
+func (Paused) EventType() Type              { return "paused" }
+func (Resumed) EventType() Type             { return "resumed" }
+func (StreamFallback) EventType() Type      { return "stream_fallback" }
+func (Timeout) EventType() Type             { return "timeout" }
+func (TurnLimit) EventType() Type           { return "turn_limit" }
+func (AuthError) EventType() Type           { return "auth_error" }
+func (RateLimitError) EventType() Type      { return "rate_limit_error" }
+func (ContextExceeded) EventType() Type     { return "context_exceeded" }
+func (Crash) EventType() Type               { return "crash" }
+func (ErrorEvent) EventType() Type          { return "error" }
+func (Debug) EventType() Type               { return "debug" }
+func (Log) EventType() Type                 { return "log" }
+func (Unknown) EventType() Type             { return "unknown" }
+func (RunState) EventType() Type            { return "run_state" }
+func (RunEnd) EventType() Type              { return "run_end" }
+
+// payloads has one value of every payload type, in the order of this file.
+var payloads = []Payload{
+	SessionStart{},
+	SessionResume{},
+	SessionFork{},
+	SessionCheckpoint{},
+	SessionEnd{},
+	SessionTitle{},
+	UserMessage{},
+	TurnStart{},
+	TurnEnd{},
+	StepStart{},
+	StepEnd{},
+	MessageStart{},
+	TextDelta{},
+	MessageStop{},
+	ThinkingStart{},
+	ThinkingDelta{},
+	ThinkingStop{},
+	ToolCallStart{},
+	ToolInputDelta{},
+	ToolCallReady{},
+	ToolResult{},
+	ToolError{},
+	FileRead{},
+	FileWrite{},
+	FileCreate{},
+	FileDelete{},
+	FilePatch{},
+	ShellStart{},
+	ShellStdoutDelta{},
+	ShellStderrDelta{},
+	ShellExit{},
+	McpToolCallStart{},
+	McpToolResult{},
+	McpToolError{},
+	SubagentSpawn{},
+	SubagentResult{},
+	SubagentError{},
+	PluginLoaded{},
+	PluginInvoked{},
+	PluginError{},
+	SkillLoaded{},
+	SkillInvoked{},
+	AgentdocRead{},
+	ImageOutput{},
+	ImageInputAck{},
+	TodoUpdate{},
+	Cost{},
+	TokenUsage{},
+	InputRequired{},
+	ApprovalRequest{},
+	ApprovalGranted{},
+	ApprovalDenied{},
+	InputAnswered{},
+	ModeChanged{},
+	RateLimited{},
+	ContextLimitWarning{},
+	ContextCompacted{},
+	Retry{},
+	Interrupted{},
+	Aborted{},
+	Paused{},
+	Resumed{},
+	StreamFallback{},
+	Timeout{},
+	TurnLimit{},
+	AuthError{},
+	RateLimitError{},
+	ContextExceeded{},
+	Crash{},
+	ErrorEvent{},
+	Debug{},
+	Log{},
+	Unknown{},
+	RunState{},
+	RunEnd{},
+}
+
+// Types lists every event type that amux knows.
+func Types() []Type {
+	types := make([]Type, 0, len(payloads))
+	for _, p := range payloads {
+		types = append(types, p.EventType())
+	}
+	return types
+}
+
+// AppendPayload appends p's JSON object to b. The deltas, which are nearly all
+// events of a run, are written by hand; the rest goes through encoding/json.
+// Invalid UTF-8 becomes U+FFFD.
+func AppendPayload(b []byte, p Payload) ([]byte, error) {
+	switch p := p.(type) {
+	case TextDelta:
+		return appendDelta(b, "", p.Delta, p.ParentID), nil
+	case ThinkingDelta:
+		return appendDelta(b, "", p.Delta, p.ParentID), nil
+	case ToolInputDelta:
+		return appendDelta(b, p.ToolCallID, p.Delta, p.ParentID), nil
+	}
+	data, err := json.Marshal(p)
+	if err != nil {
+		return b, fmt.Errorf("encode %s: %w", p.EventType(), err)
+	}
+	return append(b, data...), nil
+}
+
+func appendDelta(b []byte, toolCallID, delta, parentID string) []byte {
+	b = append(b, '{')
+	if toolCallID != "" {
+		b = AppendString(append(b, `"tool_call_id":`...), toolCallID)
+		b = append(b, ',')
+	}
+	b = AppendString(append(b, `"delta":`...), delta)
+	if parentID != "" {
+		b = AppendString(append(b, `,"parent_id":`...), parentID)
+	}
+	return append(b, '}')
+}
+
+// AppendString appends s as a JSON string, invalid UTF-8 as U+FFFD. Unlike
+// encoding/json it leaves <, > and & alone.
+func AppendString(b []byte, s string) []byte {
+	const hex = "0123456789abcdef"
+	b = append(b, '"')
+	start := 0
+	for i := 0; i < len(s); {
+		c := s[i]
+		if c < utf8.RuneSelf {
+			if c >= 0x20 && c != '"' && c != '\\' {
+				i++
+				continue
+			}
+			b = append(b, s[start:i]...)
+			switch c {
+			case '"', '\\':
+				b = append(b, '\\', c)
+			case '\n':
+				b = append(b, '\\', 'n')
+			case '\r':
+				b = append(b, '\\', 'r')
+			case '\t':
+				b = append(b, '\\', 't')
+			default:
+				b = append(b, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
+			}
+			i++
+			start = i
+			continue
+		}
+		r, size := utf8.DecodeRuneInString(s[i:])
+		if r == utf8.RuneError && size == 1 {
+			b = append(b, s[start:i]...)
+			b = append(b, "\ufffd"...)
+			i++
+			start = i
+			continue
+		}
+		i += size
+	}
+	return append(append(b, s[start:]...), '"')
+}

@@ -1,0 +1,29 @@
+package pluginapi
+
+import "github.com/hashicorp/go-plugin"
+
+// Protocol version served by this module. Minor is written into the header of
+// the proto file too; a test holds them together.
+const (
+	ProtocolMajor = 1
+	ProtocolMinor = 0
+)
+
+// Handshake is go-plugin's check that an executable is an amux plugin at all. It
+// is a guard against mistakes, not a secret.
+var Handshake = plugin.HandshakeConfig{
+	ProtocolVersion:  ProtocolMajor,
+	MagicCookieKey:   "AMUX_PLUGIN",
+	MagicCookieValue: "adapter",
+}
+
+// AdapterService is the name under which go-plugin dispenses the adapter service.
+const AdapterService = "adapter"
+
+// LifelineEnv names a file descriptor that the host holds the other end of. The
+// plugin exits when it reads end of file from it, so no plugin outlives its host.
+const LifelineEnv = "AMUX_PLUGIN_LIFELINE_FD"
+
+// MaxMessage bounds one gRPC message in both directions. go-plugin leaves the
+// server at gRPC's 4 MiB, which a batch of pieces can exceed.
+const MaxMessage = 64 << 20

@@ -1,0 +1,71 @@
+package sdk
+
+import (
+	"context"
+	"time"
+
+	"github.com/amux-dev/amux/pluginapi"
+)
+
+// Adapter knows one agent. It must also be a Parser (the simple form) or a
+// Converser (the full form). All methods may be called concurrently.
+type Adapter interface {
+	// Describe returns what never changes about the agent.
+	Describe() *pluginapi.Agent
+	// Plan turns a request into a command, or refuses it. It is pure: the same
+	// request gives the same plan. Options that the capabilities of Describe rule
+	// out do not come here: the SDK refuses them.
+	Plan(ctx context.Context, req *pluginapi.PlanRequest) (*pluginapi.Plan, error)
+}
+
+// Parser is the simple form: one line of stdout in, its events out. The SDK adds
+// what else a run needs: nil means a line that the adapter does not know, which
+// becomes a log event (an empty slice is a known line that says nothing new);
+// exit code 0 is success and any other AGENT_FAILED. line is valid only until
+// Parse returns. Parse keeps no state: it is called for all runs alike.
+type Parser interface {
+	Parse(line []byte) []pluginapi.Payload
+}
+
+// Converser is the full form: it opens one Conversation for each process that a
+// run spawns (usually one; more with retries, and with agents that live for one
+// turn only).
+type Converser interface {
+	Converse(start *pluginapi.Start) (Conversation, error)
+}
+
+// Conversation is the codec of one run. Handle is called for one input after the
+// other, from one goroutine; what it puts into out must depend on the inputs so
+// far alone. Lines arrive whole: the SDK joins pieces. Input kinds that this SDK
+// does not know are not handed on. in, its data and out are valid only until
+// Handle returns. The first input is INPUT_START.
+//
+// An error ends the conversation with PLUGIN_CRASHED; trouble of the agent is
+// no error but an outcome.
+type Conversation interface {
+	Handle(in *pluginapi.Input, out *Out) error
+}
+
+// AuthDetector is implemented by adapters that know more about being signed in
+// than the probes of Describe can say.
+type AuthDetector interface {
+	DetectAuth(ctx context.Context, req *pluginapi.AuthRequest) (*pluginapi.AuthResponse, error)
+}
+
+// SessionLister is implemented by adapters that can list stored conversations,
+// newest first. It stops when yield returns false.
+type SessionLister interface {
+	ListSessions(ctx context.Context, q *pluginapi.SessionsQuery, yield func(*pluginapi.SessionSummary) bool) error
+}
+
+// SessionReader is implemented by adapters that can read a stored conversation.
+// It stops when yield returns false.
+type SessionReader interface {
+	ReadSession(ctx context.Context, q *pluginapi.SessionQuery, yield func(pluginapi.Payload, time.Time) bool) error
+}
+
+// ExecNeeded is the error by which an on-demand call asks the host to run a
+// command and call again with its output in exec_results.
+type ExecNeeded struct{ Argv []string }
+
+func (e *ExecNeeded) Error() string { return "the host should run a command first" }
