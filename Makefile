@@ -1,18 +1,69 @@
-# amux: make help says what there is.
-GO        ?= go
-VERSION   ?= 0.1.0-dev
+# The commands of amux's developers; `make help` says each in a line.
+GO       ?= go
+VERSION  ?= 0.1.0-dev
+FUZZTIME ?= 10s
+COUNT    ?= 10
+PREFIX   ?= $(HOME)/.local
+PROMPT   ?= Say in one sentence what you see in this folder.
+
 export CGO_ENABLED = 0
+export GO VERSION
 
-PLUGINS   := claude others
-LDFLAGS   := -s -w
+TOOL  = $(GO) -C tools tool
+TESTS = ./...
 
-.PHONY: help build run test
+.PHONY: help build run test race fuzz lint generate check-generated cross bench chaos test-real install clean
+
 help: ## this list
-	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
 
-build: ## bin/amux, bin/amux-shim and bin/plugins
-	@VERSION=$(VERSION) GO=$(GO) sh tools/build.sh bin
-	@echo "built bin/amux, bin/amux-shim, bin/plugins: $(PLUGINS)"
+build: ## build bin/amux, bin/amux-shim and bin/plugins
+	@sh tools/build.sh bin
 
-generate: ## generated code of the protocol, from its proto file
-	@cd tools && $(GO) run ./protogen ../pluginapi/amuxplugin1 amuxplugin1.proto
+run: build ## build, and run the main job with the agent you have, or else with the demo
+	@sh tools/demo.sh "$(PROMPT)"
+
+test: build ## every test, with what they need; AMUX_TEST_OFFLINE=1 leaves out the real agents
+	@$(GO) test -json -timeout 20m $(TESTS) | $(GO) run -C tools ./testcount
+
+test-real: build ## only the real agents against the fake model; AGENT=x for one
+	@AMUX_TEST_AGENT=$(AGENT) $(GO) test -json -count=1 -timeout 20m ./test/real/... | $(GO) run -C tools ./testcount
+
+race: build ## the tests of library, sdk and command line under the race detector
+	@CGO_ENABLED=1 $(GO) test -race -json -timeout 20m ./host/... ./sdk/... ./pluginapi/... ./internal/... ./plugins/... | $(GO) run -C tools ./testcount
+
+fuzz: ## every fuzz test for FUZZTIME (10s)
+	@sh tools/fuzz.sh $(FUZZTIME)
+
+lint: check-generated ## gofmt, go vet, staticcheck, generated code
+	@test -z "$$(gofmt -l . | tee /dev/stderr)"
+	@$(GO) vet ./...
+	@$(GO) -C tools build -o ../.cache/staticcheck honnef.co/go/tools/cmd/staticcheck
+	@.cache/staticcheck ./...
+	@echo "lint: clean"
+
+generate: ## make the protocol's Go code anew from its proto file
+	@$(GO) -C tools run ./protogen ../pluginapi/amuxplugin1 amuxplugin1.proto
+
+check-generated:
+	@cp pluginapi/amuxplugin1/amuxplugin1.pb.go .cache/pb.before 2>/dev/null || (mkdir -p .cache && cp pluginapi/amuxplugin1/amuxplugin1.pb.go .cache/pb.before)
+	@$(MAKE) -s generate
+	@cmp -s pluginapi/amuxplugin1/amuxplugin1.pb.go .cache/pb.before || (echo "generated code was not up to date: make generate" >&2; exit 1)
+
+cross: ## build and vet for the other platforms
+	@sh tools/cross.sh
+
+bench: build ## the rows of docs/performance.md, each beside its floor
+	@$(GO) run ./test/bench -count $(COUNT)
+
+chaos: build ## kill everything at random, many times (minutes)
+	@AMUX_CHAOS=1 $(GO) test -json -count=1 -timeout 40m ./test/chaos/... ./host/... | $(GO) run -C tools ./testcount
+
+install: build ## copy to PREFIX/lib/amux and link PREFIX/bin/amux (default ~/.local)
+	@mkdir -p $(PREFIX)/lib/amux $(PREFIX)/bin
+	@cp -R bin/. $(PREFIX)/lib/amux/
+	@ln -sf $(PREFIX)/lib/amux/amux $(PREFIX)/bin/amux
+	@echo "installed $(PREFIX)/bin/amux"
+
+clean: ## remove what was built and downloaded
+	@rm -rf bin .cache

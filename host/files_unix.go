@@ -35,5 +35,3 @@ func reap(pid int) {
 	var status syscall.WaitStatus
 	_, _ = syscall.Wait4(pid, &status, syscall.WNOHANG, nil)
 }
-
-func kill(pid int) error { return syscall.Kill(pid, syscall.SIGKILL) }

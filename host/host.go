@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/hashicorp/go-hclog"
 
@@ -198,11 +197,6 @@ func (h *Host) Close(ctx context.Context) error {
 	h.plugins.close()
 	_ = os.RemoveAll(h.plugins.socket)
 	return ctx.Err()
-}
-
-// pending returns how long something may take that must not outlive its caller.
-func bounded(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.WithoutCancel(ctx), d)
 }
 
 func itoa(n int) string { return strconv.Itoa(n) }
