@@ -1,8 +1,10 @@
 package pluginapi
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"unicode/utf8"
 )
 
@@ -643,12 +645,40 @@ func AppendPayload(b []byte, p Payload) ([]byte, error) {
 		return appendDelta(b, "", p.Delta, p.ParentID), nil
 	case ToolInputDelta:
 		return appendDelta(b, p.ToolCallID, p.Delta, p.ParentID), nil
+	case MessageStop:
+		if len(p.Text) >= longText {
+			return appendMessageStop(b, p), nil
+		}
 	}
-	data, err := json.Marshal(p)
-	if err != nil {
+	// An encoder, not Marshal: events are for people too, and hold code, so <, >
+	// and & stay what they are.
+	buf := bytes.NewBuffer(b)
+	encoder := json.NewEncoder(buf)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(p); err != nil {
 		return b, fmt.Errorf("encode %s: %w", p.EventType(), err)
 	}
-	return append(b, data...), nil
+	return bytes.TrimSuffix(buf.Bytes(), []byte{'\n'}), nil
+}
+
+// longText is a text for which encoding/json would need too much memory: four
+// times its size for a moment.
+const longText = 1 << 20
+
+func appendMessageStop(b []byte, p MessageStop) []byte {
+	b = append(b, '{')
+	if p.MessageID != "" {
+		b = AppendString(append(b, `"message_id":`...), p.MessageID)
+		b = append(b, ',')
+	}
+	b = AppendString(append(b, `"text":`...), p.Text)
+	if p.Aborted {
+		b = append(b, `,"aborted":true`...)
+	}
+	if p.ParentID != "" {
+		b = AppendString(append(b, `,"parent_id":`...), p.ParentID)
+	}
+	return append(b, '}')
 }
 
 func appendDelta(b []byte, toolCallID, delta, parentID string) []byte {
@@ -668,6 +698,9 @@ func appendDelta(b []byte, toolCallID, delta, parentID string) []byte {
 // encoding/json it leaves <, > and & alone.
 func AppendString(b []byte, s string) []byte {
 	const hex = "0123456789abcdef"
+	if len(s) >= longText {
+		b = slices.Grow(b, len(s)+len(s)/16+64) // once, not step by step
+	}
 	b = append(b, '"')
 	start := 0
 	for i := 0; i < len(s); {

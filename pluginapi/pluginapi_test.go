@@ -111,14 +111,16 @@ func TestPayloads(t *testing.T) {
 	}
 }
 
-// The deltas are written by hand; encoding/json says the same.
-func TestDeltas(t *testing.T) {
+// Deltas and long texts are written by hand; encoding/json reads the same.
+func TestWrittenByHand(t *testing.T) {
 	t.Parallel()
 	for _, p := range []Payload{
 		TextDelta{}, TextDelta{Delta: "a\"b\n"}, TextDelta{Delta: "é<&>", Nested: Nested{ParentID: "p\\1"}},
 		ThinkingDelta{Delta: "x"}, ThinkingDelta{Delta: "x", Nested: Nested{ParentID: "p"}},
 		ToolInputDelta{ToolCallID: "t", Delta: `{"a":`}, ToolInputDelta{ToolCallID: "t", Delta: "x", Nested: Nested{ParentID: "p"}},
 		ToolInputDelta{Delta: "no id"},
+		MessageStop{Text: strings.Repeat("a\n", longText)},
+		MessageStop{MessageID: "m", Text: strings.Repeat("é", longText), Aborted: true, Nested: Nested{ParentID: "p"}},
 	} {
 		data, err := AppendPayload(nil, p)
 		if err != nil {
@@ -126,7 +128,7 @@ func TestDeltas(t *testing.T) {
 		}
 		got := reflect.New(reflect.TypeOf(p))
 		if err := json.Unmarshal(data, got.Interface()); err != nil || got.Elem().Interface() != p {
-			t.Errorf("%#v became %s", p, data)
+			t.Errorf("%T became %.200s", p, data)
 		}
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"github.com/amux-dev/amux/pluginapi"
 )
 
+var portableEfforts = []string{"low", "medium", "high", "max"}
+
 // checkCapabilities refuses the options that the agent's description rules out,
 // so that no adapter can forget to. What depends on a driver, or on more than one
 // option, is for the adapter's Plan. A limit of turns is not among them: where
@@ -51,7 +53,8 @@ func checkCapabilities(agent *pluginapi.Agent, o *pluginapi.RunOptions) error {
 			return pluginapi.Errorf(pluginapi.CodeCapability, "%s cannot %s", agent.GetId(), option.what)
 		}
 	}
-	if effort := o.GetEffort(); effort != "" && !slices.Contains(levels, effort) {
+	// A word that is no portable level may be one of the agent's own.
+	if effort := o.GetEffort(); slices.Contains(portableEfforts, effort) && !slices.Contains(levels, effort) {
 		return pluginapi.Errorf(pluginapi.CodeCapability, "%s has no effort %q", agent.GetId(), effort).
 			WithHint("it has: %s", strings.Join(levels, ", "))
 	}

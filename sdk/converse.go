@@ -158,6 +158,7 @@ func (r *run) handle(n uint64, in *pb.Input) error {
 		r.huge = true
 	}
 	err := protect(r.server.stacks, "", n, func() error { return r.conversation.Handle(in, r.out) })
+	in.Data = nil // a batch holds its inputs to the end
 	if err == nil {
 		err = r.out.err
 	}
@@ -219,6 +220,10 @@ type pieceList struct {
 // join returns a whole input, or nil if more pieces follow. A line longer than
 // MaxLine gives its length in tooLong.
 func (p *pieces) join(in *pb.Input) (whole *pb.Input, tooLong int64) {
+	if in.Discard {
+		delete(*p, in.Kind)
+		return nil, 0
+	}
 	if !in.More && len(*p) == 0 {
 		return in, 0
 	}

@@ -5,6 +5,14 @@
 //
 // An adapter is a codec: Plan says which command to run, and Parse (the simple
 // form) or Converse (the full form) turns what the agent prints into events. The
-// host owns processes, clocks and files; nothing of that is needed here. The
-// package sdk/adaptertest checks an adapter against recorded transcripts.
+// host owns processes, clocks and files; nothing of that is needed here.
+//
+// The SDK joins long lines, batches outputs, refuses options that Describe rules
+// out, and keeps a panic inside the call it happened in. It starts no goroutine
+// for a run: a Conversation is called from the run's stream alone, adapters from
+// many at once.
+//
+// Beside it: sdk/jsonl reads lines of JSON fast, sdk/jsonrpc is a codec for
+// JSON-RPC over lines, and sdk/adaptertest checks an adapter against recorded
+// transcripts. The rules an adapter must keep are in pluginapi/README.md.
 package sdk

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"strconv"
 	"strings"
 
@@ -78,7 +79,29 @@ func exitWithHost(fd string) {
 			io.Copy(io.Discard, lifeline)
 		}
 	}
+	removeSockets(os.Getenv(plugin.EnvUnixSocketDir))
 	os.Exit(0)
+}
+
+// removeSockets removes the sockets that go-plugin leaves behind, and the folder
+// that its client made for this process. The variable could name any folder: one
+// that is not go-plugin's, or holds anything else, stays.
+func removeSockets(dir string) {
+	if !strings.HasPrefix(filepath.Base(dir), "plugin-dir") {
+		return
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return
+	}
+	for _, entry := range entries {
+		if entry.Type() == os.ModeSocket {
+			_ = os.Remove(filepath.Join(dir, entry.Name()))
+		}
+	}
+	if os.Remove(dir) == nil {
+		_ = os.Remove(filepath.Dir(dir)) // the host's, once the last plugin has left it
+	}
 }
 
 // describe prints the description and returns the exit code.

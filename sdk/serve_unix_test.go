@@ -5,6 +5,7 @@ package sdk
 import (
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -19,10 +20,14 @@ func TestServeEnds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	sockets := filepath.Join(t.TempDir(), "host", "plugin-dir1")
+	if err := os.MkdirAll(sockets, 0o700); err != nil {
+		t.Fatal(err)
+	}
 	cmd := exec.Command(os.Args[0])
 	cmd.ExtraFiles = []*os.File{reader}
 	cmd.Env = []string{
-		"AMUX_TEST_SERVE=1", pluginapi.LifelineEnv + "=3", "PLUGIN_UNIX_SOCKET_DIR=" + t.TempDir(), "PLUGIN_PROTOCOL_VERSIONS=1",
+		"AMUX_TEST_SERVE=1", pluginapi.LifelineEnv + "=3", "PLUGIN_UNIX_SOCKET_DIR=" + sockets, "PLUGIN_PROTOCOL_VERSIONS=1",
 		pluginapi.Handshake.MagicCookieKey + "=" + pluginapi.Handshake.MagicCookieValue,
 	}
 	output, err := cmd.StdoutPipe()
@@ -49,4 +54,27 @@ func TestServeEnds(t *testing.T) {
 	if err := cmd.Wait(); err != nil || !killed.Stop() {
 		t.Errorf("closing the lifeline: %v", err)
 	}
+	if _, err := os.Stat(filepath.Dir(sockets)); err == nil {
+		t.Error("it leaves its socket behind")
+	}
+}
+
+func TestRemoveSocketsIsCareful(t *testing.T) {
+	t.Parallel()
+	foreign := t.TempDir()
+	own := filepath.Join(t.TempDir(), "plugin-dir2")
+	for _, dir := range []string{foreign, own} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		file := filepath.Join(dir, "file")
+		if err := os.WriteFile(file, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		removeSockets(dir)
+		if _, err := os.Stat(file); err != nil {
+			t.Error(err)
+		}
+	}
+	removeSockets("")
 }

@@ -1,0 +1,20 @@
+// Command amux-plugin-others is the plugin that serves the agents which have no
+// plugin of their own: one folder each.
+package main
+
+import (
+	"os"
+
+	"github.com/amux-dev/amux/plugins/others/demo"
+	"github.com/amux-dev/amux/sdk"
+)
+
+// version is that of amux-plugin.toml; a release build may set it.
+var version = "0.1.0"
+
+func main() {
+	if len(os.Args) > 1 && os.Args[1] == demo.AgentArg {
+		os.Exit(demo.RunAgent(os.Args[2:], os.Stdin, os.Stdout, os.Stderr))
+	}
+	sdk.Serve("others", version, demo.Adapter{})
+}
