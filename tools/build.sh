@@ -13,7 +13,7 @@ for main in plugins/*/main.go; do
 	name=${dir#plugins/}
 	to=$out/plugins/$name
 	mkdir -p "$to"
-	$GO build -trimpath -ldflags "-s -w -X main.version=$VERSION" -o "$to/amux-plugin-$name$exe" "./$dir"
+	$GO build -trimpath -ldflags "-s -w" -o "$to/amux-plugin-$name$exe" "./$dir"
 	cp "$dir/amux-plugin.toml" "$to/"
 	"$to/amux-plugin-$name$exe" --amux-describe >"$to/describe.json"
 	if command -v sha256sum >/dev/null; then

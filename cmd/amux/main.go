@@ -1,0 +1,63 @@
+// Command amux runs coding agents under one contract. This file is wiring only:
+// it reads the process's world and hands it to the commands in internal/cli.
+package main
+
+import (
+	"os"
+	"os/signal"
+	"strings"
+
+	"github.com/amux-dev/amux/internal/cli"
+	"github.com/amux-dev/amux/internal/iostreams"
+)
+
+// Set by the build: -ldflags "-X main.version=1.2.3 -X main.bundledHashes=claude=<sha256>,…".
+var (
+	version       = "dev"
+	bundledHashes = ""
+)
+
+func main() { os.Exit(run()) }
+
+func run() int {
+	home, _ := os.UserHomeDir()      // empty: the configuration folder must be named
+	cwd, _ := os.Getwd()             // empty: relative paths stay relative
+	executable, _ := os.Executable() // empty: what lies beside it is not found, and said to be missing
+	app := &cli.App{
+		IO:            iostreams.System(os.Getenv),
+		Env:           os.Environ(),
+		Home:          home,
+		Cwd:           cwd,
+		Executable:    executable,
+		Version:       version,
+		BundledHashes: parseHashes(bundledHashes),
+		Signals:       catchSignals,
+		NewHost:       cli.NewHost,
+	}
+	return app.Main(os.Args[1:])
+}
+
+// parseHashes reads "name=sha256,name=sha256".
+func parseHashes(text string) map[string]string {
+	hashes := map[string]string{}
+	for pair := range strings.SplitSeq(text, ",") {
+		if name, hash, ok := strings.Cut(pair, "="); ok {
+			hashes[name] = hash
+		}
+	}
+	return hashes
+}
+
+// catchSignals begins to catch what ends, suspends or interrupts a command.
+func catchSignals() (<-chan os.Signal, func()) {
+	signals := make(chan os.Signal, 8)
+	signal.Notify(signals, caught...)
+	ignored := make(chan os.Signal, 1)
+	// Caught, so that writing to a closed pipe is an error and no sudden end; not
+	// ignored, since that would be inherited by agents.
+	signal.Notify(ignored, brokenPipe...)
+	return signals, func() {
+		signal.Stop(signals)
+		signal.Stop(ignored)
+	}
+}

@@ -1,0 +1,13 @@
+//go:build unix
+
+package main
+
+import (
+	"os"
+	"syscall"
+)
+
+var (
+	caught     = []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGTSTP}
+	brokenPipe = []os.Signal{syscall.SIGPIPE}
+)

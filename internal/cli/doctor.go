@@ -1,0 +1,222 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/amux-dev/amux/host"
+	"github.com/amux-dev/amux/host/registry"
+	"github.com/amux-dev/amux/host/store"
+	"github.com/amux-dev/amux/internal/render"
+	"github.com/amux-dev/amux/pluginapi"
+)
+
+// finding is one thing that doctor looked at.
+type finding struct {
+	Check   string `json:"check"`
+	Status  string `json:"status"` // ok, note, fail
+	Message string `json:"message"`
+	Fix     string `json:"fix,omitempty"`
+}
+
+func newDoctor(s *session) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "doctor",
+		Short: "Look for what is wrong, and say what mends it",
+		Long:  "Look for what is wrong, and say what mends it. It starts no agent and no plugin.\nThe exit code is 1 if something must be mended.",
+		Args:  exactly(),
+		RunE: command(func(*cobra.Command, []string) error {
+			findings, err := s.examine()
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				err = s.printJSON(findings)
+			} else {
+				s.printFindings(findings)
+			}
+			if err != nil {
+				return err
+			}
+			for _, f := range findings {
+				if f.Status == "fail" {
+					return exitError(1)
+				}
+			}
+			return nil
+		}),
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+func (s *session) printFindings(findings []finding) {
+	marks := map[string]string{"ok": "✓", "note": "-", "fail": "✗"}
+	for _, f := range findings {
+		fmt.Fprintf(s.app.IO.Out, "%s %s: %s\n", marks[f.Status], f.Check, render.String(f.Message))
+		if f.Fix != "" {
+			fmt.Fprintf(s.app.IO.Out, "    %s\n", render.String(f.Fix))
+		}
+	}
+}
+
+// examine makes all findings.
+func (s *session) examine() ([]finding, error) {
+	if _, err := s.loadSettings(); err != nil {
+		e := pluginapi.AsError(err)
+		return []finding{{"settings", "fail", e.Error(), e.Hint}}, nil
+	}
+	o, err := s.hostOptions()
+	if err != nil {
+		return nil, err
+	}
+	h, err := s.theHost()
+	if err != nil {
+		return nil, err
+	}
+	findings := []finding{
+		checkFolder("configuration folder", o.ConfigDir, "choose another by --config-dir or AGENT_MUX_CONFIG_DIR"),
+		checkFolder("runtime folder", o.RuntimeDir, "set XDG_RUNTIME_DIR to a folder of yours"),
+		checkShim(o.ShimPath),
+	}
+	findings = append(findings, s.checkPlugins(o)...)
+	agents, err := h.Agents(context.Background())
+	if err != nil {
+		return nil, err
+	}
+	for _, a := range agents {
+		if a.Err == nil {
+			findings = append(findings, checkAgent(a))
+		}
+	}
+	return append(findings, checkRuns(o.ConfigDir)...), nil
+}
+
+// checkFolder tries to write in a folder, without making it.
+func checkFolder(what, dir, fix string) finding {
+	info, err := os.Stat(dir)
+	if os.IsNotExist(err) {
+		return finding{what, "ok", dir + " is not there yet; the first run makes it", ""}
+	}
+	if err == nil && !info.IsDir() {
+		return finding{what, "fail", dir + " is not a folder", fix}
+	}
+	if err == nil {
+		var file *os.File
+		if file, err = os.CreateTemp(dir, ".doctor-*"); err == nil {
+			file.Close()
+			err = os.Remove(file.Name())
+		}
+	}
+	if err != nil {
+		return finding{what, "fail", fmt.Sprintf("%s cannot be written: %v", dir, err), fix}
+	}
+	if mode := info.Mode().Perm(); mode&0o077 != 0 && !isWindows {
+		return finding{what, "fail", fmt.Sprintf("%s is open to other users (mode %o)", dir, mode), "chmod 700 " + dir}
+	}
+	return finding{what, "ok", dir, ""}
+}
+
+func checkShim(path string) finding {
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return finding{"amux-shim", "fail", path + " is missing", "reinstall amux; from source: make build"}
+	case !info.Mode().IsRegular() || info.Mode().Perm()&0o111 == 0 && !isWindows:
+		return finding{"amux-shim", "fail", path + " is not executable", "chmod +x " + path}
+	}
+	return finding{"amux-shim", "ok", path, ""}
+}
+
+// checkPlugins verifies every plugin as a run would.
+func (s *session) checkPlugins(o host.Options) []finding {
+	r := registry.New(registry.Options{
+		ConfigDir: o.ConfigDir, PluginDir: s.getenv("AMUX_PLUGIN_DIR"), ProjectDir: o.ProjectDir,
+		BundledDir: o.BundledDir, BundledHashes: o.BundledHashes, Overrides: o.Plugins, AlwaysVerify: true, Version: o.Version,
+	})
+	plugins := r.List()
+	if len(plugins) == 0 {
+		return []finding{{"plugins", "fail", "there are none in " + o.BundledDir, "reinstall amux; from source: make build"}}
+	}
+	var findings []finding
+	for _, p := range plugins {
+		name := "plugin " + p.Name
+		err := p.Err
+		if err == nil {
+			_, err = r.Verify(p)
+		}
+		if e := pluginapi.AsError(err); e != nil {
+			fix := e.Hint
+			if fix == "" {
+				fix = e.Code.Info().Hint
+			}
+			findings = append(findings, finding{name, "fail", e.Error(), fix})
+			continue
+		}
+		f := finding{name, "ok", fmt.Sprintf("%s, %s, %s", p.Version, p.Trust, filepath.ToSlash(p.Executable)), ""}
+		if p.Origin == registry.OriginOverride {
+			f.Status = "note"
+			f.Message += ", in the place of the installed one"
+		}
+		findings = append(findings, f)
+	}
+	return findings
+}
+
+// checkAgent says what is missing for an agent to run. That is no fault of amux.
+func checkAgent(a host.AgentInfo) finding {
+	f := finding{"agent " + a.Description.GetId(), "ok", "", ""}
+	switch {
+	case !a.PlatformOK:
+		f.Status, f.Message = "note", "it has no build for this platform"
+	case !a.Installed:
+		f.Status, f.Message = "note", "not installed"
+		for _, i := range a.Description.Installs {
+			if text := installText(i); text != "" {
+				f.Fix = text
+				break
+			}
+		}
+	case !a.SignedIn:
+		f.Status, f.Message = "note", "installed, "+signedInWord(a)
+		if word := signedInWord(a); word == "no" {
+			f.Message = "installed, not signed in"
+		}
+		f.Fix = strings.Join(a.Description.AuthGuidance, "; ")
+	default:
+		f.Message = "installed"
+		if a.Version != "" {
+			f.Message += " " + a.Version
+		}
+		if len(a.Auth) > 0 {
+			f.Message += ", signed in"
+		}
+	}
+	return f
+}
+
+// checkRuns finds runs that are marked active though no host holds them.
+func checkRuns(configDir string) []finding {
+	st := store.New(configDir)
+	active, dead := 0, []string{}
+	for _, id := range st.Active() {
+		run := st.Run(id)
+		if err := run.Lock(); err != nil {
+			active++
+			continue
+		}
+		run.Unlock()
+		dead = append(dead, id)
+	}
+	if len(dead) > 0 {
+		return []finding{{"runs", "fail", fmt.Sprintf("the host of %s died before its end was recorded", strings.Join(dead, ", ")),
+			"amux inspect " + render.ShortID(dead[0])}}
+	}
+	return []finding{{"runs", "ok", fmt.Sprintf("%d active", active), ""}}
+}

@@ -1,0 +1,238 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"syscall"
+
+	"github.com/amux-dev/amux/host"
+	"github.com/amux-dev/amux/internal/render"
+	"github.com/amux-dev/amux/pluginapi"
+)
+
+// live is a run in the foreground.
+type live struct {
+	s        *session
+	o        *runOptions
+	spec     host.RunSpec
+	run      Run
+	renderer *render.Renderer
+	asker    *asker
+
+	sigs       <-chan os.Signal
+	interrupts int
+	caught     os.Signal // the one that amux ends by
+	noReader   bool      // stdout is closed
+}
+
+// start starts the run and stays with it to its end.
+func (s *session) start(h runner, spec host.RunSpec, o *runOptions) error {
+	sigs, stop := s.app.Signals()
+	defer stop()
+	l := &live{s: s, o: o, spec: spec, sigs: sigs}
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	if err := l.launch(ctx, cancel, h); err != nil {
+		if l.caught != nil {
+			return exitError(signalCode(l.caught))
+		}
+		return err
+	}
+	if o.json {
+		l.ndjson(ctx)
+	} else {
+		l.human(ctx)
+	}
+	return l.end(l.run.Wait())
+}
+
+// launch waits for the start, which a signal gives up.
+func (l *live) launch(ctx context.Context, cancel func(), h runner) error {
+	type started struct {
+		run Run
+		err error
+	}
+	done := make(chan started, 1)
+	go func() {
+		run, err := h.Start(ctx, l.spec)
+		done <- started{run, err}
+	}()
+	for {
+		select {
+		case sig := <-l.sigs:
+			if isSuspend(sig) {
+				suspend()
+				continue
+			}
+			l.caught = sig
+			cancel()
+		case got := <-done:
+			if got.err != nil {
+				return got.err
+			}
+			l.run = got.run
+			if l.caught != nil {
+				l.try("stop", l.run.Stop(context.Background()))
+			}
+			return nil
+		}
+	}
+}
+
+// ndjson copies the events to stdout as they are.
+func (l *live) ndjson(ctx context.Context) {
+	if l.o.input != "" {
+		go readCommands(l.s, l.run, l.spec.Approve == host.ApproveAsk) // ends with stdin, or with the process
+	}
+	done := make(chan error, 1)
+	go func() { done <- l.run.CopyEvents(ctx, l.s.app.IO.Out, 1) }()
+	for {
+		select {
+		case err := <-done:
+			if err != nil {
+				l.readerGone()
+			}
+			return
+		case sig := <-l.sigs:
+			l.signal(ctx, sig)
+		}
+	}
+}
+
+// human renders the events, and asks what the agent asks.
+func (l *live) human(ctx context.Context) {
+	io := l.s.app.IO
+	l.renderer = render.New(render.Options{
+		Out: io.Out, Err: io.Err, Color: io.Color, Width: io.Width, Terminal: io.ErrTTY,
+		Shared: io.OutTTY && io.ErrTTY, Quiet: l.o.quiet, Debug: l.s.debug,
+	})
+	l.asker = &asker{l: l, can: io.InTTY && io.ErrTTY, ask: l.spec.Approve == host.ApproveAsk}
+	events, quit := make(chan host.Event, 64), make(chan struct{})
+	defer close(quit)
+	go func() { // ends at the last event, or with human
+		defer close(events)
+		for event, err := range l.run.Events(1) {
+			if err != nil {
+				l.s.errf("error: %v", err)
+				return
+			}
+			select {
+			case events <- event:
+			case <-quit:
+				return
+			}
+		}
+	}()
+	for {
+		select {
+		case event, ok := <-events:
+			if !ok {
+				return
+			}
+			l.asker.event(ctx, event)
+			if l.renderer.Err() != nil && !l.noReader {
+				l.readerGone()
+			}
+		case line, ok := <-l.asker.lines:
+			l.asker.line(ctx, line, ok)
+		case sig := <-l.sigs:
+			l.signal(ctx, sig)
+		}
+	}
+}
+
+// readerGone stops a run whose output nobody reads any more.
+func (l *live) readerGone() {
+	l.noReader = true
+	l.try("stop", l.run.Stop(context.Background()))
+}
+
+// signal does what a signal means: Ctrl-C interrupts the turn, again it stops the
+// run, once more it kills; others stop it. Ctrl-Z pauses the agent with amux.
+func (l *live) signal(ctx context.Context, sig os.Signal) {
+	switch {
+	case isSuspend(sig):
+		if err := l.run.Pause(ctx); err != nil {
+			l.try("pause", err)
+		}
+		suspend() // until somebody says fg
+		l.try("resume", l.run.Resume(ctx))
+		return
+	case sig == os.Interrupt:
+		l.interrupts++
+		l.caught = sig
+		switch l.interrupts {
+		case 1:
+			if l.run.Interrupt(ctx) == nil {
+				if l.s.app.IO.ErrTTY {
+					l.note("interrupting; Ctrl-C again stops the run")
+				}
+				return
+			}
+			fallthrough // it cannot be interrupted
+		case 2:
+			l.try("stop", l.run.Stop(ctx))
+		default:
+			l.try("kill", l.run.Kill(ctx))
+		}
+	default:
+		l.caught = sig
+		l.try("stop", l.run.Stop(ctx))
+	}
+}
+
+func (l *live) note(text string) {
+	if l.renderer != nil {
+		l.renderer.Note("amux: " + text)
+		return
+	}
+	l.s.errf("%s", text)
+}
+
+// try says what went wrong with a command, unless the run has ended meanwhile.
+func (l *live) try(what string, err error) {
+	e := pluginapi.AsError(err)
+	if e == nil || e.Code == pluginapi.CodeRunNotActive {
+		return
+	}
+	l.note(fmt.Sprintf("error: %s: %s", what, e.Error()))
+}
+
+// end makes the exit code of the result, and says what went wrong.
+func (l *live) end(result host.Result) error {
+	if l.o.quiet && result.Text != "" {
+		text := render.String(result.Text)
+		if _, err := io.WriteString(l.s.app.IO.Out, ensureNewline(text)); err != nil {
+			l.noReader = true
+		}
+	}
+	if l.noReader {
+		return exitError(signalCode(syscall.SIGPIPE))
+	}
+	if l.caught != nil && result.State != "completed" {
+		return exitError(signalCode(l.caught))
+	}
+	if result.Err == nil {
+		return nil
+	}
+	l.s.say(result.Err, result.RunID, l.spec.Agent)
+	return exitError(result.Err.Code.Info().Exit)
+}
+
+func ensureNewline(text string) string {
+	if strings.HasSuffix(text, "\n") {
+		return text
+	}
+	return text + "\n"
+}
+
+// signalCode is the exit code of a program that a signal ended.
+func signalCode(sig os.Signal) int {
+	if number, ok := sig.(syscall.Signal); ok {
+		return 128 + int(number)
+	}
+	return 130
+}

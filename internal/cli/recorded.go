@@ -1,0 +1,210 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/amux-dev/amux/host"
+	"github.com/amux-dev/amux/internal/render"
+)
+
+// recorder knows the runs that were recorded.
+type recorder interface {
+	Open(ctx context.Context, ref string) (Recorded, error)
+	Recover(ctx context.Context) error
+	Replay(ctx context.Context, ref string, w io.Writer) error
+}
+
+// Recorded is what is asked of a run that this process did not start.
+type Recorded interface {
+	watched
+	Info() host.RunInfo
+}
+
+// recoverTime is how long a command that reads waits for the ends of runs whose
+// host has died.
+const recoverTime = 3 * time.Second
+
+// recorded opens a run, after the runs of dead hosts were brought to their end.
+func (s *session) recorded(ref string) (Recorded, error) {
+	h, err := s.theHost()
+	if err != nil {
+		return nil, err
+	}
+	s.recover(h)
+	return h.Open(context.Background(), ref)
+}
+
+func (s *session) recover(h recorder) {
+	ctx, cancel := context.WithTimeout(context.Background(), recoverTime)
+	defer cancel()
+	if err := h.Recover(ctx); err != nil && s.debug {
+		s.warnf("%v", err) // of other runs than the one asked for
+	}
+}
+
+func newLogs(s *session) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "logs RUN",
+		Short: "Show what a run did",
+		Long:  "Show what a run did, as it was shown then, or every event with --json. RUN is its\nid, its name, or at least four characters of the start or end of its id.",
+		Args:  exactly("a run"),
+		RunE: command(func(_ *cobra.Command, args []string) error {
+			run, err := s.recorded(args[0])
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return ignoreClosed(run.CopyEvents(context.Background(), s.app.IO.Out, 1))
+			}
+			io := s.app.IO
+			r := render.New(render.Options{Out: io.Out, Err: io.Err, Color: io.Color, Width: io.Width,
+				Shared: io.OutTTY && io.ErrTTY, Prompts: true, Debug: s.debug})
+			for event, err := range run.Events(1) {
+				if err != nil {
+					return err
+				}
+				r.Event(event.Type, event.Raw)
+				if r.Err() != nil {
+					return nil // its reader has seen enough
+				}
+			}
+			return nil
+		}),
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print every event as one line of JSON")
+	return cmd
+}
+
+// ignoreClosed takes a reader of stdout that has gone for no error.
+func ignoreClosed(err error) error {
+	if errors.Is(err, fs.ErrClosed) || isBrokenPipe(err) {
+		return nil
+	}
+	return err
+}
+
+func newReplay(s *session) *cobra.Command {
+	return &cobra.Command{
+		Use:   "replay RUN",
+		Short: "Make the events of a run again, from its journal",
+		Long:  "Make the events of a run again, from its journal and the plugin it was started with,\nand print each as one line of JSON.",
+		Args:  exactly("a run"),
+		RunE: command(func(_ *cobra.Command, args []string) error {
+			h, err := s.theHost()
+			if err != nil {
+				return err
+			}
+			s.recover(h)
+			return ignoreClosed(h.Replay(context.Background(), args[0], s.app.IO.Out))
+		}),
+	}
+}
+
+// fileJSON is a file of a run.
+type fileJSON struct {
+	Name string `json:"name"`
+	Size int64  `json:"size"`
+}
+
+func newInspect(s *session) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "inspect RUN",
+		Short: "Say all that is recorded about a run",
+		Args:  exactly("a run"),
+		RunE: command(func(_ *cobra.Command, args []string) error {
+			run, err := s.recorded(args[0])
+			if err != nil {
+				return err
+			}
+			info := run.Info()
+			files := runFiles(info.Dir)
+			if asJSON {
+				return s.printJSON(struct {
+					host.RunInfo
+					Files []fileJSON `json:"files"`
+				}{info, files})
+			}
+			s.printRun(info, files)
+			return nil
+		}),
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+func runFiles(dir string) []fileJSON {
+	files := []fileJSON{}
+	root := filepath.FromSlash(dir)
+	_ = filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return nil // what cannot be read is not listed
+		}
+		if info, err := entry.Info(); err == nil {
+			name, _ := filepath.Rel(root, path)
+			files = append(files, fileJSON{filepath.ToSlash(name), info.Size()})
+		}
+		return nil
+	})
+	return files
+}
+
+func (s *session) printRun(info host.RunInfo, files []fileJSON) {
+	var rows [][]string
+	add := func(what, text string) {
+		if text != "" {
+			rows = append(rows, []string{what, strings.Join(strings.Fields(render.String(text)), " ")})
+		}
+	}
+	add("run", info.ID)
+	add("name", info.Name)
+	add("agent", info.Agent)
+	state := strings.ReplaceAll(info.State, "_", " ")
+	if info.Reason != "" && info.Reason != info.State {
+		state += " (" + info.Reason + ")"
+	}
+	add("state", state)
+	add("code", string(info.Code))
+	if info.End != nil {
+		add("message", info.End.Message)
+		add("turns", fmt.Sprint(info.End.Turns))
+		if t := info.End.Tokens; t.Input != nil && t.Output != nil {
+			add("tokens", render.Number(*t.Input)+" in, "+render.Number(*t.Output)+" out")
+		}
+		if info.End.Cost != nil {
+			add("cost", render.Money(info.End.Cost.USD))
+		}
+		add("took", render.Duration(time.Duration(info.End.DurationMS)*time.Millisecond))
+	}
+	add("session", info.SessionID)
+	prompt := []rune(info.Prompt)
+	if len(prompt) > 200 {
+		add("prompt", string(prompt[:200])+fmt.Sprintf("… (%s bytes)", render.Number(int64(len(info.Prompt)))))
+	} else {
+		add("prompt", info.Prompt)
+	}
+	add("cwd", info.Cwd)
+	add("project", info.Project)
+	add("tags", strings.Join(info.Tags, ", "))
+	add("created", info.Created.Local().Format(time.RFC3339))
+	if info.Ended != nil {
+		add("ended", info.Ended.Local().Format(time.RFC3339))
+	}
+	add("plugin", info.Plugin+" "+info.PluginVersion)
+	add("sha256", info.PluginHash)
+	add("folder", info.Dir)
+	for _, file := range files {
+		add("  "+file.Name, render.Number(file.Size)+" bytes")
+	}
+	table(s.app.IO.Out, rows)
+}

@@ -1,0 +1,286 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+
+	"github.com/amux-dev/amux/host"
+	"github.com/amux-dev/amux/pluginapi"
+)
+
+// runner starts runs.
+type runner interface {
+	Start(ctx context.Context, spec host.RunSpec) (Run, error)
+}
+
+func newRun(s *session) *cobra.Command {
+	o := &runOptions{}
+	cmd := &cobra.Command{
+		Use:   "run [AGENT] [PROMPT | -]",
+		Short: "Run an agent with a prompt",
+		Long: `Run an agent with a prompt, which may also come from stdin.
+
+The assistant's text goes to stdout; thinking, tools, questions and the last line
+with turns, tokens, cost and time go to stderr. Without an agent it is that of
+config.toml, or the only one that is installed and signed in. Ctrl-C once
+interrupts the agent's turn, twice stops the run. Nothing that the agent started
+outlives its run, nor do servers it left in the background.`,
+		Example: `  amux run claude "why does the build fail?"
+  amux run demo "hello" > answer.txt
+  git diff | amux run claude - --json | jq -r 'select(.type == "text_delta").delta'`,
+		Args: cobra.ArbitraryArgs,
+		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+			if len(args) > 0 {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			return s.agentNames(), cobra.ShellCompDirectiveNoFileComp
+		},
+		RunE: command(func(cmd *cobra.Command, args []string) error { return s.run(o, args) }),
+	}
+	o.addFlags(cmd)
+	return cmd
+}
+
+// run does everything that comes before the start, and the start.
+func (s *session) run(o *runOptions, args []string) error {
+	if err := o.check(); err != nil {
+		return err
+	}
+	if len(args) > 2 {
+		return usage("the prompt is in %d pieces", len(args)-1).WithHint("put it in quotes: amux run %s \"%s …\"", args[0], args[1])
+	}
+	spec, err := o.spec(s)
+	if err != nil {
+		return err
+	}
+	h, err := s.theHost()
+	if err != nil {
+		return err
+	}
+	ctx := context.Background()
+	name, prompt, fromStdin, err := s.agentAndPrompt(ctx, h, args)
+	if err != nil {
+		return err
+	}
+	if name == "" {
+		if name, err = s.defaultAgent(ctx, h); err != nil {
+			return err
+		}
+	}
+	agent, err := h.Agent(ctx, name)
+	if err == nil {
+		err = agent.Err
+	}
+	if err != nil {
+		return err
+	}
+	spec.Agent = name
+	if err := s.applySettings(&spec, agent); err != nil {
+		return err
+	}
+	spec.Conversation = o.input != ""
+	if fromStdin && o.input == "" {
+		if prompt, err = s.readPrompt(slices.Contains(args, "-")); err != nil {
+			return err
+		}
+	}
+	if !utf8.ValidString(prompt) {
+		return usage("the prompt is not valid UTF-8").WithHint("convert it, for example: iconv -f latin1 -t utf-8")
+	}
+	spec.Prompt = prompt
+	s.chooseApprove(&spec, o, agent)
+	if err := s.warnOverrides(); err != nil {
+		return err
+	}
+	return s.start(h, spec, o)
+}
+
+// agentAndPrompt tells the arguments apart. fromStdin says that the prompt is not
+// among them.
+func (s *session) agentAndPrompt(ctx context.Context, h lister, args []string) (agent, prompt string, fromStdin bool, err error) {
+	switch {
+	case len(args) == 2:
+		return args[0], args[1], args[1] == "-", nil
+	case len(args) == 0 || args[0] == "-":
+		return "", "", true, nil
+	}
+	if agentRule.MatchString(args[0]) {
+		_, err := h.Agent(ctx, args[0])
+		if !errors.Is(err, pluginapi.CodeAgentNotFound) {
+			return args[0], "", true, nil // known, though perhaps broken
+		}
+	}
+	return "", args[0], false, nil
+}
+
+var agentRule = regexp.MustCompile(`^[a-z][a-z0-9-]{0,39}$`)
+
+// defaultAgent is the configured agent, or the only one that is ready.
+func (s *session) defaultAgent(ctx context.Context, h lister) (string, error) {
+	set, err := s.loadSettings()
+	if err != nil {
+		return "", err
+	}
+	if set.Agent != "" {
+		return set.Agent, nil
+	}
+	agents, err := h.Agents(ctx)
+	if err != nil {
+		return "", err
+	}
+	var ready, others []string
+	for _, a := range agents {
+		switch {
+		case a.Description == nil || a.Description.Demo:
+		case a.Err != nil:
+			others = append(others, a.Description.Id+" (plugin broken)")
+		case !a.PlatformOK:
+			others = append(others, a.Description.Id+" (not for this platform)")
+		case !a.Installed:
+			others = append(others, a.Description.Id+" (not installed)")
+		case !a.SignedIn:
+			others = append(others, a.Description.Id+" (not signed in)")
+		default:
+			ready = append(ready, a.Description.Id)
+		}
+	}
+	switch len(ready) {
+	case 1:
+		return ready[0], nil
+	case 0:
+		err := usage("which agent? None is installed and signed in")
+		if len(others) > 0 {
+			err = usage("which agent? None is installed and signed in: %s", strings.Join(others, ", "))
+		}
+		return "", err.WithHint(`name one: amux run AGENT "…"; one that needs nothing: amux run demo "hello"`)
+	}
+	return "", usage("which agent? Several are installed and signed in: %s", strings.Join(ready, ", ")).
+		WithHint(`name one: amux run %s "…"; or set agent = "%s" in config.toml`, ready[0], ready[0])
+}
+
+// readPrompt reads the prompt from stdin, byte for byte. asked says that "-" did.
+func (s *session) readPrompt(asked bool) (string, error) {
+	if s.app.IO.InTTY && !asked {
+		return "", usage("there is no prompt").WithHint(`give it as an argument, amux run AGENT "…", or on stdin`)
+	}
+	data, err := io.ReadAll(s.app.IO.In)
+	if err != nil {
+		return "", pluginapi.Errorf(pluginapi.CodeInternal, "read the prompt from stdin: %w", err)
+	}
+	if strings.TrimSpace(string(data)) == "" {
+		return "", usage("there is no prompt: stdin is empty").WithHint(`give it as an argument, amux run AGENT "…", or on stdin`)
+	}
+	return string(data), nil
+}
+
+// applySettings fills in what config.toml says and the flags do not.
+func (s *session) applySettings(spec *host.RunSpec, agent host.AgentInfo) error {
+	set, err := s.loadSettings()
+	if err != nil {
+		return err
+	}
+	// A model belongs to an agent: that of the settings is not for another.
+	if set.Agent == "" || set.Agent == spec.Agent {
+		if spec.Model == "" {
+			spec.Model = set.Model
+		}
+		if spec.Effort == "" {
+			spec.Effort = set.Effort
+		}
+	}
+	if spec.SystemPrompt == "" && set.SystemPrompt != "" {
+		if agent.Description.GetCapabilities().GetSystemAppend() {
+			spec.SystemPrompt = set.SystemPrompt
+		} else {
+			s.warnf("system_prompt of config.toml is not used: agent %s takes none", spec.Agent)
+		}
+	}
+	spec.Tags = append(slices.Clone(set.Tags), spec.Tags...)
+	if spec.Timeout == 0 {
+		spec.Timeout = set.Timeout
+	}
+	if spec.IdleTimeout == 0 {
+		spec.IdleTimeout = set.IdleTimeout
+	}
+	if spec.Grace == 0 {
+		spec.Grace = set.Grace
+		if text := s.getenv("AGENT_MUX_GRACE_PERIOD_MS"); text != "" {
+			ms, err := strconv.ParseUint(text, 10, 32)
+			if err != nil {
+				return usage("AGENT_MUX_GRACE_PERIOD_MS=%s: want a number of milliseconds", text)
+			}
+			spec.Grace = time.Duration(ms) * time.Millisecond
+		}
+	}
+	return nil
+}
+
+// chooseApprove decides who answers when the agent asks before it acts.
+func (s *session) chooseApprove(spec *host.RunSpec, o *runOptions, agent host.AgentInfo) {
+	set := s.settings
+	somebody := o.input != "" || s.app.IO.InTTY && s.app.IO.ErrTTY && !o.json
+	switch {
+	case o.approve != "":
+		spec.Approve = host.ApproveMode(o.approve)
+		if spec.Approve == host.ApproveAsk && !somebody {
+			s.warnf("--approve ask: nobody can answer here; what the agent asks for waits until it is denied")
+		}
+	case len(spec.AllowRules)+len(spec.DenyRules) > 0 && !somebody:
+		spec.Approve = host.ApproveRules
+	case set.Approve != "" && (set.Approve != "ask" || somebody):
+		spec.Approve = host.ApproveMode(set.Approve)
+	case somebody:
+		spec.Approve = host.ApproveAsk
+	default:
+		spec.Approve = host.ApproveDeny
+		if agent.Description.GetCapabilities().GetApprovals() {
+			s.warnf("nobody can answer here, so what the agent asks leave for is denied; choose by --approve auto or --allow RULE")
+		}
+	}
+}
+
+// warnOverrides says which plugins are not the installed ones, on every run.
+func (s *session) warnOverrides() error {
+	overrides, err := s.overrides()
+	if err != nil {
+		return err
+	}
+	names := make([]string, 0, len(overrides))
+	for name := range overrides {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		s.warnf("plugin %s is overridden by %s", name, overrides[name])
+	}
+	return nil
+}
+
+// agentNames are for completion.
+func (s *session) agentNames() []string {
+	h, err := s.theHost()
+	if err != nil {
+		return nil
+	}
+	agents, err := h.Agents(context.Background())
+	if err != nil {
+		return nil
+	}
+	var names []string
+	for _, a := range agents {
+		if a.Description != nil {
+			names = append(names, fmt.Sprintf("%s\t%s", a.Description.Id, a.Description.Summary))
+		}
+	}
+	return names
+}

@@ -1,0 +1,285 @@
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/amux-dev/amux/host"
+	"github.com/amux-dev/amux/internal/settings"
+)
+
+// runOptions are the flags of run.
+type runOptions struct {
+	json, quiet, pty, cont, fork, noSession, noRecord bool
+
+	input, driver, runID, name, model, effort, system, systemMode, resume, cwd, schema, approve string
+
+	addDirs, env, files, mcp, allow, deny, tags []string
+
+	maxTurns                    uint32
+	maxBudget                   float64
+	timeout, idleTimeout, grace durationValue
+}
+
+func (o *runOptions) addFlags(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.SortFlags = false
+	f.BoolVar(&o.json, "json", false, "print every event as one line of JSON")
+	f.StringVar(&o.input, "input", "", "with --json: read prompts and answers from stdin as `ndjson`")
+	f.BoolVar(&o.quiet, "quiet", false, "print the assistant's last message and nothing else")
+	f.StringVar(&o.model, "model", "", "model")
+	f.Var(oneOf(&o.effort, "low", "medium", "high", "max"), "effort", "how hard to think: low, medium, high, max")
+	f.StringVar(&o.system, "system", "", "system prompt")
+	f.Var(oneOf(&o.systemMode, "append", "replace", "prepend"), "system-mode", "what to do with it: append (default), replace, prepend")
+	f.StringVar(&o.resume, "resume", "", "go on with this `session` of the agent")
+	f.BoolVar(&o.cont, "continue", false, "go on with the agent's last session here")
+	f.BoolVar(&o.fork, "fork", false, "with --resume or --continue: into a new session")
+	f.BoolVar(&o.noSession, "no-session", false, "have the agent keep no session")
+	f.StringVar(&o.cwd, "cwd", "", "`folder` to work in (default: this one)")
+	f.StringArrayVar(&o.addDirs, "add-dir", nil, "a further `folder` to work in")
+	f.StringArrayVar(&o.env, "env", nil, "a variable for the agent, as `NAME=VALUE`")
+	f.StringArrayVar(&o.files, "file", nil, "attach a `file`")
+	f.StringArrayVar(&o.mcp, "mcp", nil, "a tool server: `NAME=COMMAND ARGS…`, NAME=https://…, or a JSON file with mcpServers")
+	f.StringVar(&o.schema, "json-schema", "", "answer by this JSON schema, given as `text or file`")
+	f.Var(oneOf(&o.approve, "ask", "auto", "deny", "rules"), "approve", "who answers when the agent asks leave: ask (you), auto (yes), deny (no), rules")
+	f.StringArrayVar(&o.allow, "allow", nil, "a `rule` by which leave is given")
+	f.StringArrayVar(&o.deny, "deny", nil, "a `rule` by which leave is refused")
+	f.Uint32Var(&o.maxTurns, "max-turns", 0, "stop after this `number` of turns")
+	f.Float64Var(&o.maxBudget, "max-budget", 0, "stop when this many `dollars` are spent")
+	f.Var(&o.timeout, "timeout", "end the run after this time")
+	f.Var(&o.idleTimeout, "idle-timeout", "end the run when the agent is silent for this long; 0s: never")
+	f.Var(&o.grace, "grace", "time between asking processes to end and killing them (default 5s)")
+	f.StringVar(&o.name, "name", "", "a name for the run")
+	f.StringVar(&o.runID, "run-id", "", "a `ULID` for the run")
+	f.StringArrayVar(&o.tags, "tag", nil, "a tag for the run")
+	f.StringVar(&o.driver, "driver", "", "which way to drive the agent, where there are several")
+	f.BoolVar(&o.pty, "pty", false, "run the agent in a pseudo-terminal")
+	f.BoolVar(&o.noRecord, "no-record", false, "keep no record of the run")
+}
+
+// check finds flags that do not go together.
+func (o *runOptions) check() error {
+	switch {
+	case o.input != "" && o.input != "ndjson":
+		return usage("--input %s: want ndjson", o.input)
+	case o.input != "" && !o.json:
+		return usage("--input ndjson goes with --json").WithHint("add --json")
+	case o.json && o.quiet:
+		return usage("--json and --quiet exclude each other")
+	case o.resume != "" && o.cont:
+		return usage("--resume and --continue exclude each other")
+	case o.fork && o.resume == "" && !o.cont:
+		return usage("--fork needs a session").WithHint("add --resume SESSION or --continue")
+	case o.noSession && (o.resume != "" || o.cont || o.fork):
+		return usage("--no-session excludes --resume, --continue and --fork")
+	case o.systemMode != "" && o.system == "":
+		return usage("--system-mode needs --system")
+	case o.approve == "rules" && len(o.allow)+len(o.deny) == 0:
+		return usage("--approve rules needs a rule").WithHint("add --allow RULE or --deny RULE")
+	case o.maxBudget < 0:
+		return usage("--max-budget %v: want dollars, not less than 0", o.maxBudget)
+	}
+	return nil
+}
+
+// spec makes the part of the RunSpec that the flags say.
+func (o *runOptions) spec(s *session) (host.RunSpec, error) {
+	spec := host.RunSpec{
+		RunID: o.runID, Name: o.name, Model: o.model, Effort: o.effort,
+		SystemPrompt: o.system, SystemMode: o.systemMode,
+		Resume: o.resume, Continue: o.cont, Fork: o.fork, NoSession: o.noSession,
+		Cwd: s.app.Cwd, Driver: o.driver, PTY: o.pty, Tags: o.tags,
+		MaxTurns: int(o.maxTurns), MaxBudget: o.maxBudget, AllowRules: o.allow, DenyRules: o.deny,
+		Timeout: o.timeout.d, IdleTimeout: o.idleTimeout.d, Grace: o.grace.d, NoRecord: o.noRecord,
+	}
+	if o.cwd != "" {
+		spec.Cwd = s.abs(o.cwd)
+	}
+	if o.idleTimeout.set && o.idleTimeout.d == 0 {
+		spec.IdleTimeout = -1
+	}
+	for _, dir := range o.addDirs {
+		spec.AddDirs = append(spec.AddDirs, s.abs(dir))
+	}
+	for _, file := range o.files {
+		path := s.abs(file)
+		if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
+			return spec, usage("--file %s: there is no such file", file)
+		}
+		spec.Files = append(spec.Files, path)
+	}
+	for _, variable := range o.env {
+		name, value, ok := strings.Cut(variable, "=")
+		if !ok || name == "" {
+			// The value may be a secret, so the text is not repeated.
+			return spec, usage("--env: want NAME=VALUE").WithHint("for example: --env CI=1")
+		}
+		if spec.Env == nil {
+			spec.Env = map[string]string{}
+		}
+		spec.Env[name] = value
+	}
+	for _, text := range o.mcp {
+		servers, err := s.mcpServers(text)
+		if err != nil {
+			return spec, err
+		}
+		spec.MCPServers = append(spec.MCPServers, servers...)
+	}
+	if o.schema != "" {
+		spec.JSONSchema = o.schema
+		if !strings.HasPrefix(strings.TrimSpace(o.schema), "{") {
+			data, err := os.ReadFile(s.abs(o.schema))
+			if err != nil {
+				return spec, usage("--json-schema %s: neither a JSON object nor a file that can be read", o.schema)
+			}
+			spec.JSONSchema = string(data)
+		}
+		if !json.Valid([]byte(spec.JSONSchema)) {
+			return spec, usage("--json-schema: this is not valid JSON")
+		}
+	}
+	return spec, nil
+}
+
+// mcpServers reads one --mcp flag.
+func (s *session) mcpServers(text string) ([]host.MCPServer, error) {
+	name, rest, ok := strings.Cut(text, "=")
+	if !ok {
+		return s.mcpFile(text)
+	}
+	rest = strings.TrimSpace(rest)
+	if u, err := url.Parse(rest); err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" {
+		return []host.MCPServer{{Name: name, Transport: "http", URL: rest}}, nil
+	}
+	words, err := splitWords(rest)
+	if err != nil || name == "" || len(words) == 0 {
+		return nil, usage("--mcp %s: want NAME=COMMAND ARGS…, NAME=https://… or a JSON file", text)
+	}
+	return []host.MCPServer{{Name: name, Transport: "stdio", Command: words[0], Args: words[1:]}}, nil
+}
+
+// mcpFile reads the file format that agents share: {"mcpServers": {name: …}}.
+func (s *session) mcpFile(path string) ([]host.MCPServer, error) {
+	data, err := os.ReadFile(s.abs(path))
+	if err != nil {
+		return nil, usage("--mcp %s: there is no such file", path).WithHint("or give a server as NAME=COMMAND ARGS…")
+	}
+	var file struct {
+		Servers map[string]struct {
+			Type      string            `json:"type"`
+			Transport string            `json:"transport"`
+			Command   string            `json:"command"`
+			Args      []string          `json:"args"`
+			Env       map[string]string `json:"env"`
+			URL       string            `json:"url"`
+			Headers   map[string]string `json:"headers"`
+		} `json:"mcpServers"`
+	}
+	if err := json.Unmarshal(data, &file); err != nil {
+		return nil, usage("--mcp %s: %v", path, err)
+	}
+	if len(file.Servers) == 0 {
+		return nil, usage("--mcp %s: it has no mcpServers", path)
+	}
+	var servers []host.MCPServer
+	for name, server := range file.Servers {
+		transport := server.Type
+		if transport == "" {
+			transport = server.Transport
+		}
+		switch {
+		case transport == "" && server.URL != "", transport == "streamable-http":
+			transport = "http"
+		case transport == "":
+			transport = "stdio"
+		}
+		servers = append(servers, host.MCPServer{Name: name, Transport: transport, Command: server.Command,
+			Args: server.Args, Env: server.Env, URL: server.URL, Headers: server.Headers})
+	}
+	slices.SortFunc(servers, func(a, b host.MCPServer) int { return strings.Compare(a.Name, b.Name) })
+	return servers, nil
+}
+
+// splitWords splits a command into words; quotes keep words together.
+func splitWords(text string) ([]string, error) {
+	var words []string
+	var word strings.Builder
+	inWord := false
+	quote := rune(0)
+	for _, r := range text {
+		switch {
+		case quote != 0 && r == quote:
+			quote = 0
+		case quote != 0:
+			word.WriteRune(r)
+		case r == '\'' || r == '"':
+			quote, inWord = r, true
+		case r == ' ' || r == '\t':
+			if inWord {
+				words = append(words, word.String())
+				word.Reset()
+				inWord = false
+			}
+		default:
+			word.WriteRune(r)
+			inWord = true
+		}
+	}
+	if quote != 0 {
+		return nil, errors.New("a quote is not closed")
+	}
+	if inWord {
+		words = append(words, word.String())
+	}
+	return words, nil
+}
+
+// oneOfValue is a flag that takes one of several words.
+type oneOfValue struct {
+	to     *string
+	values []string
+}
+
+func oneOf(to *string, values ...string) *oneOfValue { return &oneOfValue{to, values} }
+
+func (v *oneOfValue) String() string {
+	if v.to == nil {
+		return ""
+	}
+	return *v.to
+}
+
+func (v *oneOfValue) Type() string { return "word" }
+
+func (v *oneOfValue) Set(text string) error {
+	if !slices.Contains(v.values, text) {
+		return fmt.Errorf("want one of %s", strings.Join(v.values, ", "))
+	}
+	*v.to = text
+	return nil
+}
+
+// durationValue is a flag that takes a duration.
+type durationValue struct {
+	d   time.Duration
+	set bool
+}
+
+func (v *durationValue) String() string { return "" }
+
+func (v *durationValue) Type() string { return "duration" }
+
+func (v *durationValue) Set(text string) (err error) {
+	v.d, err = settings.ParseDuration(text)
+	v.set = err == nil
+	return err
+}

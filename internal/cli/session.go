@@ -1,0 +1,211 @@
+package cli
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/amux-dev/amux/host"
+	"github.com/amux-dev/amux/internal/settings"
+	"github.com/amux-dev/amux/pluginapi"
+)
+
+// session is one command line at work: the global flags, and what is made of them
+// when it is first needed. Help and version need nothing of it.
+type session struct {
+	app *App
+
+	configFlag  string
+	projectFlag string
+	pluginFlags []string
+	debug       bool
+
+	settingsRead bool
+	settings     settings.Settings
+	settingsErr  error
+	host         Host
+}
+
+func (s *session) getenv(name string) string {
+	for i := len(s.app.Env) - 1; i >= 0; i-- {
+		if value, ok := strings.CutPrefix(s.app.Env[i], name+"="); ok {
+			return value
+		}
+	}
+	return ""
+}
+
+// abs makes a path that the user gave absolute.
+func (s *session) abs(path string) string {
+	if path == "" || filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(s.app.Cwd, path)
+}
+
+// configDir is the flag, the variable, or ~/.agent-mux.
+func (s *session) configDir() (string, error) {
+	for _, dir := range []string{s.configFlag, s.getenv("AGENT_MUX_CONFIG_DIR")} {
+		if dir != "" {
+			return s.abs(dir), nil
+		}
+	}
+	if s.app.Home == "" {
+		return "", pluginapi.Errorf(pluginapi.CodeConfig, "there is no home directory to keep settings and runs in").
+			WithHint("give a folder by --config-dir or AGENT_MUX_CONFIG_DIR")
+	}
+	return filepath.Join(s.app.Home, ".agent-mux"), nil
+}
+
+// projectDir is the flag, the variable, or the nearest folder upwards that holds
+// .agent-mux or .git; empty if there is none.
+func (s *session) projectDir(configDir string) string {
+	for _, dir := range []string{s.projectFlag, s.getenv("AGENT_MUX_PROJECT_DIR")} {
+		if dir != "" {
+			return s.abs(dir)
+		}
+	}
+	for dir := s.app.Cwd; dir != ""; {
+		own := filepath.Join(dir, ".agent-mux")
+		if _, err := os.Stat(own); err == nil && own != configDir {
+			return dir
+		}
+		if _, err := os.Stat(filepath.Join(dir, ".git")); err == nil {
+			return dir
+		}
+		up := filepath.Dir(dir)
+		if up == dir {
+			break
+		}
+		dir = up
+	}
+	return ""
+}
+
+// runtimeDir is where sockets go; the path is short, since a socket's has 108
+// bytes.
+func (s *session) runtimeDir() string {
+	if dir := s.getenv("XDG_RUNTIME_DIR"); filepath.IsAbs(dir) && len(dir) < 40 {
+		return filepath.Join(dir, "amux")
+	}
+	if runtime.GOOS == "windows" {
+		return filepath.Join(os.TempDir(), "amux")
+	}
+	return "/tmp/amux-" + strconv.Itoa(os.Getuid())
+}
+
+// beside is a path next to the amux executable.
+func (s *session) beside(name string) string {
+	self := s.app.Executable
+	if resolved, err := filepath.EvalSymlinks(self); err == nil {
+		self = resolved
+	}
+	return filepath.Join(filepath.Dir(self), name)
+}
+
+func (s *session) loadSettings() (settings.Settings, error) {
+	if !s.settingsRead {
+		s.settingsRead = true
+		dir, err := s.configDir()
+		if err == nil {
+			s.settings, err = settings.Load(dir, s.projectDir(dir))
+		}
+		s.settingsErr = err
+	}
+	return s.settings, s.settingsErr
+}
+
+// overrides are the plugins that --plugin and [dev_overrides] put in the place of
+// installed ones.
+func (s *session) overrides() (map[string]string, error) {
+	set, err := s.loadSettings()
+	if err != nil {
+		return nil, err
+	}
+	dir, err := s.configDir()
+	if err != nil {
+		return nil, err
+	}
+	overrides := map[string]string{}
+	for name, path := range set.DevOverrides {
+		if !filepath.IsAbs(path) {
+			path = filepath.Join(dir, path)
+		}
+		overrides[name] = path
+	}
+	for _, flag := range s.pluginFlags {
+		name, path, ok := strings.Cut(flag, "=")
+		if !ok || name == "" || path == "" {
+			return nil, usage("--plugin %s: want NAME=PATH", flag).WithHint("for example: --plugin acme=./bin/amux-plugin-acme")
+		}
+		overrides[name] = s.abs(path)
+	}
+	return overrides, nil
+}
+
+// hostOptions are all of them, so that no command need guess what the host would
+// choose by itself.
+func (s *session) hostOptions() (host.Options, error) {
+	set, err := s.loadSettings()
+	if err != nil {
+		return host.Options{}, err
+	}
+	dir, err := s.configDir()
+	if err != nil {
+		return host.Options{}, err
+	}
+	overrides, err := s.overrides()
+	if err != nil {
+		return host.Options{}, err
+	}
+	o := host.Options{
+		ConfigDir: dir, ProjectDir: s.projectDir(dir), RuntimeDir: s.runtimeDir(),
+		BundledDir: s.beside("plugins"), BundledHashes: s.app.BundledHashes, Plugins: overrides,
+		ShimPath: s.beside(shimName()), Env: s.app.Env,
+		AlwaysVerify: set.AlwaysVerify, AutoMTLS: set.AutoMTLS, Subreaper: true, Version: s.app.Version,
+	}
+	if s.debug {
+		o.Logger = hclog.New(&hclog.LoggerOptions{Name: "amux", Level: hclog.Debug, Output: s.app.IO.Err})
+	}
+	return o, nil
+}
+
+func shimName() string {
+	if runtime.GOOS == "windows" {
+		return "amux-shim.exe"
+	}
+	return "amux-shim"
+}
+
+// theHost makes the host at the first call.
+func (s *session) theHost() (Host, error) {
+	if s.host == nil {
+		o, err := s.hostOptions()
+		if err != nil {
+			return nil, err
+		}
+		if s.host, err = s.app.NewHost(o); err != nil {
+			s.host = nil
+			return nil, err
+		}
+	}
+	return s.host, nil
+}
+
+// closeTime is how long the end of amux waits for its runs to end by themselves.
+const closeTime = 10 * time.Second
+
+func (s *session) close() {
+	if s.host == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
+	defer cancel()
+	_ = s.host.Close(ctx) // what it says is that time is up; it killed then
+}

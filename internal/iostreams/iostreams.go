@@ -1,0 +1,53 @@
+// Package iostreams is what amux reads from and writes to: standard input,
+// output and error, and what is known about the terminals behind them. It reads
+// no environment itself.
+package iostreams
+
+import (
+	"bytes"
+	"io"
+	"os"
+
+	"golang.org/x/term"
+)
+
+// IO is one process's streams.
+type IO struct {
+	In       io.Reader
+	Out, Err io.Writer
+	// InTTY, OutTTY and ErrTTY say which of them are terminals.
+	InTTY, OutTTY, ErrTTY bool
+	// Color says that stderr takes colours.
+	Color bool
+	// Width is that of the terminal in columns; 80 if there is none.
+	Width int
+}
+
+// DefaultWidth is the width that output has where no terminal says another.
+const DefaultWidth = 80
+
+// System returns the streams of this process. getenv is asked for NO_COLOR and
+// TERM.
+func System(getenv func(string) string) *IO {
+	s := &IO{
+		In: os.Stdin, Out: os.Stdout, Err: os.Stderr,
+		InTTY:  term.IsTerminal(int(os.Stdin.Fd())),
+		OutTTY: term.IsTerminal(int(os.Stdout.Fd())),
+		ErrTTY: term.IsTerminal(int(os.Stderr.Fd())),
+		Width:  DefaultWidth,
+	}
+	s.Color = s.ErrTTY && getenv("NO_COLOR") == "" && getenv("TERM") != "dumb" && enableColor(os.Stderr)
+	if s.ErrTTY {
+		if width, _, err := term.GetSize(int(os.Stderr.Fd())); err == nil && width >= 20 {
+			s.Width = width
+		}
+	}
+	return s
+}
+
+// Test returns streams for tests, none of them a terminal, and the buffers that
+// are written to.
+func Test(in string) (s *IO, out, err *bytes.Buffer) {
+	out, err = new(bytes.Buffer), new(bytes.Buffer)
+	return &IO{In: bytes.NewBufferString(in), Out: out, Err: err, Width: DefaultWidth}, out, err
+}

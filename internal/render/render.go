@@ -1,0 +1,490 @@
+// Package render turns the events of a run into text for people.
+//
+// The assistant's text goes to Out, everything else to Err, so that a file which
+// Out was redirected to holds the answer and nothing else. If both are the same
+// terminal, line ends that are needed between the two go to Err. What an agent
+// wrote is stripped of control sequences.
+//
+// What is written depends on the options and the events alone, not on the time
+// or on how the text was cut into deltas. A Renderer is for one goroutine.
+package render
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"sort"
+	"strings"
+	"time"
+
+	"github.com/amux-dev/amux/pluginapi"
+)
+
+// Options say what is written and how.
+type Options struct {
+	Out, Err io.Writer
+	Color    bool // Err takes colours
+	Width    int  // of lines about tools; 0: no limit
+	// Terminal says that Err is one: a line about a tool begins when the tool does.
+	Terminal bool
+	// Shared says that Out is the same terminal as Err.
+	Shared bool
+	// Quiet shows what asks for an answer and nothing else.
+	Quiet bool
+	// Prompts shows the user's messages too.
+	Prompts bool
+	// Debug shows the agent's own logs and everything minor.
+	Debug bool
+}
+
+// Renderer writes the events of one run.
+type Renderer struct {
+	o   Options
+	err error // of writing to Out
+
+	text     Sanitizer
+	thinking Sanitizer
+	buf      []byte
+
+	outMid, errMid bool   // the cursor is in the middle of a line
+	said           bool   // a message was written
+	inMessage      bool   // text of the open message was written
+	thought        bool   // thinking of the open block was written
+	openTool       string // the tool whose line waits for its result
+	tools          map[string]tool
+}
+
+type tool struct{ line string }
+
+// New returns a Renderer.
+func New(o Options) *Renderer {
+	return &Renderer{o: o, tools: map[string]tool{}}
+}
+
+// Err returns the first error of writing to Out: its reader is gone.
+func (r *Renderer) Err() error { return r.err }
+
+// event has the fields that are shown, of all types.
+type event struct {
+	pluginapi.Nested
+	RunID       string               `json:"run_id"`
+	Agent       string               `json:"agent"`
+	Delta       string               `json:"delta"`
+	Text        string               `json:"text"`
+	Thinking    string               `json:"thinking"`
+	ToolCallID  string               `json:"tool_call_id"`
+	ToolName    string               `json:"tool_name"`
+	Input       json.RawMessage      `json:"input"`
+	Output      json.RawMessage      `json:"output"`
+	Error       string               `json:"error"`
+	Message     string               `json:"message"`
+	Guidance    string               `json:"guidance"`
+	Level       string               `json:"level"`
+	Line        string               `json:"line"`
+	Reason      string               `json:"reason"`
+	Recoverable bool                 `json:"recoverable"`
+	Attempt     int                  `json:"attempt"`
+	MaxAttempts *int                 `json:"max_attempts"`
+	DelayMS     *int64               `json:"delay_ms"`
+	RetryAfter  *int64               `json:"retry_after_ms"`
+	PctUsed     *float64             `json:"pct_used"`
+	FilePath    string               `json:"file_path"`
+	Items       json.RawMessage      `json:"items"`
+	State       string               `json:"state"`
+	To          string               `json:"to"`
+	Turns       int                  `json:"turns"`
+	Tokens      pluginapi.Tokens     `json:"tokens"`
+	Cost        *pluginapi.Money     `json:"cost"`
+	DurationMS  int64                `json:"duration_ms"`
+	Action      string               `json:"action"`
+	Detail      string               `json:"detail"`
+	RiskLevel   string               `json:"risk_level"`
+	Question    string               `json:"question"`
+	Context     string               `json:"context"`
+	Questions   []pluginapi.Question `json:"questions"`
+}
+
+// Event writes one event: its type and its whole JSON object.
+func (r *Renderer) Event(t pluginapi.Type, raw []byte) {
+	if r.o.Quiet || skipped[t] && !r.o.Debug {
+		return
+	}
+	var e event
+	if json.Unmarshal(raw, &e) != nil {
+		return // fields of other types than ours: nothing we could show
+	}
+	nested := e.ParentID != ""
+	switch t {
+	case "text_delta":
+		if !nested {
+			r.say(e.Delta)
+		}
+	case "message_stop":
+		if !nested {
+			if !r.inMessage {
+				r.say(e.Text)
+			}
+			r.endMessage()
+		}
+	case "thinking_delta":
+		if !nested {
+			r.think(e.Delta)
+		}
+	case "thinking_stop":
+		if !nested {
+			if !r.thought {
+				r.think(e.Thinking)
+			}
+			r.endThinking()
+		}
+	case "tool_call_ready":
+		r.beginTool(e)
+	case "tool_result":
+		r.endTool(e, "→", output(e.Output), "")
+	case "tool_error":
+		r.endTool(e, "✗", oneLine(e.Error), red)
+	case "image_output":
+		if e.FilePath != "" {
+			r.note(dim, "image: "+oneLine(e.FilePath))
+		}
+	case "todo_update":
+		r.todo(e.Items)
+	case "user_message":
+		if r.o.Prompts && !nested {
+			r.line(bold, "> "+oneLine(e.Text))
+		}
+	case "debug":
+		switch {
+		case e.Level == "warn":
+			r.note(yellow, "warning: "+oneLine(e.Message))
+		case r.o.Debug || e.Level == "info":
+			r.note(dim, oneLine(e.Message))
+		}
+	case "log":
+		r.note(dim, "log: "+oneLine(e.Line))
+	case "error":
+		if e.Recoverable {
+			r.note(yellow, "warning: "+oneLine(e.Message))
+		}
+	case "auth_error":
+		if e.Guidance != "" {
+			r.note(yellow, oneLine(e.Guidance))
+		}
+	case "retry":
+		text := fmt.Sprintf("try %d", e.Attempt)
+		if e.MaxAttempts != nil {
+			text += fmt.Sprintf(" of %d", *e.MaxAttempts)
+		}
+		r.note(yellow, text+delay(e.DelayMS)+": "+oneLine(e.Reason))
+	case "rate_limited":
+		r.note(yellow, "rate limited"+delay(e.RetryAfter))
+	case "context_limit_warning":
+		if e.PctUsed != nil {
+			r.note(yellow, fmt.Sprintf("%.0f %% of the context is used", *e.PctUsed))
+		}
+	case "context_compacted":
+		r.note(dim, "the context was compacted")
+	case "approval_denied":
+		text := "denied"
+		if e.Reason != "" {
+			text += ": " + oneLine(e.Reason)
+		}
+		r.note(yellow, text)
+	case "interrupted":
+		r.note(yellow, "interrupted")
+	case "paused", "resumed":
+		r.note(dim, string(t))
+	case "run_end":
+		r.end(e)
+	}
+}
+
+// skipped are types with much text of which nothing is shown.
+var skipped = map[pluginapi.Type]bool{
+	"tool_input_delta": true, "shell_stdout_delta": true, "shell_stderr_delta": true,
+	"file_patch": true, "file_write": true, "file_create": true, "file_read": true, "log": true,
+}
+
+const (
+	bold   = "\x1b[1m"
+	dim    = "\x1b[2m"
+	red    = "\x1b[31m"
+	yellow = "\x1b[33m"
+	cyan   = "\x1b[36m"
+	reset  = "\x1b[0m"
+)
+
+func (r *Renderer) style(style, text string) string {
+	if !r.o.Color || style == "" || text == "" {
+		return text
+	}
+	return style + text + reset
+}
+
+func (r *Renderer) errWrite(text string) {
+	if text == "" {
+		return
+	}
+	_, _ = io.WriteString(r.o.Err, text) // there is nowhere to say that this failed
+}
+
+// fresh moves to a new line of Err, and of the terminal if Out is the same.
+func (r *Renderer) fresh() {
+	if r.errMid || r.o.Shared && r.outMid {
+		r.errWrite("\n")
+	}
+	r.errMid = false
+	if r.o.Shared {
+		r.outMid = false
+	}
+	r.openTool = ""
+}
+
+// line writes a whole line to Err.
+func (r *Renderer) line(style, text string) {
+	r.endThinking()
+	r.fresh()
+	r.errWrite(r.style(style, text) + "\n")
+}
+
+// note is a line that is no more than a remark.
+func (r *Renderer) note(style, text string) {
+	if r.o.Width > 0 {
+		text = clip(text, r.o.Width)
+	}
+	r.line(style, text)
+}
+
+// say writes text of the assistant.
+func (r *Renderer) say(text string) {
+	r.buf = r.text.Append(r.buf[:0], text)
+	if len(r.buf) == 0 {
+		return
+	}
+	r.endThinking()
+	if r.errMid {
+		r.fresh()
+	}
+	if !r.inMessage && r.said && !r.o.Shared {
+		r.buf = append([]byte{'\n'}, r.buf...) // a blank line between two messages
+	}
+	r.inMessage, r.said = true, true
+	if _, err := r.o.Out.Write(r.buf); err != nil && r.err == nil {
+		r.err = err
+	}
+	r.outMid = r.buf[len(r.buf)-1] != '\n'
+}
+
+func (r *Renderer) endMessage() {
+	r.text = Sanitizer{}
+	if r.inMessage && r.outMid {
+		if _, err := io.WriteString(r.o.Out, "\n"); err != nil && r.err == nil {
+			r.err = err
+		}
+		r.outMid = false
+	}
+	r.inMessage = false
+}
+
+// think writes thinking, dim, as it comes.
+func (r *Renderer) think(text string) {
+	r.buf = r.thinking.Append(r.buf[:0], text)
+	if len(r.buf) == 0 {
+		return
+	}
+	if !r.thought {
+		r.fresh()
+		r.thought = true
+	}
+	// Styled piece by piece, so that nothing else on the terminal is ever dim.
+	r.errWrite(r.style(dim, string(r.buf)))
+	r.errMid = r.buf[len(r.buf)-1] != '\n'
+}
+
+func (r *Renderer) endThinking() {
+	if r.thought {
+		r.thought = false
+		r.fresh()
+	}
+	r.thinking = Sanitizer{}
+}
+
+// beginTool writes the line about a tool as far as it is known; on a terminal the
+// result follows on the same line, unless something else came between.
+func (r *Renderer) beginTool(e event) {
+	line := "● " + oneLine(e.ToolName)
+	if e.ParentID != "" {
+		line = "  " + line
+	}
+	room := max(20, r.o.Width*2/3)
+	if arg, path := argument(e.Input); arg != "" {
+		if path && r.o.Width > 0 {
+			arg = clipStart(arg, max(12, room-Columns(line)-1))
+		}
+		line += " " + arg
+	}
+	if r.o.Width > 0 {
+		line = clip(line, room)
+	}
+	r.tools[e.ToolCallID] = tool{line}
+	if !r.o.Terminal {
+		return
+	}
+	r.endThinking()
+	r.fresh()
+	r.errWrite(r.style(cyan, line))
+	r.errMid, r.openTool = true, e.ToolCallID
+}
+
+func (r *Renderer) endTool(e event, mark, result, style string) {
+	t, known := r.tools[e.ToolCallID]
+	delete(r.tools, e.ToolCallID)
+	if !known {
+		t.line = "● " + oneLine(e.ToolName)
+	}
+	tail := " " + mark + " " + result
+	if result == "" {
+		tail = " ✓"
+	}
+	if r.o.Width > 0 {
+		tail = clip(tail, max(12, r.o.Width-Columns(t.line)))
+	}
+	if r.openTool == "" || r.openTool != e.ToolCallID {
+		r.endThinking()
+		r.fresh()
+		r.errWrite(r.style(cyan, t.line))
+	}
+	r.errWrite(r.style(style, tail) + "\n")
+	r.errMid, r.openTool = false, ""
+}
+
+func (r *Renderer) todo(raw json.RawMessage) {
+	var items []pluginapi.TodoItem
+	if json.Unmarshal(raw, &items) != nil || len(items) == 0 {
+		return
+	}
+	done, current := 0, ""
+	for _, item := range items {
+		switch item.Status {
+		case "completed":
+			done++
+		case "in_progress":
+			if current == "" {
+				current = ": " + oneLine(item.Text)
+			}
+		}
+	}
+	r.note(dim, fmt.Sprintf("todo %d/%d%s", done, len(items), current))
+}
+
+// end writes the last line of a run.
+func (r *Renderer) end(e event) {
+	r.endMessage()
+	var parts []string
+	if e.State != "completed" {
+		parts = append(parts, strings.ReplaceAll(e.State, "_", " "))
+	}
+	parts = append(parts, count(int64(e.Turns), "turn"))
+	if e.Tokens.Input != nil {
+		// What was sent, cached or not: the three do not overlap.
+		in := *e.Tokens.Input
+		for _, cached := range []*int64{e.Tokens.CacheRead, e.Tokens.CacheWrite} {
+			if cached != nil {
+				in += *cached
+			}
+		}
+		parts = append(parts, count(in, "token")+" in")
+	}
+	if e.Tokens.Output != nil {
+		parts = append(parts, Number(*e.Tokens.Output)+" out")
+	}
+	if e.Cost != nil {
+		parts = append(parts, Money(e.Cost.USD))
+	}
+	parts = append(parts, Duration(time.Duration(e.DurationMS)*time.Millisecond))
+	if e.RunID != "" {
+		parts = append(parts, "run "+ShortID(e.RunID))
+	}
+	r.line(dim, strings.Join(parts, " · "))
+}
+
+func delay(ms *int64) string {
+	if ms == nil {
+		return ""
+	}
+	return " in " + Duration(time.Duration(*ms)*time.Millisecond)
+}
+
+// AskApproval shows what the agent wants to do, whole, and leaves the cursor
+// where the answer goes.
+func (r *Renderer) AskApproval(raw []byte) {
+	var e event
+	if json.Unmarshal(raw, &e) != nil {
+		return
+	}
+	name := e.ToolName
+	if name == "" {
+		name = e.Action
+	}
+	head := "? " + oneLine(name) + " asks for approval"
+	if e.RiskLevel == "high" {
+		head += " (high risk)"
+	}
+	r.line(yellow, head)
+	if e.Detail != "" && e.Detail != name {
+		r.indented("", e.Detail)
+	}
+	var fields map[string]json.RawMessage
+	if json.Unmarshal(e.Input, &fields) == nil {
+		keys := make([]string, 0, len(fields))
+		for key := range fields {
+			keys = append(keys, key)
+		}
+		sort.Strings(keys)
+		for _, key := range keys {
+			value := string(fields[key])
+			var text string
+			if json.Unmarshal(fields[key], &text) == nil {
+				value = text
+			}
+			r.indented(key+": ", value)
+		}
+	}
+	r.ask("allow? [y]es, [n]o, [a]ll from now on: ")
+}
+
+// maxShown is how much of one value is shown for approval.
+const maxShown = 4000
+
+// indented writes text that may have several lines.
+func (r *Renderer) indented(label, text string) {
+	text = strings.TrimRight(String(text), "\n")
+	if len(text) > maxShown {
+		text = fmt.Sprintf("%s… (%s more)", strings.ToValidUTF8(text[:maxShown], ""), count(int64(len(text)-maxShown), "byte"))
+	}
+	r.errWrite("    " + r.style(dim, String(label)) + strings.ReplaceAll(text, "\n", "\n      ") + "\n")
+}
+
+// AskQuestion shows one question of the agent and leaves the cursor where the
+// answer goes.
+func (r *Renderer) AskQuestion(question, context string, options []string) {
+	r.line(yellow, "? "+oneLine(question))
+	if context != "" {
+		r.indented("", context)
+	}
+	for i, option := range options {
+		r.indented(fmt.Sprintf("%d ", i+1), option)
+	}
+	r.ask("> ")
+}
+
+func (r *Renderer) ask(text string) {
+	r.errWrite("  " + r.style(bold, text))
+	r.errMid = true
+}
+
+// Answered says that the user has ended the line by Enter.
+func (r *Renderer) Answered() { r.errMid = false }
+
+// Note writes a line of amux itself.
+func (r *Renderer) Note(text string) { r.line(yellow, text) }

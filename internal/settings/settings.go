@@ -1,0 +1,281 @@
+// Package settings reads config.toml: the user's, and that of a project.
+//
+// The user's file may say everything. A project's file comes with a cloned
+// repository, which is not trusted: it may choose the agent, model, effort,
+// system prompt, tags and timeouts, and nothing that runs, grants or overrides
+// anything. The project's choice wins over the user's, a flag over both.
+//
+// What is wrong in a file is one error with its place. Nothing is written.
+package settings
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pelletier/go-toml/v2/unstable"
+
+	"github.com/amux-dev/amux/pluginapi"
+)
+
+// Name of the files, in the configuration folder and in a project's .agent-mux.
+const Name = "config.toml"
+
+// Settings are the values of config.toml. Zero values are not set.
+type Settings struct {
+	Agent        string
+	Model        string // for Agent only, if that is set in the same place
+	Effort       string
+	SystemPrompt string
+	Tags         []string
+	Timeout      time.Duration
+	IdleTimeout  time.Duration // negative: none
+	// The rest is the user's alone.
+	Approve      string
+	Grace        time.Duration
+	AlwaysVerify bool
+	AutoMTLS     bool
+	DevOverrides map[string]string // plugin → path
+}
+
+// key is one key of the file.
+type key struct {
+	name    string
+	project bool // a project may set it
+	set     func(s *Settings, v *unstable.Node) error
+}
+
+var keys = []key{
+	{"agent", true, text(func(s *Settings) *string { return &s.Agent })},
+	{"model", true, text(func(s *Settings) *string { return &s.Model })},
+	{"effort", true, oneOf(func(s *Settings) *string { return &s.Effort }, "low", "medium", "high", "max")},
+	{"system_prompt", true, text(func(s *Settings) *string { return &s.SystemPrompt })},
+	{"tags", true, list(func(s *Settings) *[]string { return &s.Tags })},
+	{"timeout", true, duration(func(s *Settings) *time.Duration { return &s.Timeout }, false)},
+	{"idle_timeout", true, duration(func(s *Settings) *time.Duration { return &s.IdleTimeout }, true)},
+	{"approve", false, oneOf(func(s *Settings) *string { return &s.Approve }, "ask", "auto", "deny")},
+	{"grace", false, duration(func(s *Settings) *time.Duration { return &s.Grace }, false)},
+	{"always_verify", false, boolean(func(s *Settings) *bool { return &s.AlwaysVerify })},
+	{"auto_mtls", false, boolean(func(s *Settings) *bool { return &s.AutoMTLS })},
+}
+
+const overridesTable = "dev_overrides"
+
+// Load reads the user's file and the project's, if they exist. projectDir may be
+// empty.
+func Load(configDir, projectDir string) (Settings, error) {
+	var s Settings
+	if err := s.read(filepath.Join(configDir, Name), false); err != nil {
+		return Settings{}, err
+	}
+	if projectDir == "" {
+		return s, nil
+	}
+	var project Settings
+	if err := project.read(filepath.Join(projectDir, ".agent-mux", Name), true); err != nil {
+		return Settings{}, err
+	}
+	if project.Agent != "" && project.Agent != s.Agent {
+		// Model and effort of the user's file were meant for another agent.
+		s.Agent, s.Model, s.Effort = project.Agent, "", ""
+	}
+	for _, field := range []struct{ to, from *string }{
+		{&s.Model, &project.Model}, {&s.Effort, &project.Effort}, {&s.SystemPrompt, &project.SystemPrompt},
+	} {
+		if *field.from != "" {
+			*field.to = *field.from
+		}
+	}
+	if project.Timeout != 0 {
+		s.Timeout = project.Timeout
+	}
+	if project.IdleTimeout != 0 {
+		s.IdleTimeout = project.IdleTimeout
+	}
+	s.Tags = append(s.Tags, project.Tags...)
+	return s, nil
+}
+
+// ParseDuration reads a duration for people: Go's form, which needs a unit.
+func ParseDuration(text string) (time.Duration, error) {
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		return 0, errors.New("want a duration with a unit, such as 90s, 10m or 1h30m")
+	}
+	if d < 0 {
+		return 0, errors.New("want a duration that is not negative")
+	}
+	return d, nil
+}
+
+// read takes in one file. It walks the syntax tree, since only that tells the
+// line of every key.
+func (s *Settings) read(path string, project bool) error {
+	data, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return pluginapi.Errorf(pluginapi.CodeConfig, "%w", err)
+	}
+	var p unstable.Parser
+	p.Reset(data)
+	fail := func(node *unstable.Node, format string, args ...any) *pluginapi.Error {
+		place := path
+		if node != nil {
+			place = fmt.Sprintf("%s:%d", path, p.Shape(node.Raw).Start.Line)
+		}
+		return pluginapi.Errorf(pluginapi.CodeConfig, "%s: %s", place, fmt.Sprintf(format, args...))
+	}
+	table := ""
+	for p.NextExpression() {
+		expression := p.Expression()
+		first, name := keyOf(expression)
+		switch expression.Kind {
+		case unstable.Table, unstable.ArrayTable:
+			table = name
+			if table != overridesTable || expression.Kind != unstable.Table {
+				return fail(first, "unknown table [%s]; there is only [%s]", name, overridesTable)
+			}
+			if project {
+				return fail(first, "[%s] is not for a project's file", name).
+					WithHint("a project comes from elsewhere, so it may set only: %s", strings.Join(allowed(true), ", "))
+			}
+			continue
+		case unstable.KeyValue:
+		default:
+			continue // a comment
+		}
+		if table != "" {
+			name = table + "." + name
+		}
+		if override, ok := strings.CutPrefix(name, overridesTable+"."); ok && !project {
+			value := expression.Value()
+			if value.Kind != unstable.String || len(value.Data) == 0 {
+				return fail(first, "%s must be the path of a plugin", override)
+			}
+			if s.DevOverrides == nil {
+				s.DevOverrides = map[string]string{}
+			}
+			s.DevOverrides[override] = string(value.Data)
+			continue
+		}
+		i := slices.IndexFunc(keys, func(k key) bool { return k.name == name })
+		switch {
+		case i < 0:
+			return fail(first, "unknown key %s", name).WithHint("known keys: %s", strings.Join(allowed(project), ", "))
+		case project && !keys[i].project:
+			return fail(first, "%s is not for a project's file", name).
+				WithHint("a project comes from elsewhere, so it may set only: %s", strings.Join(allowed(true), ", "))
+		}
+		if err := keys[i].set(s, expression.Value()); err != nil {
+			return fail(first, "%s: %v", name, err)
+		}
+	}
+	if err := p.Error(); err != nil {
+		if e, ok := errors.AsType[*unstable.ParserError](err); ok {
+			line := 1 + strings.Count(string(data[:p.Range(e.Highlight).Offset]), "\n")
+			return pluginapi.Errorf(pluginapi.CodeConfig, "%s:%d: %s", path, line, e.Message)
+		}
+		return pluginapi.Errorf(pluginapi.CodeConfig, "%s: %w", path, err)
+	}
+	return nil
+}
+
+// keyOf returns the first node of an expression's key, and the key with dots.
+func keyOf(expression *unstable.Node) (*unstable.Node, string) {
+	var first *unstable.Node
+	var parts []string
+	for it := expression.Key(); it.Next(); {
+		if first == nil {
+			node := *it.Node()
+			first = &node
+		}
+		parts = append(parts, string(it.Node().Data))
+	}
+	return first, strings.Join(parts, ".")
+}
+
+func allowed(project bool) []string {
+	var names []string
+	for _, k := range keys {
+		if k.project || !project {
+			names = append(names, k.name)
+		}
+	}
+	if !project {
+		names = append(names, "["+overridesTable+"]")
+	}
+	return names
+}
+
+func text(field func(*Settings) *string) func(*Settings, *unstable.Node) error {
+	return func(s *Settings, v *unstable.Node) error {
+		if v.Kind != unstable.String {
+			return errors.New("want a text in quotes")
+		}
+		*field(s) = string(v.Data)
+		return nil
+	}
+}
+
+func oneOf(field func(*Settings) *string, values ...string) func(*Settings, *unstable.Node) error {
+	return func(s *Settings, v *unstable.Node) error {
+		if v.Kind != unstable.String || !slices.Contains(values, string(v.Data)) {
+			return fmt.Errorf("want one of %s", strings.Join(values, ", "))
+		}
+		*field(s) = string(v.Data)
+		return nil
+	}
+}
+
+func list(field func(*Settings) *[]string) func(*Settings, *unstable.Node) error {
+	return func(s *Settings, v *unstable.Node) error {
+		wrong := errors.New(`want a list of texts, such as ["a", "b"]`)
+		if v.Kind != unstable.Array {
+			return wrong
+		}
+		var items []string
+		for it := v.Children(); it.Next(); {
+			if it.Node().Kind != unstable.String {
+				return wrong
+			}
+			items = append(items, string(it.Node().Data))
+		}
+		*field(s) = items
+		return nil
+	}
+}
+
+// duration reads a duration. If none is set, "0s" is negative: no limit.
+func duration(field func(*Settings) *time.Duration, none bool) func(*Settings, *unstable.Node) error {
+	return func(s *Settings, v *unstable.Node) error {
+		if v.Kind != unstable.String {
+			return errors.New(`want a duration in quotes, such as "90s" or "10m"`)
+		}
+		d, err := ParseDuration(string(v.Data))
+		if err != nil {
+			return err
+		}
+		if d == 0 && none {
+			d = -1
+		}
+		*field(s) = d
+		return nil
+	}
+}
+
+func boolean(field func(*Settings) *bool) func(*Settings, *unstable.Node) error {
+	return func(s *Settings, v *unstable.Node) error {
+		if v.Kind != unstable.Bool {
+			return errors.New("want true or false")
+		}
+		*field(s) = string(v.Data) == "true"
+		return nil
+	}
+}

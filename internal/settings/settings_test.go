@@ -1,0 +1,103 @@
+package settings
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/amux-dev/amux/pluginapi"
+)
+
+func write(t *testing.T, dir, content string) {
+	t.Helper()
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, Name), []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestLoad(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name, user, project string
+		want                Settings
+	}{
+		{"nothing", "", "", Settings{}},
+		{"all of the user's", `
+# comment
+agent = "claude"
+model = "opus"
+effort = "max"
+system_prompt = """two
+lines"""
+tags = ["a", "b"]
+timeout = "1h"
+idle_timeout = "0s"
+approve = "auto"
+grace = "2s"
+always_verify = true
+auto_mtls = true
+[dev_overrides]
+acme = "/src/acme"
+"with space" = 'C:\x'
+`, "", Settings{Agent: "claude", Model: "opus", Effort: "max", SystemPrompt: "two\nlines", Tags: []string{"a", "b"},
+			Timeout: time.Hour, IdleTimeout: -1, Approve: "auto", Grace: 2 * time.Second, AlwaysVerify: true, AutoMTLS: true,
+			DevOverrides: map[string]string{"acme": "/src/acme", "with space": `C:\x`}}},
+		{"the project's wins", "agent = 'claude'\nmodel = 'opus'\ntags = ['a']\ntimeout = '1h'", "model = 'haiku'\ntags = ['p']\ntimeout = '5m'",
+			Settings{Agent: "claude", Model: "haiku", Tags: []string{"a", "p"}, Timeout: 5 * time.Minute}},
+		{"the project's agent drops the user's model", "agent = 'claude'\nmodel = 'opus'\neffort = 'low'", "agent = 'codex'", Settings{Agent: "codex"}},
+		{"dotted override", "dev_overrides.acme = '/x'", "", Settings{DevOverrides: map[string]string{"acme": "/x"}}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			config, project := t.TempDir(), t.TempDir()
+			write(t, config, test.user)
+			write(t, filepath.Join(project, ".agent-mux"), test.project)
+			got, err := Load(config, project)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+	if got, err := Load(t.TempDir(), ""); err != nil || !cmp.Equal(got, Settings{}) {
+		t.Errorf("no files: %+v, %v", got, err)
+	}
+}
+
+func TestErrors(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct{ name, user, project, want string }{
+		{"unknown key", "agent = 'x'\n\nmodle = 'y'\n", "", "config.toml:3: unknown key modle"},
+		{"unknown table", "agent = 'x'\n[mcp]\n", "", "config.toml:2: unknown table [mcp]"},
+		{"no TOML", "agent = 'x'\nmodel =\n", "", "config.toml:2: "},
+		{"number for a text", "agent = 5", "", "config.toml:1: agent: want a text in quotes"},
+		{"no such effort", "effort = 'extreme'", "", "config.toml:1: effort: want one of low, medium, high, max"},
+		{"duration without a unit", "\ntimeout = 600", "", "config.toml:2: timeout: want a duration in quotes"},
+		{"duration without a unit, quoted", "timeout = '600'", "", "config.toml:1: timeout: want a duration with a unit"},
+		{"tags", "tags = 'a'", "", "config.toml:1: tags: want a list"},
+		{"project approves", "", "agent = 'x'\napprove = 'auto'", "config.toml:2: approve is not for a project's file"},
+		{"project overrides", "", "[dev_overrides]\nclaude = './evil'", "config.toml:1: [dev_overrides] is not for a project's file"},
+		{"project overrides, dotted", "", "dev_overrides.claude = './evil'", "config.toml:1: unknown key dev_overrides.claude"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			config, project := t.TempDir(), t.TempDir()
+			write(t, config, test.user)
+			write(t, filepath.Join(project, ".agent-mux"), test.project)
+			_, err := Load(config, project)
+			e := pluginapi.AsError(err)
+			if e == nil || e.Code != pluginapi.CodeConfig || !strings.Contains(e.Error(), test.want) || strings.Contains(e.Error(), "\n") {
+				t.Errorf("got %v, want %q", err, test.want)
+			}
+		})
+	}
+}
