@@ -41,6 +41,13 @@ type (
 	SessionEvent   = pb.SessionEvent
 )
 
+// What a Plan does with the agent's stdin.
+const (
+	StdinNone   = pb.Stdin_STDIN_NONE   // /dev/null
+	StdinPrompt = pb.Stdin_STDIN_PROMPT // InitialStdin, then end of file
+	StdinOpen   = pb.Stdin_STDIN_OPEN   // stays open for the conversation's writes
+)
+
 // PieceSize is the most bytes of a line, or of an event's data, that one message
 // carries; longer ones travel in pieces that end at rune borders where the text
 // is valid UTF-8. It is part of protocol major 1.
