@@ -24,12 +24,18 @@ type Launched struct {
 // connection is the keeper's lifeline: it is held by this process alone, so that
 // its end, however it comes, is the end of a foreground run.
 func Launch(path, dir string, hello Hello) (*Launched, error) {
+	// Under the fork lock: a plugin that is started meanwhile must not inherit
+	// an end, or the keeper would never be seen to leave.
+	syscall.ForkLock.RLock()
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM, 0)
+	if err == nil {
+		unix.CloseOnExec(fds[0])
+		unix.CloseOnExec(fds[1])
+	}
+	syscall.ForkLock.RUnlock()
 	if err != nil {
 		return nil, fmt.Errorf("make a socket pair: %w", err)
 	}
-	unix.CloseOnExec(fds[0])
-	unix.CloseOnExec(fds[1])
 	ours := os.NewFile(uintptr(fds[0]), "keeper")
 	theirs := os.NewFile(uintptr(fds[1]), "launch")
 	defer theirs.Close()

@@ -4,6 +4,7 @@ package shim
 
 import (
 	"os"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -13,11 +14,16 @@ import (
 
 func listen(path string) (*os.File, error) {
 	_ = os.Remove(path)
+	// Under the fork lock, here and in accept: the agent inherits no socket.
+	syscall.ForkLock.RLock()
 	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM, 0)
+	if err == nil {
+		unix.CloseOnExec(fd)
+	}
+	syscall.ForkLock.RUnlock()
 	if err != nil {
 		return nil, err
 	}
-	unix.CloseOnExec(fd)
 	if err := unix.SetNonblock(fd, true); err != nil {
 		unix.Close(fd)
 		return nil, err
@@ -44,7 +50,11 @@ func accept(listener *os.File) (*os.File, error) {
 	fd := -1
 	var failed error
 	err = raw.Read(func(l uintptr) bool {
-		fd, _, failed = unix.Accept(int(l))
+		syscall.ForkLock.RLock()
+		defer syscall.ForkLock.RUnlock()
+		if fd, _, failed = unix.Accept(int(l)); failed == nil { // does not block
+			unix.CloseOnExec(fd)
+		}
 		return failed != unix.EAGAIN && failed != unix.EINTR && failed != unix.ECONNABORTED
 	})
 	if err != nil {
@@ -53,7 +63,6 @@ func accept(listener *os.File) (*os.File, error) {
 	if failed != nil {
 		return nil, failed
 	}
-	unix.CloseOnExec(fd)
 	if err := unix.SetNonblock(fd, true); err != nil {
 		unix.Close(fd)
 		return nil, err
