@@ -23,11 +23,16 @@ build: ## build bin/amux, bin/amux-shim and bin/plugins
 run: build ## build, and run the main job with the agent you have, or else with the demo
 	@sh tools/demo.sh "$(PROMPT)"
 
-test: build ## every test, with what they need; AMUX_TEST_OFFLINE=1 leaves out the real agents
-	@$(GO) test -json -timeout 20m $(TESTS) | $(GO) run -C tools ./testcount
+test: build agents ## every test, with what they need; AMUX_TEST_OFFLINE=1 leaves out the real agents
+	@rm -f .cache/real.txt
+	@export AMUX_TEST_REPORT=$(CURDIR)/.cache/real.txt; $(GO) test -json -timeout 20m $(TESTS) | $(GO) run -C tools ./testcount
 
-test-real: build ## only the real agents against the fake model; AGENT=x for one
-	@AMUX_TEST_AGENT=$(AGENT) $(GO) test -json -count=1 -timeout 20m ./test/real/... | $(GO) run -C tools ./testcount
+test-real: build agents ## only the real agents against the fake model; AGENT=x for one
+	@export AMUX_TEST_REPORT=$(CURDIR)/.cache/real.txt AMUX_TEST_AGENT=$(AGENT); $(GO) test -json -count=1 -timeout 20m ./test/real/... | $(GO) run -C tools ./testcount
+
+.PHONY: agents
+agents:
+	@test -n "$$AMUX_TEST_OFFLINE" || $(GO) run ./test/real/install
 
 race: build ## the tests of library, sdk and command line under the race detector
 	@CGO_ENABLED=1 $(GO) test -race -json -timeout 20m ./host/... ./sdk/... ./pluginapi/... ./internal/... ./plugins/... | $(GO) run -C tools ./testcount

@@ -625,6 +625,17 @@ var payloads = []Payload{
 	RunEnd{},
 }
 
+// HostOnly reports whether only the host may write events of that type: they tell
+// of the run and of how it ended, of which an adapter sees a part. A plugin that
+// sends one breaks the contract.
+func HostOnly(t Type) bool {
+	switch t {
+	case "run_state", "run_end", "aborted", "timeout", "turn_limit", "crash", "paused", "resumed":
+		return true
+	}
+	return false
+}
+
 // Types lists every event type that amux knows.
 func Types() []Type {
 	types := make([]Type, 0, len(payloads))

@@ -142,7 +142,7 @@ const (
 	InputKind_INPUT_START          InputKind = 1 // start
 	InputKind_INPUT_STDOUT         InputKind = 2 // data: one line without its ending, or a piece of one
 	InputKind_INPUT_STDERR         InputKind = 3
-	InputKind_INPUT_PROMPT         InputKind = 4 // id, data: the text
+	InputKind_INPUT_PROMPT         InputKind = 4 // id (unique within the run only), data: the text; the first prompt comes so too, also if the plan has carried it
 	InputKind_INPUT_APPROVE        InputKind = 5 // id: interaction id; data: JSON {"updated_input":…} or empty
 	InputKind_INPUT_DENY           InputKind = 6 // id, data: reason
 	InputKind_INPUT_ANSWER         InputKind = 7 // id, data: the answer
@@ -1553,7 +1553,7 @@ type RunOptions struct {
 	Driver           string                 `protobuf:"bytes,19,opt,name=driver,proto3" json:"driver,omitempty"`
 	Pty              bool                   `protobuf:"varint,20,opt,name=pty,proto3" json:"pty,omitempty"`
 	Conversation     bool                   `protobuf:"varint,21,opt,name=conversation,proto3" json:"conversation,omitempty"`                                                        // more prompts may follow; do not end after the first
-	Env              map[string]string      `protobuf:"bytes,22,rep,name=env,proto3" json:"env,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"` // what the user added with --env
+	Env              map[string]string      `protobuf:"bytes,22,rep,name=env,proto3" json:"env,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"` // what the user added with --env; the host merges it into the environment
 	unknownFields    protoimpl.UnknownFields
 	sizeCache        protoimpl.SizeCache
 }

@@ -173,7 +173,7 @@ func (k *kit) describe(t *testing.T) {
 		if !slices.Contains(types, pluginapi.Type(name)) {
 			t.Errorf("event_types: %q is no event type of protocol %d.%d", name, pluginapi.ProtocolMajor, pluginapi.ProtocolMinor)
 		}
-		if isHostOnly(name) {
+		if pluginapi.HostOnly(pluginapi.Type(name)) {
 			t.Errorf("event_types: %s is written by the host alone", name)
 		}
 	}
@@ -202,4 +202,3 @@ func (k *kit) describe(t *testing.T) {
 	}
 }
 
-func isHostOnly(eventType string) bool { return eventType == "run_state" || eventType == "run_end" }

@@ -405,7 +405,7 @@ func (r *result) check(agent *pluginapi.Agent) error {
 					problem(output, "the field %q is the host's", name)
 				}
 			}
-			if isHostOnly(output.Type) || output.Type == "" {
+			if pluginapi.HostOnly(pluginapi.Type(output.Type)) || output.Type == "" {
 				problem(output, "an adapter must not emit it")
 			} else if !claimed[output.Type] {
 				problem(output, "event_types of Describe does not claim it")

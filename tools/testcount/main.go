@@ -1,6 +1,6 @@
 // Testcount reads the JSON of go test on stdin, prints what failed and was
-// skipped, a line for each package, and last how many tests passed, failed and
-// were skipped. Its exit code is 1 if any failed or none was run.
+// skipped, a line for each package, the table in the file that AMUX_TEST_REPORT
+// names, and last how many tests passed, failed and were skipped. Its exit code is 1 if any failed or none was run.
 package main
 
 import (
@@ -35,7 +35,7 @@ func main() {
 		switch e.Action {
 		case "output", "build-output":
 			output[key] = append(output[key], e.Output)
-			if e.Action == "build-output" || e.Test == "" && strings.HasPrefix(e.Output, "agent ") {
+			if e.Action == "build-output" {
 				fmt.Print(e.Output)
 			}
 		case "pass", "skip", "fail":
@@ -59,6 +59,9 @@ func main() {
 			}
 			delete(output, key)
 		}
+	}
+	if table, err := os.ReadFile(os.Getenv("AMUX_TEST_REPORT")); err == nil {
+		os.Stdout.Write(table)
 	}
 	fmt.Printf("%d passed, %d failed, %d skipped\n", passed, failed, skipped)
 	if failed > 0 || passed == 0 || lines.Err() != nil {

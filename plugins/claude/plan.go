@@ -1,0 +1,293 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/amux-dev/amux/pluginapi"
+	pb "github.com/amux-dev/amux/pluginapi/amuxplugin1"
+)
+
+// An argument longer than this goes into a file: Linux takes 128 KiB.
+const maxArgument = 96 << 10
+
+// Plan makes the command line. Values follow their flag in the same word
+// ("--flag=value"): several of the CLI's flags take any number of words and would
+// swallow what comes next. Prompts never appear here; they go to stdin.
+func (adapter) Plan(_ context.Context, req *pluginapi.PlanRequest) (*pluginapi.Plan, error) {
+	opts := req.GetOptions()
+	if opts == nil {
+		opts = &pluginapi.RunOptions{}
+	}
+	p := &planner{req: req, opts: opts, plan: &pluginapi.Plan{
+		Program: req.GetProgram(),
+		Args: []string{
+			"-p", "--output-format=stream-json", "--verbose", "--input-format=stream-json",
+			"--include-partial-messages",
+			// Whatever the approve mode, requests come to the host, which judges.
+			"--permission-prompt-tool=stdio",
+		},
+		Stdin: pb.Stdin_STDIN_OPEN,
+	}}
+	if p.plan.Program == "" {
+		p.plan.Program = "claude"
+	}
+	for _, step := range []func() error{
+		p.surroundings, p.session, p.model, p.systemPrompt, p.mcp, p.limits, p.rules, p.prompt,
+	} {
+		if err := step(); err != nil {
+			return nil, err
+		}
+	}
+	return p.plan, nil
+}
+
+type planner struct {
+	req  *pluginapi.PlanRequest
+	opts *pluginapi.RunOptions
+	plan *pluginapi.Plan
+}
+
+func (p *planner) flag(name, value string) { p.plan.Args = append(p.plan.Args, name+"="+value) }
+
+func (p *planner) surroundings() error {
+	if p.opts.Pty {
+		return cannot("pty", "claude is driven on pipes; leave out --pty")
+	}
+	if d := p.opts.Driver; d != "" && d != driver {
+		return cannot("driver "+strconv.Quote(d), "its one driver is %s", driver)
+	}
+	switch p.opts.Approve {
+	case pb.Approve_APPROVE_UNKNOWN, pb.Approve_APPROVE_ASK, pb.Approve_APPROVE_AUTO,
+		pb.Approve_APPROVE_DENY, pb.Approve_APPROVE_RULES:
+	default:
+		return cannot("approve mode "+p.opts.Approve.String(), "use ask, auto, deny or rules")
+	}
+	// An update in the middle of a run would replace the program under it.
+	_, own := p.opts.Env["DISABLE_AUTOUPDATER"]
+	if _, set := p.req.GetCaller().GetEnv()["DISABLE_AUTOUPDATER"]; !set && !own {
+		p.plan.EnvSet = map[string]string{"DISABLE_AUTOUPDATER": "1"}
+	}
+	for _, dir := range p.opts.AddDirs {
+		p.flag("--add-dir", dir)
+	}
+	return nil
+}
+
+func (p *planner) session() error {
+	o := p.opts
+	switch {
+	case o.Resume != "" && o.ContinueLast:
+		return pluginapi.Errorf(pluginapi.CodeValidation, "claude: resume and continue cannot be used together").
+			WithHint("give a session id, or ask for the last session, not both")
+	case o.Fork && o.Resume == "" && !o.ContinueLast:
+		return pluginapi.Errorf(pluginapi.CodeValidation, "claude: fork needs a session to fork from").
+			WithHint("add --resume ID or --continue")
+	case o.Resume != "":
+		p.flag("--resume", o.Resume)
+		p.plan.SessionId = o.Resume
+	case o.ContinueLast:
+		p.plan.Args = append(p.plan.Args, "--continue")
+	}
+	if o.Fork {
+		p.plan.Args = append(p.plan.Args, "--fork-session")
+	}
+	// The CLI takes an id for a session that it begins, not for one it goes on
+	// with.
+	if o.Fork || o.Resume == "" && !o.ContinueLast {
+		p.plan.SessionId = p.newSessionID()
+		if p.plan.SessionId != "" {
+			p.flag("--session-id", p.plan.SessionId)
+		}
+	}
+	if o.NoSession {
+		p.plan.Args = append(p.plan.Args, "--no-session-persistence")
+	}
+	return nil
+}
+
+// newSessionID is the host's fresh id. The CLI refuses an id twice, so that a
+// further attempt has one of its own.
+func (p *planner) newSessionID() string {
+	id := p.req.GetSessionId()
+	if id != "" && p.req.GetAttempt() > 1 {
+		return uuidOf(id, "attempt", strconv.Itoa(int(p.req.GetAttempt())))
+	}
+	return id
+}
+
+func (p *planner) model() error {
+	if p.opts.Model != "" {
+		p.flag("--model", p.opts.Model)
+	}
+	if e := p.opts.Effort; e != "" {
+		if !slices.Contains(nativeEfforts, e) {
+			return cannot("effort "+strconv.Quote(e), "it has %s", strings.Join(nativeEfforts, ", "))
+		}
+		p.flag("--effort", e)
+	}
+	return nil
+}
+
+func (p *planner) systemPrompt() error {
+	text := p.opts.SystemPrompt
+	var flag string
+	switch mode := p.opts.SystemPromptMode; mode {
+	case "", "append":
+		flag = "--append-system-prompt"
+	case "replace":
+		flag = "--system-prompt"
+	default:
+		return cannot("system prompt mode "+strconv.Quote(mode), "it can append to its own system prompt or replace it")
+	}
+	if text == "" {
+		return nil
+	}
+	if len(text) <= maxArgument {
+		p.flag(flag, text)
+		return nil
+	}
+	path, err := p.file("system-prompt.txt", []byte(text))
+	if err != nil {
+		return err
+	}
+	p.flag(flag+"-file", path)
+	return nil
+}
+
+// file adds a file to the plan and returns its path.
+func (p *planner) file(name string, content []byte) (string, error) {
+	dir := p.req.GetTempDir()
+	if dir == "" {
+		return "", pluginapi.Errorf(pluginapi.CodeInternal, "claude: the request to plan names no temp dir for %s", name)
+	}
+	p.plan.Files = append(p.plan.Files, &pluginapi.PlanFile{Name: name, Content: content})
+	return filepath.Join(dir, name), nil
+}
+
+// mcpServer is one entry of the CLI's mcpServers.
+type mcpServer struct {
+	Type    string            `json:"type"`
+	Command string            `json:"command,omitempty"`
+	Args    []string          `json:"args,omitempty"`
+	Env     map[string]string `json:"env,omitempty"`
+	URL     string            `json:"url,omitempty"`
+	Headers map[string]string `json:"headers,omitempty"`
+}
+
+// mcp puts the servers into a file of their own, because env and headers hold
+// secrets.
+func (p *planner) mcp() error {
+	if len(p.opts.McpServers) == 0 {
+		return nil
+	}
+	servers := make(map[string]mcpServer, len(p.opts.McpServers))
+	for _, s := range p.opts.McpServers {
+		invalid := func(what string) error {
+			return pluginapi.Errorf(pluginapi.CodeValidation, "claude: mcp server %q %s", s.Name, what)
+		}
+		if s.Name == "" {
+			return invalid("has no name")
+		}
+		if _, twice := servers[s.Name]; twice {
+			return invalid("is named twice")
+		}
+		entry := mcpServer{Type: s.Transport}
+		if entry.Type == "" {
+			entry.Type = "stdio"
+			if s.Command == "" && s.Url != "" {
+				entry.Type = "http"
+			}
+		}
+		switch entry.Type {
+		case "stdio":
+			if s.Command == "" {
+				return invalid("has no command")
+			}
+			entry.Command, entry.Args, entry.Env = s.Command, s.Args, s.Env
+		case "http", "sse":
+			if s.Url == "" {
+				return invalid("has no url")
+			}
+			entry.URL, entry.Headers = s.Url, s.Headers
+		default:
+			return cannot("mcp transport "+strconv.Quote(s.Transport), "it has stdio, sse and http")
+		}
+		servers[s.Name] = entry
+	}
+	content, err := json.Marshal(map[string]any{"mcpServers": servers})
+	if err != nil {
+		return err
+	}
+	path, err := p.file("mcp.json", content)
+	if err != nil {
+		return err
+	}
+	p.flag("--mcp-config", path)
+	p.plan.Args = append(p.plan.Args, "--strict-mcp-config")
+	return nil
+}
+
+func (p *planner) limits() error {
+	if schema := p.opts.JsonSchema; schema != "" {
+		var object map[string]json.RawMessage
+		if err := json.Unmarshal([]byte(schema), &object); err != nil {
+			return pluginapi.Errorf(pluginapi.CodeValidation, "claude: the JSON schema is no JSON object: %v", err)
+		}
+		if len(schema) > maxArgument {
+			return cannot("a JSON schema of more than 96 KiB", "it takes schemas on its command line only")
+		}
+		p.flag("--json-schema", schema)
+	}
+	if n := p.opts.MaxTurns; n > 0 {
+		p.flag("--max-turns", strconv.FormatUint(uint64(n), 10))
+	}
+	switch usd := p.opts.MaxBudgetUsd; {
+	case usd > 0 && usd < 1e12:
+		p.flag("--max-budget-usd", strconv.FormatFloat(usd, 'f', -1, 64))
+	case usd != 0:
+		return pluginapi.Errorf(pluginapi.CodeValidation, "claude: %v is no budget", usd)
+	}
+	return nil
+}
+
+func (p *planner) rules() error {
+	if slices.Contains(p.opts.AllowRules, "") || slices.Contains(p.opts.DenyRules, "") {
+		return pluginapi.Errorf(pluginapi.CodeValidation, "claude: an allow or deny rule is empty").
+			WithHint("a rule is a tool, perhaps with a pattern: Bash(git *)")
+	}
+	for _, rule := range p.opts.AllowRules {
+		p.flag("--allowedTools", rule)
+	}
+	for _, rule := range p.opts.DenyRules {
+		p.flag("--disallowedTools", rule)
+	}
+	return nil
+}
+
+// prompt leaves in the plan's state what the conversation needs for its prompts.
+func (p *planner) prompt() error {
+	blocks, err := attachmentBlocks(p.opts.Attachments)
+	if err != nil {
+		return err
+	}
+	state, err := json.Marshal(planState{
+		Salt:   p.req.GetRunId() + "/" + p.req.GetSessionId(),
+		Blocks: blocks,
+	})
+	if err != nil {
+		return err
+	}
+	p.plan.State = state
+	return nil
+}
+
+// cannot is the refusal of an option: it names the agent, the option, and what
+// can be had instead.
+func cannot(option, instead string, args ...any) error {
+	return pluginapi.Errorf(pluginapi.CodeCapability, "claude cannot do %s", option).WithHint(instead, args...)
+}

@@ -1,0 +1,231 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/amux-dev/amux/pluginapi"
+	"github.com/amux-dev/amux/pluginapi/authprobe"
+	"github.com/amux-dev/amux/sdk/jsonl"
+)
+
+// The CLI keeps a session in <config>/projects/<slug>/<session id>.jsonl. The
+// slug is the working directory with every character outside A-Z, a-z and 0-9
+// made a hyphen, so that it does not say which directory that was.
+const projectsDir = "${CLAUDE_CONFIG_DIR:-~/.claude}/projects"
+
+const maxSlug = 200 // longer ones are cut by the CLI and get a suffix
+
+var notInSlug = regexp.MustCompile(`[^A-Za-z0-9]`)
+
+func slugOf(dir string) string { return notInSlug.ReplaceAllString(dir, "-") }
+
+// sessionFile is a stored session that has not been read.
+type sessionFile struct {
+	id, path string
+	modified time.Time
+	size     int64
+}
+
+// sessionFiles finds the stored sessions; dir limits them to one project.
+func sessionFiles(caller *pluginapi.Caller, dirs []string) []sessionFile {
+	root, ok := authprobe.Expand(projectsDir, caller)
+	if !ok {
+		return nil
+	}
+	projects, err := os.ReadDir(root)
+	if err != nil {
+		return nil
+	}
+	var files []sessionFile
+	for _, project := range projects {
+		if !project.IsDir() || !holds(project.Name(), dirs) {
+			continue
+		}
+		entries, err := os.ReadDir(filepath.Join(root, project.Name()))
+		if err != nil {
+			continue
+		}
+		for _, entry := range entries {
+			id, ok := strings.CutSuffix(entry.Name(), ".jsonl")
+			if !ok || strings.HasPrefix(id, "agent-") {
+				continue
+			}
+			info, err := entry.Info()
+			if err != nil || !info.Mode().IsRegular() {
+				continue
+			}
+			files = append(files, sessionFile{
+				id: id, path: filepath.Join(root, project.Name(), entry.Name()),
+				modified: info.ModTime(), size: info.Size(),
+			})
+		}
+	}
+	slices.SortFunc(files, func(a, b sessionFile) int {
+		return cmp.Or(b.modified.Compare(a.modified), strings.Compare(a.path, b.path))
+	})
+	return files
+}
+
+// holds reports whether a project's folder may be that of one of dirs; no dirs
+// means every folder.
+func holds(folder string, dirs []string) bool {
+	if len(dirs) == 0 {
+		return true
+	}
+	for _, dir := range dirs {
+		slug := slugOf(dir)
+		if folder == slug || len(slug) > maxSlug && strings.HasPrefix(folder, slug[:maxSlug]) {
+			return true
+		}
+	}
+	return false
+}
+
+// ListSessions lists the stored sessions, newest first.
+func (adapter) ListSessions(ctx context.Context, q *pluginapi.SessionsQuery, yield func(*pluginapi.SessionSummary) bool) error {
+	var dirs []string
+	if !q.GetAllProjects() {
+		cwd := q.GetCaller().GetCwd()
+		dirs = []string{cwd}
+		if real, err := filepath.EvalSymlinks(cwd); err == nil && real != cwd {
+			dirs = append(dirs, real)
+		}
+	}
+	sent := uint32(0)
+	for _, file := range sessionFiles(q.GetCaller(), dirs) {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		summary, err := summarize(ctx, file)
+		if err != nil || summary == nil {
+			continue // one broken file must not hide the others
+		}
+		// The slug names several directories; the lines name the one.
+		if len(dirs) > 0 && summary.Cwd != "" && !slices.Contains(dirs, summary.Cwd) {
+			continue
+		}
+		if !yield(summary) {
+			return nil
+		}
+		if sent++; q.GetLimit() > 0 && sent >= q.GetLimit() {
+			return nil
+		}
+	}
+	return ctx.Err()
+}
+
+// summarize reads what a list shows of a session; nil if nobody has said
+// anything in it. Most lines are passed over by a look at their first bytes.
+func summarize(ctx context.Context, file sessionFile) (*pluginapi.SessionSummary, error) {
+	lines, err := openLines(file.path)
+	if err != nil {
+		return nil, err
+	}
+	defer lines.Close()
+	s := &pluginapi.SessionSummary{
+		Id: file.id, Path: file.path, Bytes: uint64(file.size), UpdatedUnixMs: file.modified.UnixMilli(),
+	}
+	var custom, ai, last, first string
+	spoken := false
+	for n := 0; lines.next(); n++ {
+		if n%1024 == 0 && ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		line := lines.line
+		if lines.long {
+			continue
+		}
+		head := line[:min(len(line), 200)]
+		title := bytes.Contains(head, []byte(`-title"`)) || bytes.Contains(head, []byte(`"last-prompt"`))
+		if !title && first != "" && s.Model != "" && s.Cwd != "" {
+			continue
+		}
+		doc, err := jsonl.ParseObject(line)
+		if err != nil {
+			continue
+		}
+		switch doc.Text("type") {
+		case "custom-title":
+			custom = doc.Text("customTitle")
+		case "ai-title":
+			ai = firstText(doc.Value, "aiTitle", "title")
+		case "last-prompt":
+			last = doc.Text("lastPrompt")
+		case "user":
+			spoken = true
+			if first == "" && !doc.Bool("isMeta") && !doc.Bool("isSidechain") {
+				first = promptText(doc.Get("message", "content"))
+			}
+		case "assistant":
+			spoken = true
+			if model := doc.Text("message", "model"); s.Model == "" && model != "<synthetic>" {
+				s.Model = model
+			}
+		}
+		if s.Cwd == "" {
+			s.Cwd = doc.Text("cwd")
+		}
+		if s.ForkedFrom == "" {
+			s.ForkedFrom = doc.Text("forkedFrom", "sessionId")
+		}
+		if s.CreatedUnixMs == 0 {
+			if at, ok := timestamp(doc.Value); ok {
+				s.CreatedUnixMs = at.UnixMilli()
+			}
+		}
+		doc.Release()
+	}
+	if !spoken {
+		return nil, lines.err
+	}
+	s.Title = shortTitle(cmp.Or(custom, ai, last, first))
+	return s, lines.err
+}
+
+func timestamp(line jsonl.Value) (time.Time, bool) {
+	at, err := time.Parse(time.RFC3339, line.Text("timestamp"))
+	return at, err == nil
+}
+
+// shortTitle is the first line of a title, at most 120 characters of it.
+func shortTitle(text string) string {
+	text, _, _ = strings.Cut(strings.TrimSpace(text), "\n")
+	text = strings.ToValidUTF8(text, "\ufffd")
+	if runes := []rune(text); len(runes) > 120 {
+		text = string(runes[:119]) + "…"
+	}
+	return text
+}
+
+var commandName = regexp.MustCompile(`(?s)<command-name>(.*?)</command-name>`)
+var commandArgs = regexp.MustCompile(`(?s)<command-args>(.*?)</command-args>`)
+
+// promptText is what somebody typed, "" if the CLI put the text there: output
+// of slash commands, news of background work, results of tools.
+func promptText(content jsonl.Value) string {
+	text := contentText(content)
+	switch {
+	case strings.HasPrefix(text, "<local-command-"), strings.HasPrefix(text, "<task-notification>"),
+		strings.HasPrefix(text, "<system-reminder>"), strings.HasPrefix(text, interruptedText):
+		return ""
+	case strings.HasPrefix(text, "<command-"):
+		name := commandName.FindStringSubmatch(text)
+		if name == nil {
+			return ""
+		}
+		command := strings.TrimSpace(name[1])
+		if args := commandArgs.FindStringSubmatch(text); args != nil {
+			command = strings.TrimSpace(command + " " + strings.TrimSpace(args[1]))
+		}
+		return command
+	}
+	return text
+}

@@ -1,0 +1,124 @@
+// Package e2e types what users type: scripts that run the built amux and look at
+// stdout, stderr and exit code. make build makes what they run.
+package e2e
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+func TestScripts(t *testing.T) {
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	bin := filepath.Join(root, "bin")
+	if _, err := os.Stat(filepath.Join(bin, "amux")); err != nil {
+		t.Fatal("bin/amux is not there: make build")
+	}
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata",
+		RequireExplicitExec: true,
+		Setup: func(env *testscript.Env) error {
+			home := filepath.Join(env.WorkDir, "home")
+			// A folder of sockets needs a short path.
+			runtime, err := os.MkdirTemp("", "e2e")
+			if err != nil {
+				return err
+			}
+			env.Defer(func() { os.RemoveAll(runtime) })
+			env.Setenv("HOME", home)
+			env.Setenv("XDG_RUNTIME_DIR", runtime)
+			env.Setenv("PATH", bin+string(os.PathListSeparator)+env.Getenv("PATH"))
+			env.Setenv("ROOT", root)
+			env.Setenv("GOCACHE", goEnv(t, "GOCACHE"))
+			env.Setenv("GOMODCACHE", goEnv(t, "GOMODCACHE"))
+			env.Setenv("GOFLAGS", "-mod=mod")
+			return os.MkdirAll(home, 0o700)
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"exits": exits, "oneline": oneline,
+		},
+	})
+}
+
+// exits CODE PROGRAM ARGS…: the program ends with exactly that code.
+func exits(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: exits CODE PROGRAM ARGS…")
+	}
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	got := 0
+	if err := ts.Exec(args[1], args[2:]...); err != nil {
+		exit, ok := err.(interface{ ExitCode() int })
+		if !ok {
+			ts.Fatalf("%v", err)
+		}
+		got = exit.ExitCode()
+	}
+	if got != want {
+		ts.Fatalf("exit code %d, want %d", got, want)
+	}
+}
+
+// oneline: stderr of the last command is one error line, and perhaps its hint.
+func oneline(ts *testscript.TestScript, neg bool, args []string) {
+	lines := strings.Split(strings.TrimSpace(ts.ReadFile("stderr")), "\n")
+	errors, hints := 0, 0
+	for _, line := range lines {
+		switch {
+		case strings.HasPrefix(line, "amux: error: "):
+			errors++
+		case strings.HasPrefix(line, "amux: hint: "):
+			hints++
+		case strings.HasPrefix(line, "amux: warning: "):
+		default:
+			ts.Fatalf("stderr has another line: %s", line)
+		}
+	}
+	if errors != 1 || hints > 1 {
+		ts.Fatalf("%d error lines and %d hints", errors, hints)
+	}
+}
+
+// goEnv is what the go command of this test uses; scripts have a HOME of their own.
+func goEnv(t *testing.T, name string) string {
+	if value := os.Getenv(name); value != "" {
+		return value
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if name == "GOCACHE" {
+		cache, err := os.UserCacheDir()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return filepath.Join(cache, "go-build")
+	}
+	return filepath.Join(home, "go", "pkg", "mod")
+}
+
+// The adapter that the README shows is the one that is tested.
+func TestReadmeShowsTheExample(t *testing.T) {
+	readme, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	source, err := os.ReadFile("../../docs/example-plugin/main.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, shown, _ := strings.Cut(string(readme), "```go\n// adapter knows tr")
+	shown, _, _ = strings.Cut(shown, "```")
+	if shown == "" || !strings.HasSuffix(string(source), "// adapter knows tr"+shown) {
+		t.Error("README.md and docs/example-plugin/main.go differ")
+	}
+}

@@ -1,0 +1,77 @@
+package fakemodel
+
+import "slices"
+
+// tool is what one kind of call is named by an agent, and how its input looks.
+type tool struct {
+	name  string
+	input func(args map[string]any) map[string]any
+}
+
+// tools by kind: of those with the names an agent offers the first is taken. An
+// agent whose tools are named otherwise gets a line here.
+var tools = map[string][]tool{
+	"shell": {
+		{"Bash", func(a map[string]any) map[string]any {
+			return map[string]any{"command": a["command"], "description": "Run a scripted command"}
+		}},
+	},
+	"write": {
+		{"Write", func(a map[string]any) map[string]any {
+			return map[string]any{"file_path": a["path"], "content": a["content"]}
+		}},
+	},
+	"edit": {
+		{"Edit", func(a map[string]any) map[string]any {
+			return map[string]any{"file_path": a["path"], "old_string": a["old"], "new_string": a["new"]}
+		}},
+	},
+	"read": {
+		{"Read", func(a map[string]any) map[string]any { return map[string]any{"file_path": a["path"]} }},
+	},
+	"agent": {
+		{"Agent", subagent},
+		{"Task", subagent},
+	},
+	"ask": {
+		{"AskUserQuestion", func(a map[string]any) map[string]any {
+			options := []any{}
+			for _, label := range a["options"].([]string) {
+				options = append(options, map[string]any{"label": label, "description": "The colour " + label})
+			}
+			return map[string]any{"questions": []any{map[string]any{
+				"question": a["question"], "header": a["header"], "options": options, "multiSelect": false}}}
+		}},
+	},
+	"structured": {
+		{structuredTool, func(a map[string]any) map[string]any {
+			value, _ := a["value"].(map[string]any)
+			return value
+		}},
+	},
+}
+
+// structuredTool is what Claude Code names the tool for --json-schema.
+const structuredTool = "StructuredOutput"
+
+func subagent(a map[string]any) map[string]any {
+	return map[string]any{"description": a["description"], "prompt": a["prompt"], "subagent_type": "general-purpose"}
+}
+
+// native gives the tool's name and input in the words of an agent that offers
+// the tools of these names.
+func (c Call) native(offered []string) (string, map[string]any) {
+	if c.Kind == "raw" {
+		input, _ := c.Args["input"].(map[string]any)
+		return c.Args["name"].(string), input
+	}
+	candidates := tools[c.Kind]
+	chosen := candidates[0]
+	for _, t := range candidates {
+		if slices.Contains(offered, t.name) {
+			chosen = t
+			break
+		}
+	}
+	return chosen.name, chosen.input(c.Args)
+}

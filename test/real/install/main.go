@@ -1,0 +1,29 @@
+// Command install fetches the pinned agents for test/real into .cache/agents.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/amux-dev/amux/test/real/toolchain"
+)
+
+func main() {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
+	defer cancel()
+	tc, err := toolchain.Install(ctx)
+	switch {
+	case errors.Is(err, toolchain.ErrOffline):
+		fmt.Println("agents: skipped:", err)
+	case err != nil:
+		fmt.Fprintln(os.Stderr, "agents:", err)
+		os.Exit(1)
+	default:
+		for name, version := range tc.Versions {
+			fmt.Printf("agents: %s %s (%.1f s)\n", name, version, tc.Fetched.Seconds())
+		}
+	}
+}

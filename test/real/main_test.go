@@ -1,0 +1,58 @@
+// Package real runs amux with the real, pinned agents against the fake model, in
+// a network namespace that has only loopback. See README.md in this folder.
+package real
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/amux-dev/amux/test/real/netns"
+	"github.com/amux-dev/amux/test/real/toolchain"
+)
+
+// scenarioTime bounds one scenario.
+const scenarioTime = 30 * time.Second
+
+// tc is set by TestMain before any test runs.
+var tc *toolchain.Toolchain
+
+func TestMain(m *testing.M) {
+	if os.Getenv(mcpEnv) == "1" {
+		if err := serveMCP(os.Stdin, os.Stdout); err != nil {
+			fmt.Fprintln(os.Stderr, "mcp:", err)
+			os.Exit(1)
+		}
+		return
+	}
+	code, err := testMain(m)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "test/real:", err)
+	}
+	os.Exit(code)
+}
+
+func testMain(m *testing.M) (int, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
+	defer cancel()
+	var err error
+	tc, err = toolchain.Install(ctx)
+	if errors.Is(err, toolchain.ErrOffline) {
+		fmt.Printf("%v\n%s\n", err, summary(0, 0, 0, len(agents)*len(scenarios)))
+		return 0, nil
+	}
+	if err != nil {
+		return 1, err
+	}
+	if !netns.Inside() {
+		return netns.Rerun()
+	}
+	if err := netns.Up(); err != nil {
+		return 1, err
+	}
+	code := m.Run()
+	return code, report.print(os.Stdout)
+}

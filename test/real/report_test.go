@@ -1,0 +1,94 @@
+package real
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"sync"
+	"testing"
+	"text/tabwriter"
+)
+
+// report collects the table agent × scenario that ends a test run.
+var report results
+
+type results struct {
+	mu    sync.Mutex
+	cells map[[2]string]cell // agent, scenario
+}
+
+type cell struct{ state, reason string } // passed, failed, n.a.
+
+// keep notes how t ended, when it has ended.
+func (r *results) keep(t *testing.T, agent, scenario string) {
+	t.Cleanup(func() {
+		switch {
+		case t.Failed():
+			r.set(agent, scenario, cell{"failed", ""})
+		case !t.Skipped():
+			r.set(agent, scenario, cell{"passed", ""})
+		}
+	})
+}
+
+func (r *results) set(agent, scenario string, c cell) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.cells == nil {
+		r.cells = map[[2]string]cell{}
+	}
+	r.cells[[2]string{agent, scenario}] = c
+}
+
+// print writes the table, reasons below it and the counts as the last line; also
+// into the file that AMUX_TEST_REPORT names.
+func (r *results) print(w io.Writer) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.cells) == 0 {
+		return nil
+	}
+	if path := os.Getenv("AMUX_TEST_REPORT"); path != "" {
+		file, err := os.Create(path)
+		if err != nil {
+			return err
+		}
+		defer file.Close()
+		w = io.MultiWriter(w, file)
+	}
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprint(table, "scenario")
+	for _, a := range agents {
+		fmt.Fprintf(table, "\t%s %s", a.id, tc.Versions[a.program])
+	}
+	fmt.Fprintln(table)
+	count := map[string]int{}
+	var reasons []string
+	for _, s := range scenarios {
+		fmt.Fprint(table, s.name)
+		for _, a := range agents {
+			c, ok := r.cells[[2]string{a.id, s.name}]
+			if !ok {
+				c.state = "not run"
+			}
+			count[c.state]++
+			if c.reason != "" {
+				reasons = append(reasons, fmt.Sprintf("n.a. %s %s: %s", a.id, s.name, c.reason))
+			}
+			fmt.Fprintf(table, "\t%s", c.state)
+		}
+		fmt.Fprintln(table)
+	}
+	table.Flush()
+	slices.Sort(reasons)
+	for _, reason := range reasons {
+		fmt.Fprintln(w, reason)
+	}
+	_, err := fmt.Fprintln(w, summary(count["passed"], count["failed"], count["n.a."], count["not run"]))
+	return err
+}
+
+func summary(passed, failed, na, skipped int) string {
+	return fmt.Sprintf("test/real: %d passed, %d failed, %d n.a., %d skipped", passed, failed, na, skipped)
+}
