@@ -31,7 +31,8 @@ type AgentInfo struct {
 // plugin is a row with Err, named after the plugin.
 func (h *Host) Agents(ctx context.Context) ([]AgentInfo, error) {
 	byID := map[string]AgentInfo{}
-	for _, p := range h.registry.List() {
+	plugins := h.registry.List()
+	for _, p := range plugins {
 		if p.Err != nil {
 			byID[p.Name] = AgentInfo{
 				Description: &pluginapi.Agent{Id: p.Name}, Plugin: p.Name, PluginVersion: p.Version, Trust: p.Trust, Err: p.Err,
@@ -40,7 +41,7 @@ func (h *Host) Agents(ctx context.Context) ([]AgentInfo, error) {
 		}
 		for _, agent := range p.Description.Agents {
 			// Of two plugins for one agent the registry's choice counts.
-			if chosen, _, err := h.registry.Agent(agent.Id); err == nil && chosen.Name == p.Name {
+			if chosen, _, err := registry.Choose(plugins, agent.Id); err == nil && chosen.Name == p.Name {
 				byID[agent.Id] = h.agentInfo(p, agent)
 			}
 		}

@@ -50,6 +50,7 @@ type interaction struct {
 	tool     string
 	detail   string
 	judged   bool // the host has answered, or left it to people
+	answered bool // the host has; what it said is not back from the journal yet
 	since    time.Time
 }
 

@@ -6,9 +6,12 @@ import (
 	"errors"
 	"os"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/amux-dev/amux/host/process"
+	"github.com/amux-dev/amux/host/store"
 	"github.com/amux-dev/amux/pluginapi"
 )
 
@@ -28,6 +31,25 @@ func checkPrivate(dir string) error {
 
 func isDiskFull(err error) bool {
 	return errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT)
+}
+
+// sweepRun kills every process that carries the run's mark. It is for runs whose
+// keeper is gone; what is signalled is verified by its start time.
+func (h *Host) sweepRun(meta store.Meta) {
+	const rounds = 200
+	for range rounds {
+		marked := process.Marked(meta.RunID)
+		if len(marked) == 0 {
+			return
+		}
+		for _, id := range marked {
+			_, _ = process.Signal(id, unix.SIGKILL) // gone is what we want
+			if h.opts.Subreaper {
+				reap(id.PID)
+			}
+		}
+		time.Sleep(time.Millisecond)
+	}
 }
 
 // reap collects a child that this process has adopted and killed.

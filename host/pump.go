@@ -632,12 +632,6 @@ func breach(format string, args ...any) error {
 	return pluginapi.Errorf(pluginapi.CodePluginCrashed, "broke the contract: it "+format, args...)
 }
 
-// hostTypes are written by the host alone.
-var hostTypes = map[pluginapi.Type]bool{
-	"run_state": true, "run_end": true, "aborted": true, "timeout": true, "turn_limit": true, "crash": true,
-	"paused": true, "resumed": true,
-}
-
 func (p *pump) output(out *pb.Output) error {
 	switch out.Kind {
 	case pb.OutputKind_OUTPUT_EVENT:
@@ -667,7 +661,7 @@ func (p *pump) output(out *pb.Output) error {
 func (p *pump) event(out *pb.Output) error {
 	t := pluginapi.Type(out.Type)
 	if !p.pieces.open {
-		if hostTypes[t] {
+		if pluginapi.HostOnly(t) {
 			return breach("sent %s, which the host alone writes", t)
 		}
 		if t == "session_end" {

@@ -10,8 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/amux-dev/amux/host/eventlog"
 	"github.com/amux-dev/amux/host/journal"
 	"github.com/amux-dev/amux/host/process"
@@ -53,25 +51,6 @@ func (h *Host) SweepOrphans() {
 
 func keeperLives(info shim.Info) bool {
 	return info.BootID == process.BootID() && process.Alive(process.ID{PID: info.PID, Start: info.Start})
-}
-
-// sweepRun kills every process that carries the run's mark. It is for runs whose
-// keeper is gone; what is signalled is verified by its start time.
-func (h *Host) sweepRun(meta store.Meta) {
-	const rounds = 200
-	for range rounds {
-		marked := process.Marked(meta.RunID)
-		if len(marked) == 0 {
-			return
-		}
-		for _, id := range marked {
-			_, _ = process.Signal(id, killSignal) // gone is what we want
-			if h.opts.Subreaper {
-				reap(id.PID)
-			}
-		}
-		time.Sleep(time.Millisecond)
-	}
 }
 
 // sweepFolders removes what hosts that were killed have left in the runtime
@@ -299,5 +278,3 @@ func (h *Host) index(meta store.Meta, end pluginapi.RunEnd, ended time.Time) {
 		h.log.Named("index").Warn("run is not in the index", "run_id", meta.RunID, "path", path, "error", err)
 	}
 }
-
-const killSignal = unix.SIGKILL

@@ -368,13 +368,18 @@ func (r *Run) act(p *pump) (todo []func()) {
 			if i.approval {
 				answer, reason = judge(&r.spec, i)
 			}
+			if answer == "" && r.spec.Unattended {
+				answer, reason = "deny", "nobody is there to answer"
+			}
 			if answer != "" {
 				in := journal.Input{Kind: answer, ID: id, Text: reason, By: "policy"}
+				i.answered = true
 				todo = append(todo, func() { _ = r.input(in) }) // it may have been answered already
-				continue
 			}
 		}
-		waiting = append(waiting, id)
+		if !i.answered {
+			waiting = append(waiting, id)
+		}
 	}
 	r.pending = waiting
 	if f.spawned {

@@ -87,6 +87,9 @@ type RunSpec struct {
 	IdleTimeout time.Duration     `json:"idle_timeout_ns,omitempty"` // 0: the adapter's; < 0: none
 	Grace       time.Duration     `json:"grace_ns,omitempty"`        // 0: 5 s
 
+	// Unattended says that nobody will answer questions: they are denied at once
+	// instead of waiting.
+	Unattended bool `json:"unattended,omitempty"`
 	// NoRecord deletes the run's directory when the run has ended.
 	NoRecord bool `json:"no_record,omitempty"`
 	// OnEvent is called for every event before any consumer sees it. It delays

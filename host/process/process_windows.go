@@ -30,3 +30,7 @@ func Alive(id ID) bool {
 
 // BootID is empty: Windows reuses pids so slowly that start times tell enough.
 func BootID() string { return "" }
+
+// AdoptOrphans does nothing: Windows has no such relation of processes; Job
+// Objects are what holds a tree together there.
+func AdoptOrphans() error { return nil }

@@ -54,15 +54,21 @@ func (r *Registry) List() []Plugin {
 	return plugins
 }
 
-// Agent returns the plugin that serves the agent of that name, and what it says
+// Agent is Choose from all plugins.
+func (r *Registry) Agent(name string) (Plugin, *pluginapi.Agent, error) {
+	return Choose(r.List(), name)
+}
+
+// Choose returns the plugin that serves the agent of that name, and what it says
 // about it. A plugin from a place of higher precedence wins. The error is that of
 // the plugin if it is known to serve the agent but cannot be used; it is
 // AGENT_NOT_FOUND with the nearest name if there is none.
-func (r *Registry) Agent(name string) (Plugin, *pluginapi.Agent, error) {
-	plugins := r.List()
+func Choose(plugins []Plugin, name string) (Plugin, *pluginapi.Agent, error) {
+	plugins = slices.Clone(plugins)
 	slices.SortStableFunc(plugins, func(a, b Plugin) int { return int(a.rank) - int(b.rank) })
 	var known []string
-	for _, p := range plugins {
+	var broken *Plugin
+	for i, p := range plugins {
 		if p.lockFile {
 			// What it would have chosen is not known, so nothing of lower
 			// precedence may silently take its place.
@@ -71,6 +77,9 @@ func (r *Registry) Agent(name string) (Plugin, *pluginapi.Agent, error) {
 		if p.Err != nil {
 			if p.names(name) {
 				return p, nil, p.Err
+			}
+			if broken == nil {
+				broken = &plugins[i]
 			}
 			continue
 		}
@@ -81,9 +90,15 @@ func (r *Registry) Agent(name string) (Plugin, *pluginapi.Agent, error) {
 			known = append(known, agent.Id)
 		}
 	}
+	if broken != nil && broken.Origin == OriginOverride {
+		return *broken, nil, broken.Err // somebody is at work on it: this is what they must see
+	}
 	err := pluginapi.Errorf(pluginapi.CodeAgentNotFound, "there is no agent named %q", name)
 	if near := Nearest(name, known); near != "" {
 		return Plugin{}, nil, err.WithHint("did you mean %s? All agents: amux agents list", near)
+	}
+	if broken != nil {
+		return Plugin{}, nil, err.WithHint("%s cannot be used, see: amux doctor", broken.label())
 	}
 	return Plugin{}, nil, err.WithHint("all agents: amux agents list")
 }

@@ -176,7 +176,7 @@ func TestAgent(t *testing.T) {
 		{"letter missing", "opncode", pluginapi.CodeAgentNotFound, "did you mean opencode?"},
 		{"upper case", "Demo", pluginapi.CodeAgentNotFound, "did you mean demo?"},
 		{"beginning", "cop", pluginapi.CodeAgentNotFound, "did you mean copilot?"},
-		{"nothing like it", "zzzzz", pluginapi.CodeAgentNotFound, "amux agents list"},
+		{"nothing like it", "zzzzz", pluginapi.CodeAgentNotFound, "plugin broken 1.0.0 cannot be used"},
 		{"plugin is broken", "broke", pluginapi.CodePluginInvalid, ""},
 		{"plugin is broken, by its own name", "broken", pluginapi.CodePluginInvalid, ""},
 	} {

@@ -190,8 +190,10 @@ func TestVerifyOverride(t *testing.T) {
 		t.Errorf("got %+v", second)
 	}
 	w.opts.Overrides["acme"] = filepath.Join(w.project, "gone")
-	if _, _, err := w.registry().Agent("acme"); !errors.Is(err, pluginapi.CodePluginNotFound) {
-		t.Errorf("missing override: %v", err)
+	for _, agent := range []string{"acme", "another"} {
+		if _, _, err := w.registry().Agent(agent); !errors.Is(err, pluginapi.CodePluginNotFound) {
+			t.Errorf("missing override, agent %s: %v", agent, err)
+		}
 	}
 }
 

@@ -164,7 +164,7 @@ func (a *asker) line(ctx context.Context, text string, ok bool) {
 		a.ended = true
 		a.lines = nil
 		if q := a.current; q != nil {
-			a.l.renderer.Note("")
+			a.l.renderer.Note("nobody answers")
 			a.sent("deny", a.l.run.Deny(ctx, q.id, "nobody can answer"))
 			a.done(ctx)
 		}

@@ -116,6 +116,11 @@ func (s *session) errf(format string, args ...any) {
 
 func (s *session) warnf(format string, args ...any) { s.errf("warning: "+format, args...) }
 
+// warnLater keeps a warning until the run has started.
+func (s *session) warnLater(format string, args ...any) {
+	s.warnings = append(s.warnings, fmt.Sprintf(format, args...))
+}
+
 // usage is the error for a wrong command line.
 func usage(format string, args ...any) *pluginapi.Error {
 	return pluginapi.Errorf(pluginapi.CodeValidation, format, args...)

@@ -41,6 +41,9 @@ func (s *session) start(h runner, spec host.RunSpec, o *runOptions) error {
 		}
 		return err
 	}
+	for _, text := range s.warnings {
+		s.warnf("%s", text)
+	}
 	if o.json {
 		l.ndjson(ctx)
 	} else {
@@ -131,6 +134,10 @@ func (l *live) human(ctx context.Context) {
 		case event, ok := <-events:
 			if !ok {
 				return
+			}
+			if event.Type == "approval_request" && l.s.denyWarning != "" && !l.o.quiet {
+				l.s.warnf("%s", l.s.denyWarning)
+				l.s.denyWarning = ""
 			}
 			l.asker.event(ctx, event)
 			if l.renderer.Err() != nil && !l.noReader {

@@ -5,6 +5,7 @@ package cli
 import (
 	"errors"
 	"os"
+	"os/signal"
 	"syscall"
 )
 
@@ -13,8 +14,16 @@ const isWindows = false
 // isSuspend reports whether a signal is that of Ctrl-Z.
 func isSuspend(sig os.Signal) bool { return sig == syscall.SIGTSTP }
 
-// suspend stops this process until it is continued.
-func suspend() { _ = syscall.Kill(os.Getpid(), syscall.SIGSTOP) }
+// suspend stops this process and returns when it is continued. It waits for the
+// signal that says so: the thread that stops the process runs on for a moment.
+func suspend() {
+	continued := make(chan os.Signal, 1)
+	signal.Notify(continued, syscall.SIGCONT)
+	defer signal.Stop(continued)
+	if syscall.Kill(os.Getpid(), syscall.SIGSTOP) == nil {
+		<-continued
+	}
+}
 
 // isBrokenPipe reports whether the reader of a pipe has gone.
 func isBrokenPipe(err error) bool { return errors.Is(err, syscall.EPIPE) }

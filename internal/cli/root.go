@@ -82,13 +82,18 @@ func unknownCommand(cmd *cobra.Command, name string) error {
 	return err.WithHint("all commands: %s --help", cmd.CommandPath())
 }
 
+// words for what a flag takes.
+var words = map[string]string{
+	"uint32": "a whole number, 0 or more", "float64": "a number", "bool": "true or false",
+}
+
 // flagError says what is wrong with a flag: which, where, the way out.
 func flagError(cmd *cobra.Command, err error) error {
 	if e, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
 		cause := e.Unwrap()
 		text := cause.Error()
 		if strings.HasPrefix(text, "strconv.") || strings.HasPrefix(text, "parse error") {
-			text = "want " + e.GetFlag().Value.Type()
+			text = "want " + words[e.GetFlag().Value.Type()]
 		}
 		return usage("--%s %s: %s", e.GetFlag().Name, e.GetValue(), text).WithHint("see: %s --help", cmd.CommandPath())
 	}

@@ -98,7 +98,7 @@ func (s *session) run(o *runOptions, args []string) error {
 		return usage("the prompt is not valid UTF-8").WithHint("convert it, for example: iconv -f latin1 -t utf-8")
 	}
 	spec.Prompt = prompt
-	s.chooseApprove(&spec, o, agent)
+	s.chooseApprove(&spec, o)
 	if err := s.warnOverrides(); err != nil {
 		return err
 	}
@@ -202,7 +202,7 @@ func (s *session) applySettings(spec *host.RunSpec, agent host.AgentInfo) error 
 		if agent.Description.GetCapabilities().GetSystemAppend() {
 			spec.SystemPrompt = set.SystemPrompt
 		} else {
-			s.warnf("system_prompt of config.toml is not used: agent %s takes none", spec.Agent)
+			s.warnLater("system_prompt of config.toml is not used: agent %s takes none", spec.Agent)
 		}
 	}
 	spec.Tags = append(slices.Clone(set.Tags), spec.Tags...)
@@ -226,14 +226,14 @@ func (s *session) applySettings(spec *host.RunSpec, agent host.AgentInfo) error 
 }
 
 // chooseApprove decides who answers when the agent asks before it acts.
-func (s *session) chooseApprove(spec *host.RunSpec, o *runOptions, agent host.AgentInfo) {
+func (s *session) chooseApprove(spec *host.RunSpec, o *runOptions) {
 	set := s.settings
 	somebody := o.input != "" || s.app.IO.InTTY && s.app.IO.ErrTTY && !o.json
 	switch {
 	case o.approve != "":
 		spec.Approve = host.ApproveMode(o.approve)
 		if spec.Approve == host.ApproveAsk && !somebody {
-			s.warnf("--approve ask: nobody can answer here; what the agent asks for waits until it is denied")
+			s.warnLater("--approve ask: nobody can answer here; what the agent asks for waits until it is denied")
 		}
 	case len(spec.AllowRules)+len(spec.DenyRules) > 0 && !somebody:
 		spec.Approve = host.ApproveRules
@@ -243,10 +243,9 @@ func (s *session) chooseApprove(spec *host.RunSpec, o *runOptions, agent host.Ag
 		spec.Approve = host.ApproveAsk
 	default:
 		spec.Approve = host.ApproveDeny
-		if agent.Description.GetCapabilities().GetApprovals() {
-			s.warnf("nobody can answer here, so what the agent asks leave for is denied; choose by --approve auto or --allow RULE")
-		}
+		s.denyWarning = "nobody can answer here, so what the agent asks leave for is denied; choose by --approve auto or --allow RULE"
 	}
+	spec.Unattended = !somebody
 }
 
 // warnOverrides says which plugins are not the installed ones, on every run.
@@ -261,7 +260,7 @@ func (s *session) warnOverrides() error {
 	}
 	slices.Sort(names)
 	for _, name := range names {
-		s.warnf("plugin %s is overridden by %s", name, overrides[name])
+		s.warnLater("plugin %s is overridden by %s", name, overrides[name])
 	}
 	return nil
 }

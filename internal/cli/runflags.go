@@ -18,7 +18,7 @@ import (
 
 // runOptions are the flags of run.
 type runOptions struct {
-	json, quiet, pty, cont, fork, noSession, noRecord bool
+	json, quiet, cont, fork, noSession, noRecord bool
 
 	input, driver, runID, name, model, effort, system, systemMode, resume, cwd, schema, approve string
 
@@ -36,7 +36,7 @@ func (o *runOptions) addFlags(cmd *cobra.Command) {
 	f.StringVar(&o.input, "input", "", "with --json: read prompts and answers from stdin as `ndjson`")
 	f.BoolVar(&o.quiet, "quiet", false, "print the assistant's last message and nothing else")
 	f.StringVar(&o.model, "model", "", "model")
-	f.Var(oneOf(&o.effort, "low", "medium", "high", "max"), "effort", "how hard to think: low, medium, high, max")
+	f.StringVar(&o.effort, "effort", "", "how hard to think: low, medium, high, max, or the agent's own `word`")
 	f.StringVar(&o.system, "system", "", "system prompt")
 	f.Var(oneOf(&o.systemMode, "append", "replace", "prepend"), "system-mode", "what to do with it: append (default), replace, prepend")
 	f.StringVar(&o.resume, "resume", "", "go on with this `session` of the agent")
@@ -61,7 +61,7 @@ func (o *runOptions) addFlags(cmd *cobra.Command) {
 	f.StringVar(&o.runID, "run-id", "", "a `ULID` for the run")
 	f.StringArrayVar(&o.tags, "tag", nil, "a tag for the run")
 	f.StringVar(&o.driver, "driver", "", "which way to drive the agent, where there are several")
-	f.BoolVar(&o.pty, "pty", false, "run the agent in a pseudo-terminal")
+
 	f.BoolVar(&o.noRecord, "no-record", false, "keep no record of the run")
 }
 
@@ -96,7 +96,7 @@ func (o *runOptions) spec(s *session) (host.RunSpec, error) {
 		RunID: o.runID, Name: o.name, Model: o.model, Effort: o.effort,
 		SystemPrompt: o.system, SystemMode: o.systemMode,
 		Resume: o.resume, Continue: o.cont, Fork: o.fork, NoSession: o.noSession,
-		Cwd: s.app.Cwd, Driver: o.driver, PTY: o.pty, Tags: o.tags,
+		Cwd: s.app.Cwd, Driver: o.driver, Tags: o.tags,
 		MaxTurns: int(o.maxTurns), MaxBudget: o.maxBudget, AllowRules: o.allow, DenyRules: o.deny,
 		Timeout: o.timeout.d, IdleTimeout: o.idleTimeout.d, Grace: o.grace.d, NoRecord: o.noRecord,
 	}

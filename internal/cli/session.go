@@ -26,6 +26,11 @@ type session struct {
 	pluginFlags []string
 	debug       bool
 
+	// warnings are said when the run has started: what is refused is said alone.
+	warnings []string
+	// denyWarning is said when the agent first asks for leave that nobody gives.
+	denyWarning string
+
 	settingsRead bool
 	settings     settings.Settings
 	settingsErr  error

@@ -50,6 +50,7 @@ type Renderer struct {
 	said           bool   // a message was written
 	inMessage      bool   // text of the open message was written
 	thought        bool   // thinking of the open block was written
+	thinkingLine   bool   // and nothing else since
 	openTool       string // the tool whose line waits for its result
 	tools          map[string]tool
 }
@@ -136,6 +137,7 @@ func (r *Renderer) Event(t pluginapi.Type, raw []byte) {
 				r.think(e.Thinking)
 			}
 			r.endThinking()
+			r.thought = false
 		}
 	case "tool_call_ready":
 		r.beginTool(e)
@@ -292,21 +294,22 @@ func (r *Renderer) think(text string) {
 	if len(r.buf) == 0 {
 		return
 	}
-	if !r.thought {
+	if !r.thinkingLine {
 		r.fresh()
-		r.thought = true
 	}
+	r.thought, r.thinkingLine = true, true
 	// Styled piece by piece, so that nothing else on the terminal is ever dim.
 	r.errWrite(r.style(dim, string(r.buf)))
 	r.errMid = r.buf[len(r.buf)-1] != '\n'
 }
 
+// endThinking ends the line of thinking, if one is open.
 func (r *Renderer) endThinking() {
-	if r.thought {
-		r.thought = false
+	if r.thinkingLine {
+		r.thinkingLine = false
+		r.thinking = Sanitizer{}
 		r.fresh()
 	}
-	r.thinking = Sanitizer{}
 }
 
 // beginTool writes the line about a tool as far as it is known; on a terminal the

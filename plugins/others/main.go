@@ -9,8 +9,8 @@ import (
 	"github.com/amux-dev/amux/sdk"
 )
 
-// version is that of amux-plugin.toml; a release build may set it.
-var version = "0.1.0"
+// version is that of amux-plugin.toml.
+const version = "0.1.0"
 
 func main() {
 	if len(os.Args) > 1 && os.Args[1] == demo.AgentArg {

@@ -395,7 +395,7 @@ func (a *agent) ask(kind string, fields ...field) (line, error) {
 	a.say(kind, append([]field{{"id", id}}, fields...)...)
 	a.out.Flush()
 	withdraw := func() {
-		a.say("withdrawn", field{"id", id}, field{"question", kind == "question"})
+		a.say("withdrawn", field{"id", id})
 	}
 	for {
 		select {

@@ -21,9 +21,9 @@ type conversation struct {
 	open     bool
 	thinking []byte
 	thinks   bool
-	tools    map[string]string // name by id, of tools at work
-	pending  map[string]bool   // questions and approvals that wait for an answer
-	spent    int64             // microdollars
+	tools    map[string]string         // name by id, of tools at work
+	pending  map[string]pluginapi.Type // what waits for an answer, by id
+	spent    int64                     // microdollars
 	priced   bool
 	cost     int64 // of the current turn
 }
@@ -39,7 +39,7 @@ func (c *conversation) Handle(in *pluginapi.Input, out *sdk.Out) error {
 		c.prompts++
 		out.Write(promptLine(nil, string(in.Data)))
 	case pb.InputKind_INPUT_APPROVE:
-		if !c.answered(in.Id) {
+		if c.answered(in.Id) != "approval_request" {
 			return nil
 		}
 		var given struct {
@@ -51,14 +51,18 @@ func (c *conversation) Handle(in *pluginapi.Input, out *sdk.Out) error {
 		out.Event(pluginapi.ApprovalGranted{InteractionID: in.Id})
 		return write(out, line{Type: "reply", ID: in.Id, Allow: true, Input: given.UpdatedInput})
 	case pb.InputKind_INPUT_DENY:
-		if !c.answered(in.Id) {
-			return nil
-		}
 		reason := string(in.Data)
-		out.Event(pluginapi.ApprovalDenied{InteractionID: in.Id, Reason: reason})
+		switch c.answered(in.Id) {
+		case "":
+			return nil
+		case "input_required":
+			out.Event(pluginapi.InputAnswered{InteractionID: in.Id, Cancelled: true})
+		default:
+			out.Event(pluginapi.ApprovalDenied{InteractionID: in.Id, Reason: reason})
+		}
 		return write(out, line{Type: "reply", ID: in.Id, Reason: reason})
 	case pb.InputKind_INPUT_ANSWER:
-		if !c.answered(in.Id) {
+		if c.answered(in.Id) != "input_required" {
 			return nil
 		}
 		out.Event(pluginapi.InputAnswered{InteractionID: in.Id})
@@ -75,8 +79,9 @@ func (c *conversation) Handle(in *pluginapi.Input, out *sdk.Out) error {
 	return nil
 }
 
-// answered reports whether id waited for an answer, which it no longer does.
-func (c *conversation) answered(id string) bool {
+// answered returns what waited for an answer by that id, and forgets it; empty if
+// nothing did.
+func (c *conversation) answered(id string) pluginapi.Type {
 	waits := c.pending[id]
 	delete(c.pending, id)
 	return waits
@@ -132,20 +137,18 @@ func (c *conversation) stdout(data []byte, out *sdk.Out) error {
 		out.Event(pluginapi.ToolError{ToolCallID: id, ToolName: c.tools[id], Error: v.Text("error")})
 		delete(c.tools, id)
 	case "permission":
-		c.wait(v.Text("id"))
+		c.wait(v.Text("id"), "approval_request")
 		out.Event(pluginapi.ApprovalRequest{InteractionID: v.Text("id"), Action: v.Text("name"), Detail: v.Text("detail"),
 			ToolName: v.Text("name"), ToolCallID: v.Text("call"), Input: v.Raw("input"), RiskLevel: "medium"})
 	case "question":
-		c.wait(v.Text("id"))
+		c.wait(v.Text("id"), "input_required")
 		out.Event(pluginapi.InputRequired{InteractionID: v.Text("id"), Question: v.Text("text"), Source: "agent"})
 	case "withdrawn":
 		id := v.Text("id")
-		if !c.answered(id) {
-			break
-		}
-		if v.Bool("question") {
+		switch c.answered(id) {
+		case "input_required":
 			out.Event(pluginapi.InputAnswered{InteractionID: id, Cancelled: true})
-		} else {
+		case "approval_request":
 			out.Event(pluginapi.ApprovalDenied{InteractionID: id, Reason: "the agent withdrew its request"})
 		}
 	case "usage":
@@ -168,11 +171,11 @@ func (c *conversation) stdout(data []byte, out *sdk.Out) error {
 	return nil
 }
 
-func (c *conversation) wait(id string) {
+func (c *conversation) wait(id string, what pluginapi.Type) {
 	if c.pending == nil {
-		c.pending = map[string]bool{}
+		c.pending = map[string]pluginapi.Type{}
 	}
-	c.pending[id] = true
+	c.pending[id] = what
 }
 
 // tool starts a tool call; detail of files and shells goes under the same id.
@@ -259,7 +262,8 @@ func (c *conversation) exit(exit *pluginapi.Exit, out *sdk.Out) {
 		end.Cost = usd(c.spent)
 	}
 	out.Event(end)
-	if (c.inTurn || c.prompts > 0) && !exit.GetAsked() {
+	if (c.inTurn || c.prompts > 0) && !exit.GetAsked() && exit.GetCode() == 0 {
+		// Of other exit codes, and of signals, the host tells the same and more.
 		out.Outcome(&pluginapi.Outcome{Code: string(pluginapi.CodeAgentCrash), Message: "the demo agent ended in the middle of its work"})
 	}
 }

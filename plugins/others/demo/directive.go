@@ -169,6 +169,9 @@ func (a *agent) question(text string) error {
 	if err != nil {
 		return err
 	}
+	if reply.Type == "reply" { // a refusal
+		return a.message("Nobody answered.")
+	}
 	return a.message("You answered: " + reply.Text)
 }
 
