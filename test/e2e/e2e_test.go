@@ -3,11 +3,18 @@
 package e2e
 
 import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 )
@@ -45,6 +52,73 @@ func TestScripts(t *testing.T) {
 			"exits": exits, "oneline": oneline,
 		},
 	})
+}
+
+// A program approves, answers, interrupts and prompts again, by what it reads.
+func TestProgramThatAnswers(t *testing.T) {
+	amux, err := filepath.Abs("../../bin/amux")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, amux, "run", "demo", "--json", "--input", "ndjson", "--approve", "ask")
+	cmd.Env = append(os.Environ(), "AGENT_MUX_CONFIG_DIR="+t.TempDir())
+	cmd.Dir = t.TempDir()
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	say := func(line string) {
+		if _, err := io.WriteString(stdin, line+"\n"); err != nil {
+			t.Error(err)
+		}
+	}
+	turns := 0
+	var seen []string
+	say(`{"type":"prompt","text":"[approve][ask:which?]"}`)
+	for lines := bufio.NewScanner(stdout); lines.Scan(); {
+		var event struct {
+			Type, State   string
+			InteractionID string `json:"interaction_id"`
+			Turns         int
+		}
+		if err := json.Unmarshal(lines.Bytes(), &event); err != nil {
+			t.Fatal(err)
+		}
+		seen = append(seen, event.Type)
+		switch event.Type {
+		case "approval_request":
+			say(`{"type":"approve","interaction_id":"` + event.InteractionID + `"}`)
+		case "input_required":
+			say(`{"type":"answer","interaction_id":"` + event.InteractionID + `","text":"this one"}`)
+		case "turn_end":
+			if turns++; turns == 1 {
+				say(`{"type":"prompt","text":"[say:again]"}`)
+			} else {
+				say(`{"type":"end"}`)
+			}
+		case "run_end":
+			if event.State != "completed" || event.Turns != 2 {
+				t.Errorf("ended %s after %d turns", event.State, event.Turns)
+			}
+		}
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Error(err)
+	}
+	for _, want := range []string{"approval_granted", "input_answered", "tool_result", "run_end"} {
+		if !slices.Contains(seen, want) {
+			t.Errorf("no %s in %v", want, seen)
+		}
+	}
 }
 
 // exits CODE PROGRAM ARGS…: the program ends with exactly that code.
