@@ -20,6 +20,7 @@ import (
 
 	"github.com/amux-dev/amux/pluginapi"
 	pb "github.com/amux-dev/amux/pluginapi/amuxplugin1"
+	"github.com/amux-dev/amux/pluginapi/wire"
 )
 
 // DescribeFlag makes a plugin print its description and exit: the content of
@@ -67,6 +68,7 @@ func ServerOptions() []grpc.ServerOption {
 	return []grpc.ServerOption{
 		grpc.MaxRecvMsgSize(pluginapi.MaxMessage),
 		grpc.MaxSendMsgSize(pluginapi.MaxMessage),
+		grpc.ForceServerCodecV2(wire.Codec{}),
 	}
 }
 

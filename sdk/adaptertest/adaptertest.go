@@ -201,4 +201,3 @@ func (k *kit) describe(t *testing.T) {
 		t.Errorf("capability read_session is %v, and SessionReader implemented: %v", !ok, ok)
 	}
 }
-
