@@ -2,6 +2,8 @@ package host
 
 import (
 	"encoding/json"
+	"math"
+	"slices"
 	"time"
 
 	"github.com/amux-dev/amux/host/journal"
@@ -41,6 +43,28 @@ type facts struct {
 	exit        *journal.Exit
 	fault       *journal.Fault
 	stderr      []byte // last bytes, for crash
+}
+
+// clone is a copy that does not change with f.
+func (f *facts) clone() facts {
+	c := *f
+	c.pending = map[string]*interaction{}
+	for id, i := range f.pending {
+		copied := *i
+		c.pending[id] = &copied
+	}
+	c.order = slices.Clone(f.order)
+	for _, figure := range []**int64{&c.tokens.Input, &c.tokens.Output, &c.tokens.Thinking, &c.tokens.CacheRead, &c.tokens.CacheWrite} {
+		if *figure != nil {
+			copied := **figure
+			*figure = &copied
+		}
+	}
+	if f.cost != nil {
+		copied := *f.cost
+		c.cost = &copied
+	}
+	return c
 }
 
 // interaction is one question of the agent.
@@ -113,7 +137,9 @@ func (f *facts) learn(t pluginapi.Type, data []byte, at time.Time) {
 			if f.cost == nil {
 				f.cost = &pluginapi.Money{}
 			}
-			f.cost.USD += e.Cost.USD
+			if sum := f.cost.USD + e.Cost.USD; !math.IsInf(sum, 0) { // which no JSON can say
+				f.cost.USD = sum
+			}
 		}
 	case "token_usage":
 		add(&f.tokens.Input, e.InputTokens)
@@ -152,7 +178,7 @@ const stderrTail = 4 << 10
 func (f *facts) addStderr(line []byte) {
 	f.stderr = append(append(f.stderr, line...), '\n')
 	if n := len(f.stderr); n > 2*stderrTail {
-		f.stderr = append(f.stderr[:0], f.stderr[n-stderrTail:]...)
+		f.stderr = append([]byte(nil), f.stderr[n-stderrTail:]...) // a clone has the old one
 	}
 }
 
@@ -187,6 +213,8 @@ func (f *facts) verdict() journal.State {
 		return fail(pluginapi.CodeSpawn, "spawn", f.spawnFailed.Error)
 	case asked == "disk_full":
 		return fail(pluginapi.CodeDiskFull, "disk_full", "the disk that holds the run's journal is full")
+	case asked == "stdin_full":
+		return fail(pluginapi.CodeStdinNotAvailable, "stdin", "the agent does not read its stdin: 16 MiB are waiting")
 	case f.exit == nil:
 		end.To = stateLost
 		return fail(pluginapi.CodeLost, "lost", "the run's keeper was killed")

@@ -130,6 +130,9 @@ func (r *Run) Send(ctx context.Context, prompt string) error {
 	if prompt == "" {
 		return invalid("there is no prompt")
 	}
+	if len(prompt) > maxPrompt {
+		return invalid("the prompt is longer than %d MiB", maxPrompt>>20)
+	}
 	if !r.spec.Conversation {
 		return pluginapi.Errorf(pluginapi.CodeStdinNotAvailable, "run %s takes one prompt only", r.ID()).
 			WithHint("start it as a conversation")
@@ -264,15 +267,24 @@ func (r *Run) commandError(what string, err error) error {
 
 // ---- the run's own goroutine ----
 
-// main pumps until the run has ended. A shared plugin that fails gets a second
-// chance in a process of the run's own, which is fed the journal again.
+// maxStuck is how many plugin processes in a row may die without one of them
+// getting further than those before.
+const maxStuck = 5
+
+// main pumps until the run has ended. A plugin that dies or hangs gets another
+// chance in a process of the run's own, which is fed the journal again, for as
+// long as that helps.
 func (r *Run) main(ctx context.Context) {
 	var best *pump // the one that got furthest, for what it has learned
-	first := &errConversation{}
-	for attempt := 1; ; attempt++ {
-		p, err := r.newPump(ctx, attempt, first)
+	var suspect deathbed
+	for attempt, stuck := 1, 0; ; attempt++ {
+		p, err := r.newPump(ctx, attempt, suspect)
 		if err == nil {
 			err = p.run(ctx)
+			stuck++
+			if best == nil || p.done > best.done {
+				stuck = 0
+			}
 			if best == nil || p.done >= best.done {
 				best = p
 			}
@@ -291,13 +303,12 @@ func (r *Run) main(ctx context.Context) {
 		r.h.log.Named("run").Debug("conversation failed", "run_id", r.ID(), "attempt", attempt, "error", err)
 		// A typed error of the SDK is the adapter's own word; to ask again would
 		// give it again.
-		if attempt == 1 && errors.Is(broken.cause, adapter.ErrDied) {
+		if errors.Is(broken.cause, adapter.ErrDied) && stuck < maxStuck && suspect.again(broken) {
 			if best != nil {
 				best.mu.Lock()
 				best.log.Rollback()
 				best.mu.Unlock()
 			}
-			first = broken
 			continue
 		}
 		if best == nil {
@@ -313,9 +324,40 @@ func (r *Run) main(ctx context.Context) {
 	}
 }
 
-func (r *Run) newPump(ctx context.Context, attempt int, after *errConversation) (*pump, error) {
+// deathbed is where plugin processes of a run have died: of one of the inputs
+// from + 1 … to. Once it is known that it was no chance these are fed one by one,
+// so that the input can be named.
+type deathbed struct {
+	from, to uint64
+	single   bool
+	deaths   int
+}
+
+// again notes a death and reports whether another process may help: not when one
+// input has killed twice those who were fed nothing else.
+func (d *deathbed) again(broken *errConversation) bool {
+	hung := errors.Is(broken.cause, errHung)
+	if d.single && broken.done >= d.from && broken.done < d.to {
+		if hung || broken.sent-broken.done <= window && d.to-d.from == 1 {
+			return false
+		}
+		// The next one shows whether it was this input.
+		d.from, d.to = broken.done, broken.done+1
+		d.deaths++
+		return true
+	}
+	d.deaths++
+	d.from, d.to, d.single = broken.done, broken.sent, hung || d.deaths > 1
+	return true
+}
+
+func (r *Run) newPump(ctx context.Context, attempt int, suspect deathbed) (*pump, error) {
 	process := r.process
 	if attempt > 1 {
+		if r.own != nil {
+			r.h.plugins.drop(r.own)
+			r.own = nil
+		}
 		own, err := r.h.plugins.start(ctx, r.plugin)
 		if err != nil {
 			return nil, err
@@ -334,9 +376,9 @@ func (r *Run) newPump(ctx context.Context, attempt int, after *errConversation) 
 	}
 	p.conv, p.cancel = conv, cancel
 	p.start = &pb.Start{Agent: r.Agent(), Options: r.spec.recorded(r.agent)}
-	// What the first process died of is fed input by input, so that a second
-	// death names the one.
-	p.single, p.singleTo = after.done, after.sent
+	if suspect.single {
+		p.single, p.singleTo = suspect.from, suspect.to
+	}
 	if attempt > 1 {
 		p.target = r.src.Committed()
 	}
@@ -443,9 +485,13 @@ func (r *Run) effect(out *pb.Output, data []byte) {
 	case pb.OutputKind_OUTPUT_SIGNAL:
 		err = r.conn.Signal(id, out.Id)
 	}
+	if remote, ok := errors.AsType[*shim.RemoteError](err); ok && pluginapi.Code(remote.Code) == pluginapi.CodeStdinNotAvailable {
+		// What the agent was to be told is lost: the run cannot go on as if it
+		// had been.
+		_ = r.conn.Kill(shim.Stop{Reason: "stdin_full", By: "host"})
+	}
 	if err != nil {
-		// An agent that has exited takes no more input; anything else shows in
-		// how the run ends.
+		// An agent that has exited takes no more input.
 		r.h.log.Named("run").Debug("effect failed", "run_id", r.ID(), "error", err)
 	}
 }
@@ -466,7 +512,7 @@ func (r *Run) fault(ctx context.Context, p *pump, broken *errConversation) {
 		}
 	}
 	record := journal.Fault{
-		Code: string(e.Code), Msg: msg, Hint: or(e.Hint, e.Code.Info().Hint), Done: p.done,
+		Code: string(e.Code), Msg: msg, Hint: or(e.Hint, e.Code.Info().Hint), Done: p.mark.done,
 	}
 	if e.Code == pluginapi.CodeDiskFull {
 		record.Hint = e.Code.Info().Hint
@@ -479,7 +525,6 @@ func (r *Run) fault(ctx context.Context, p *pump, broken *errConversation) {
 	p.deafen()
 	p.act, p.effect, p.exited = nil, nil, r.exited
 	p.live = false
-	p.facts.fault = &record
 	if err := p.run(ctx); err != nil {
 		r.abandon(err)
 		return

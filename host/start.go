@@ -101,7 +101,7 @@ func (l *launch) check(ctx context.Context) error {
 	closed := l.h.closed
 	l.h.mu.Unlock()
 	if closed {
-		return pluginapi.Errorf(pluginapi.CodeHostGone, "the host is closed")
+		return errClosed()
 	}
 	if err := l.spec.validate(); err != nil {
 		return err
@@ -124,6 +124,8 @@ func (l *launch) check(ctx context.Context) error {
 	l.options = l.spec.options(agent)
 	return loadAttachments(l.options.Attachments)
 }
+
+func errClosed() error { return pluginapi.Errorf(pluginapi.CodeHostGone, "the host is closed") }
 
 // createDir makes the run's directory and temp dir, writes run.json and the
 // first records.
@@ -351,7 +353,21 @@ func (l *launch) begin(ctx context.Context, spawn shim.Spawn, record journal.Pla
 	if err := ctx.Err(); err != nil {
 		return fail(err)
 	}
+	// Before the agent runs, so that Close waits for it, or refuses it.
+	l.h.mu.Lock()
+	closed := l.h.closed
+	if !closed {
+		l.h.runs[r.meta.RunID] = r
+	}
+	l.h.mu.Unlock()
+	if closed {
+		return fail(errClosed())
+	}
 	if err := r.conn.Spawn(spawn); err != nil {
+		l.h.mu.Lock()
+		delete(l.h.runs, r.meta.RunID)
+		l.h.mu.Unlock()
+		close(r.done)
 		return fail(r.commandError("start the agent", err))
 	}
 	// From here on there is a run, and what goes wrong is its end, not ours.
@@ -365,8 +381,11 @@ func (l *launch) begin(ctx context.Context, spawn shim.Spawn, record journal.Pla
 		_ = r.input(journal.Input{Kind: "prompt", ID: "prompt-1", Text: l.spec.Prompt, By: "user", First: true})
 	}
 	l.h.mu.Lock()
-	l.h.runs[r.meta.RunID] = r
+	closed = l.h.closed
 	l.h.mu.Unlock()
+	if closed {
+		_ = r.Stop(ctx) // Close may have asked for it before there was an agent
+	}
 	go r.main(context.WithoutCancel(ctx))
 	return r, nil
 }

@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/amux-dev/amux/host/shim"
 	"github.com/amux-dev/amux/pluginapi"
 )
 
@@ -33,6 +34,9 @@ func (s *RunSpec) validate() error {
 	}
 	if s.Prompt == "" && !s.Conversation {
 		return invalid("there is no prompt").WithHint("give it as an argument, or on stdin")
+	}
+	if len(s.Prompt) > maxPrompt {
+		return invalid("the prompt is longer than %d MiB", maxPrompt>>20).WithHint("put the long text into a file and name it")
 	}
 	if strings.ContainsRune(s.Prompt, 0) {
 		return invalid("the prompt has a NUL byte")
@@ -133,7 +137,12 @@ func (s *RunSpec) resolvePaths() error {
 	return nil
 }
 
-const maxAttachment = 32 << 20
+const (
+	maxAttachment = 32 << 20
+	// maxPrompt leaves room for what an adapter wraps around it in the queue in
+	// front of the agent's stdin.
+	maxPrompt = shim.StdinLimit / 2
+)
 
 func checkDir(what, dir string) error {
 	info, err := os.Stat(dir)

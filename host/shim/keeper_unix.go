@@ -361,7 +361,7 @@ func (k *keeper) endAlone(reason string) {
 var (
 	errNotHost   = &RemoteError{"HOST_GONE", "another host has taken over the run"}
 	errNoChild   = &RemoteError{"RUN_NOT_ACTIVE", "the agent is not running"}
-	errNoStdin   = &RemoteError{"STDIN_NOT_AVAILABLE", "the agent's stdin is closed"}
+	errNoStdin   = &RemoteError{"RUN_NOT_ACTIVE", "the agent's stdin is closed"}
 	errStdinFull = &RemoteError{"STDIN_NOT_AVAILABLE", "the agent does not read its stdin: 16 MiB are waiting"}
 )
 
