@@ -69,8 +69,8 @@ func (fakeParser) Parse(line []byte) []pluginapi.Payload {
 	case "known":
 		return []pluginapi.Payload{}
 	case "panic":
-		var m map[string]int
-		m["x"] = 1
+		var none *pluginapi.Agent
+		none.Id = "an author's mistake"
 	}
 	if text, ok := strings.CutPrefix(string(line), "say "); ok {
 		return []pluginapi.Payload{pluginapi.TextDelta{Delta: text}}

@@ -467,16 +467,6 @@ func (r *run) want(types ...pluginapi.Type) {
 	}
 }
 
-// wantNot checks that no event of these types came.
-func (r *run) wantNot(types ...pluginapi.Type) {
-	r.t.Helper()
-	for _, e := range r.events {
-		if slices.Contains(types, e.Type) {
-			r.t.Errorf("unexpected %s", e.Raw)
-		}
-	}
-}
-
 // all decodes the events of P's type.
 func all[P pluginapi.Payload](r *run) []P {
 	r.t.Helper()
@@ -594,16 +584,6 @@ func (r *run) asked(i int) asked {
 		r.t.Fatal(err)
 	}
 	return a
-}
-
-// reached waits until the model has been asked with a script.
-func (r *run) reached(script string) {
-	r.t.Helper()
-	ctx, cancel := context.WithTimeout(r.t.Context(), scenarioTime)
-	defer cancel()
-	if _, err := r.model.Wait(ctx, func(q fakemodel.Request) bool { return q.Script == script }); err != nil {
-		r.t.Fatal(err)
-	}
 }
 
 // running waits until a process of the run has this in its command line.
