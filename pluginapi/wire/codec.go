@@ -4,50 +4,43 @@
 //
 // A message that was decoded is one block: its inputs or outputs lie in one
 // array, and their data are parts of the bytes that came. So it costs three
-// allocations, however many lines it holds, and who keeps one part keeps the
-// whole. Fields that this version does not know are left out.
+// allocations however many lines it holds, and who keeps one part of it keeps
+// the whole. Fields that this version does not know are left out.
 package wire
 
 import (
 	"errors"
-	"fmt"
 
 	"google.golang.org/grpc/encoding"
 	_ "google.golang.org/grpc/encoding/proto" // the codec of all other messages
 	"google.golang.org/grpc/mem"
-	"google.golang.org/protobuf/encoding/protowire"
-	"google.golang.org/protobuf/proto"
 
 	pb "github.com/amux-dev/amux/pluginapi/amuxplugin1"
 )
 
-// Codec is gRPC's codec "proto". Use it by grpc.ForceServerCodecV2 and
-// grpc.ForceCodecV2.
+// Codec is gRPC's codec "proto", for grpc.ForceCodecV2 and
+// grpc.ForceServerCodecV2.
 type Codec struct{}
 
 var _ encoding.CodecV2 = Codec{}
 
-// general is the codec of all other messages.
-var general = encoding.GetCodecV2("proto")
-
 // Name is that of protobuf.
 func (Codec) Name() string { return "proto" }
 
-// Marshal encodes a message.
+// Marshal encodes a message, and has read it whole when it returns.
 func (Codec) Marshal(v any) (mem.BufferSlice, error) {
+	var e encoder
 	switch m := v.(type) {
 	case *pb.ConverseRequest:
-		size := requestSize(m)
-		buf := buffers.Get(size)
-		*buf = appendRequest((*buf)[:0], m)
-		return mem.BufferSlice{mem.NewBuffer(buf, buffers)}, nil
+		e.begin(requestBound(m))
+		e.request(m)
 	case *pb.ConverseResponse:
-		size := responseSize(m)
-		buf := buffers.Get(size)
-		*buf = appendResponse((*buf)[:0], m)
-		return mem.BufferSlice{mem.NewBuffer(buf, buffers)}, nil
+		e.begin(responseBound(m))
+		e.response(m)
+	default:
+		return encoding.GetCodecV2("proto").Marshal(v)
 	}
-	return general.Marshal(v)
+	return e.end()
 }
 
 // Unmarshal decodes a message.
@@ -58,147 +51,37 @@ func (Codec) Unmarshal(data mem.BufferSlice, v any) error {
 	case *pb.ConverseResponse:
 		return decodeResponse(data.Materialize(), m)
 	}
-	return general.Unmarshal(data, v)
+	return encoding.GetCodecV2("proto").Unmarshal(data, v)
 }
 
-// ---- sizes ----
+// errMessage is of bytes that are not the message they should be.
+var errMessage = errors.New("not a message of the adapter protocol")
 
-func bytesField(n int) int {
-	if n == 0 {
-		return 0
-	}
-	return 1 + protowire.SizeBytes(n)
-}
+// The tags of the fields: field number and kind of value.
+const (
+	number = 0 // a varint
+	block  = 2 // length and bytes
 
-func numberField(v uint64) int {
-	if v == 0 {
-		return 0
-	}
-	return 1 + protowire.SizeVarint(v)
-}
+	requestFirstN  = 1<<3 | number
+	requestInputs  = 2<<3 | block
+	responseOutput = 1<<3 | block
+	responseDone   = 2<<3 | number
 
-func flagField(v bool) int {
-	if v {
-		return 2
-	}
-	return 0
-}
+	inputKind    = 1<<3 | number
+	inputData    = 2<<3 | block
+	inputID      = 3<<3 | block
+	inputMore    = 4<<3 | number
+	inputStart   = 5<<3 | block
+	inputExit    = 6<<3 | block
+	inputDiscard = 7<<3 | number
 
-// messageField is that of a message which is there, however empty.
-func messageField(m proto.Message) int { return 1 + protowire.SizeBytes(proto.Size(m)) }
-
-func inputSize(in *pb.Input) int {
-	size := numberField(uint64(int64(in.Kind))) + bytesField(len(in.Data)) + bytesField(len(in.Id)) +
-		flagField(in.More) + flagField(in.Discard)
-	if in.Start != nil {
-		size += messageField(in.Start)
-	}
-	if in.Exit != nil {
-		size += messageField(in.Exit)
-	}
-	return size
-}
-
-func outputSize(out *pb.Output) int {
-	size := numberField(out.N) + numberField(uint64(out.K)) + numberField(uint64(int64(out.Kind))) +
-		bytesField(len(out.Type)) + bytesField(len(out.Data)) + bytesField(len(out.Id)) +
-		numberField(out.Millis) + flagField(out.More)
-	if out.Outcome != nil {
-		size += messageField(out.Outcome)
-	}
-	return size
-}
-
-func requestSize(m *pb.ConverseRequest) int {
-	size := numberField(m.FirstN)
-	for _, in := range m.Inputs {
-		size += 1 + protowire.SizeBytes(inputSize(in))
-	}
-	return size
-}
-
-func responseSize(m *pb.ConverseResponse) int {
-	size := numberField(m.Done)
-	for _, out := range m.Outputs {
-		size += 1 + protowire.SizeBytes(outputSize(out))
-	}
-	return size
-}
-
-// ---- encoding ----
-
-func appendNumber(b []byte, field protowire.Number, v uint64) []byte {
-	if v == 0 {
-		return b
-	}
-	return protowire.AppendVarint(protowire.AppendTag(b, field, protowire.VarintType), v)
-}
-
-func appendFlag(b []byte, field protowire.Number, v bool) []byte {
-	if !v {
-		return b
-	}
-	return append(protowire.AppendTag(b, field, protowire.VarintType), 1)
-}
-
-func appendBytes[T string | []byte](b []byte, field protowire.Number, v T) []byte {
-	if len(v) == 0 {
-		return b
-	}
-	b = appendLength(b, field, len(v))
-	return append(b, v...)
-}
-
-func appendLength(b []byte, field protowire.Number, n int) []byte {
-	return protowire.AppendVarint(protowire.AppendTag(b, field, protowire.BytesType), uint64(n))
-}
-
-func appendMessage(b []byte, field protowire.Number, m proto.Message) []byte {
-	b = appendLength(b, field, proto.Size(m))
-	b, err := proto.MarshalOptions{UseCachedSize: true}.MarshalAppend(b, m)
-	if err != nil {
-		panic(err) // TODO
-	}
-	return b
-}
-
-func appendRequest(b []byte, m *pb.ConverseRequest) []byte {
-	b = appendNumber(b, 1, m.FirstN)
-	for _, in := range m.Inputs {
-		b = appendLength(b, 2, inputSize(in))
-		b = appendNumber(b, 1, uint64(int64(in.Kind)))
-		b = appendBytes(b, 2, in.Data)
-		b = appendBytes(b, 3, in.Id)
-		b = appendFlag(b, 4, in.More)
-		if in.Start != nil {
-			b = appendMessage(b, 5, in.Start)
-		}
-		if in.Exit != nil {
-			b = appendMessage(b, 6, in.Exit)
-		}
-		b = appendFlag(b, 7, in.Discard)
-	}
-	return b
-}
-
-func appendResponse(b []byte, m *pb.ConverseResponse) []byte {
-	for _, out := range m.Outputs {
-		b = appendLength(b, 1, outputSize(out))
-		b = appendNumber(b, 1, out.N)
-		b = appendNumber(b, 2, uint64(out.K))
-		b = appendNumber(b, 3, uint64(int64(out.Kind)))
-		b = appendBytes(b, 4, out.Type)
-		b = appendBytes(b, 5, out.Data)
-		b = appendBytes(b, 6, out.Id)
-		b = appendNumber(b, 7, out.Millis)
-		if out.Outcome != nil {
-			b = appendMessage(b, 8, out.Outcome)
-		}
-		b = appendFlag(b, 9, out.More)
-	}
-	return appendNumber(b, 2, m.Done)
-}
-
-var errWire = errors.New("not a message of the protocol")
-
-var _ = fmt.Errorf
+	outputN       = 1<<3 | number
+	outputK       = 2<<3 | number
+	outputKind    = 3<<3 | number
+	outputType    = 4<<3 | block
+	outputData    = 5<<3 | block
+	outputID      = 6<<3 | block
+	outputMillis  = 7<<3 | number
+	outputOutcome = 8<<3 | block
+	outputMore    = 9<<3 | number
+)
