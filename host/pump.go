@@ -3,6 +3,7 @@ package host
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"sync"
@@ -12,6 +13,7 @@ import (
 	"github.com/amux-dev/amux/host/eventlog"
 	"github.com/amux-dev/amux/host/journal"
 	"github.com/amux-dev/amux/host/lines"
+	"github.com/amux-dev/amux/host/shim"
 	"github.com/amux-dev/amux/pluginapi"
 	pb "github.com/amux-dev/amux/pluginapi/amuxplugin1"
 )
@@ -65,8 +67,8 @@ type pump struct {
 	// exited is called by the feeder when the run's last process has ended and
 	// all of its events are made. It appends what is next.
 	exited func(*pump) error
-	// single is the input after which each batch has one input, for as long as
-	// the inputs that a plugin died of are fed again.
+	// single is the input after which each batch has one input, up to singleTo:
+	// the inputs that a plugin may have died of are fed again.
 	single, singleTo uint64
 
 	// The feeder's own.
@@ -75,26 +77,41 @@ type pump struct {
 	stderr   lines.Splitter
 	batch    pb.ConverseRequest
 	size     int
-	n        uint64 // the last input's number
-	target   int64  // offset behind which the pump is live
+	fed      uint64  // the last input's number
+	fresh    []stamp // of inputs that are not in stamps yet
+	target   int64   // offset behind which the pump is live
 	slots    chan struct{}
 	seenExit bool
 
 	mu      sync.Mutex
+	n       uint64 // fed, as of the last flush or item
 	facts   facts
 	skip    uint64 // events that the log has
 	seq     uint64 // events made so far
 	done    uint64 // inputs that are fully answered
+	told    uint64 // inputs that were sent
 	sent    []uint64
 	stamps  []stamp
 	items   []item
+	last    shim.EffectID // of the last output
 	pieces  pieces
 	partial bool // outputs of an input that is not done are in the log's batch
+	volume  int  // bytes of outputs since an input was done
 	effects []effect
+	mark    mark
+	undone  []item // done since the mark
 	live    bool
 	broken  error
-	changed *sync.Cond // done, broken
+	stopped chan struct{} // closed when broken is set
+	changed *sync.Cond    // done, broken
 	clock   clock
+}
+
+// mark is where the pump stood when it last committed, which is where it goes
+// back to when the adapter is given up in the middle of an input.
+type mark struct {
+	seq, done uint64
+	facts     facts
 }
 
 // stamp is the time of the record that inputs up to n came from.
@@ -118,9 +135,18 @@ type effect struct {
 // pieces joins outputs that are longer than a message. An event is handed on
 // piece by piece; only those the host must read, and writes, are held.
 type pieces struct {
-	open bool
+	open *pb.Output // the first of them
 	hold []byte
+	long bool // the event is longer than what is held for reading
 }
+
+const (
+	// holdLimit is the longest event that the host reads itself.
+	holdLimit = 16 << 20
+	// volumeLimit bounds what an adapter may make of one input: the longest line
+	// with every byte escaped, and room.
+	volumeLimit = 8 * pluginapi.MaxLine
+)
 
 func newPump(src source, log *eventlog.Log, skip uint64) (*pump, error) {
 	reader, err := journal.NewReader(src)
@@ -130,7 +156,7 @@ func newPump(src source, log *eventlog.Log, skip uint64) (*pump, error) {
 	splitter := lines.Splitter{Piece: pluginapi.PieceSize, Limit: pluginapi.MaxLine}
 	p := &pump{
 		src: src, log: log, skip: skip, reader: reader, stdout: splitter, stderr: splitter,
-		heard: 1<<64 - 1, slots: make(chan struct{}, window),
+		heard: 1<<64 - 1, slots: make(chan struct{}, window), stopped: make(chan struct{}),
 	}
 	p.changed = sync.NewCond(&p.mu)
 	return p, nil
@@ -141,7 +167,7 @@ func newPump(src source, log *eventlog.Log, skip uint64) (*pump, error) {
 type errConversation struct {
 	cause error
 	done  uint64 // inputs that were answered
-	sent  uint64 // inputs that were not
+	sent  uint64 // inputs that were sent
 }
 
 func (e *errConversation) Error() string { return e.cause.Error() }
@@ -153,7 +179,7 @@ func (p *pump) run(ctx context.Context) error {
 	defer p.wakeFeeder()
 	p.clock.fire = func() {
 		e := pluginapi.Errorf(pluginapi.CodePluginCrashed, "made no progress for %v", progressTime)
-		e.Err = adapter.ErrDied
+		e.Err = errHung
 		p.fail(e)
 	}
 	defer p.clock.stop()
@@ -172,7 +198,7 @@ func (p *pump) run(ctx context.Context) error {
 		err = outer.Err()
 	case terminal(p.facts.state) && err == nil:
 	case p.broken != nil:
-		err = &errConversation{p.broken, p.done, p.n}
+		err = &errConversation{p.broken, p.done, p.told}
 	}
 	p.mu.Unlock()
 	if p.cancel != nil {
@@ -182,18 +208,27 @@ func (p *pump) run(ctx context.Context) error {
 	return err
 }
 
+// errHung is how a plugin that hangs has died.
+var errHung = fmt.Errorf("no progress: %w", adapter.ErrDied)
+
 // fail ends the conversation.
 func (p *pump) fail(err error) {
 	p.mu.Lock()
-	if p.broken == nil {
-		p.broken = err
-	}
-	p.changed.Broadcast()
+	p.breakOff(err)
 	p.mu.Unlock()
 	if p.cancel != nil {
 		p.cancel()
 	}
 	p.wakeFeeder()
+}
+
+// breakOff is fail for who holds mu.
+func (p *pump) breakOff(err error) {
+	if p.broken == nil {
+		p.broken = err
+		close(p.stopped)
+		p.changed.Broadcast()
+	}
 }
 
 func (p *pump) failure() error {
@@ -276,6 +311,7 @@ func (p *pump) feed(ctx context.Context) error {
 func (p *pump) settle() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.publish()
 	for p.conv != nil && p.done < min(p.n, p.heard) && p.broken == nil {
 		p.changed.Wait()
 	}
@@ -450,7 +486,7 @@ var inputKinds = map[string]pb.InputKind{
 
 // asked notes that amux has asked for the end, behind all inputs so far.
 func (p *pump) asked(at time.Time) {
-	n := p.n
+	n := p.fed
 	p.item(at, func(time.Time) {
 		if p.facts.askedAt == 0 {
 			p.facts.askedAt = n
@@ -473,7 +509,9 @@ func (p *pump) line(l lines.Line, stream string, at time.Time) {
 			p.item(at, func(time.Time) { p.facts.addStderr(kept) })
 		}
 	}
-	p.input(&pb.Input{Kind: kind, Data: l.Data, More: l.More, Discard: l.Discard}, at)
+	in := p.blank()
+	in.Kind, in.Data, in.More, in.Discard = kind, l.Data, l.More, l.Discard
+	p.input(in, at)
 	if l.Discard {
 		offset, length := l.Offset, l.Length
 		p.item(at, func(at time.Time) {
@@ -482,35 +520,52 @@ func (p *pump) line(l lines.Line, stream string, at time.Time) {
 	}
 }
 
-// input numbers an input and puts it into the batch.
-func (p *pump) input(in *pb.Input, at time.Time) {
-	p.mu.Lock()
-	p.n++
-	deaf := p.conv == nil || p.n > p.heard
-	if k := len(p.stamps); deaf {
-	} else if k > 0 && p.stamps[k-1].time.Equal(at) {
-		p.stamps[k-1].n = p.n
-	} else {
-		p.stamps = append(p.stamps, stamp{p.n, at})
+// blank is an input to fill in: one that an earlier batch has sent, if there is
+// one.
+func (p *pump) blank() *pb.Input {
+	if l := len(p.batch.Inputs); l < cap(p.batch.Inputs) {
+		if in := p.batch.Inputs[:l+1][l]; in != nil {
+			in.Id, in.Start, in.Exit = "", nil, nil
+			return in
+		}
 	}
-	p.mu.Unlock()
-	if deaf {
+	return new(pb.Input)
+}
+
+// input numbers an input and puts it into the batch. It takes no lock: there is
+// one for each line.
+func (p *pump) input(in *pb.Input, at time.Time) {
+	p.fed++
+	if p.conv == nil || p.fed > p.heard {
 		return
 	}
+	if k := len(p.fresh); k > 0 && p.fresh[k-1].time.Equal(at) {
+		p.fresh[k-1].n = p.fed
+	} else {
+		p.fresh = append(p.fresh, stamp{p.fed, at})
+	}
 	if len(p.batch.Inputs) == 0 {
-		p.batch.FirstN = p.n
+		p.batch.FirstN = p.fed
 	}
 	p.batch.Inputs = append(p.batch.Inputs, in)
 	p.size += len(in.Data)
-	if p.n > p.single && p.n <= p.singleTo {
+	if p.fed >= p.single && p.fed <= p.singleTo {
 		_ = p.flush() // the next flush tells the same error
 	}
+}
+
+// publish tells the receiver of the inputs so far. It is called with mu held.
+func (p *pump) publish() {
+	p.n = p.fed
+	p.stamps = append(p.stamps, p.fresh...)
+	p.fresh = p.fresh[:0]
 }
 
 // item queues what the host makes of a record, or does it at once if the adapter
 // has answered all inputs before it.
 func (p *pump) item(at time.Time, do func(time.Time)) {
 	p.mu.Lock()
+	p.publish()
 	p.items = append(p.items, item{p.n, at, do})
 	p.due()
 	p.mu.Unlock()
@@ -520,6 +575,7 @@ func (p *pump) item(at time.Time, do func(time.Time)) {
 func (p *pump) flush() error {
 	if len(p.batch.Inputs) == 0 {
 		p.mu.Lock()
+		p.publish()
 		todo := p.advance()
 		err := p.broken
 		p.mu.Unlock()
@@ -531,7 +587,9 @@ func (p *pump) flush() error {
 	}
 	last := p.batch.FirstN + uint64(len(p.batch.Inputs)) - 1
 	p.mu.Lock()
+	p.publish()
 	p.sent = append(p.sent, last)
+	p.told = last
 	p.mu.Unlock()
 	p.clock.sent()
 	err := p.conv.Send(&p.batch)
@@ -552,19 +610,15 @@ func (p *pump) flush() error {
 // acquire waits for a place in the window.
 func (p *pump) acquire() error {
 	select {
-	case p.slots <- struct{}{}:
+	case <-p.stopped:
 		return p.failure()
 	default:
 	}
-	for {
-		select {
-		case p.slots <- struct{}{}:
-			return p.failure()
-		case <-time.After(50 * time.Millisecond):
-			if err := p.failure(); err != nil {
-				return err
-			}
-		}
+	select {
+	case p.slots <- struct{}{}:
+		return nil
+	case <-p.stopped:
+		return p.failure()
 	}
 }
 
@@ -603,29 +657,43 @@ func (p *pump) receive() {
 // take puts one response into the sequence. An error is the adapter's breach of
 // contract, or the disk's.
 func (p *pump) take(resp *pb.ConverseResponse) error {
+	if resp.Done < p.done || resp.Done > p.told {
+		return breach("said that input %d is done", resp.Done)
+	}
 	for _, out := range resp.Outputs {
-		if out.N <= p.done || out.N > p.n {
+		if out.N <= p.done || out.N > p.told {
 			return breach("sent an output for input %d, which is not open", out.N)
+		}
+		if out.N > resp.Done && !p.partial {
+			// Should the rest of this input never come, the inputs before it count.
+			p.answered(resp.Done)
+			p.commit()
+			p.partial = true
 		}
 		p.itemsBefore(out.N)
 		if err := p.output(out); err != nil {
 			return err
 		}
 	}
-	if resp.Done < p.done || resp.Done > p.n {
-		return breach("said that input %d is done", resp.Done)
+	p.answered(resp.Done)
+	p.partial = p.last.N > p.done
+	return nil
+}
+
+// answered notes that the adapter has said all about the inputs up to done.
+func (p *pump) answered(done uint64) {
+	if done > p.done {
+		p.volume = 0
 	}
-	p.done = resp.Done
+	p.done = done
 	for len(p.stamps) > 1 && p.stamps[0].n <= p.done {
 		p.stamps = p.stamps[1:]
 	}
-	p.partial = len(resp.Outputs) > 0 && resp.Outputs[len(resp.Outputs)-1].N > p.done
 	for len(p.sent) > 0 && p.sent[0] <= p.done {
 		p.sent = p.sent[1:]
 		<-p.slots
 	}
 	p.clock.open(len(p.sent))
-	return nil
 }
 
 func breach(format string, args ...any) error {
@@ -633,14 +701,30 @@ func breach(format string, args ...any) error {
 }
 
 func (p *pump) output(out *pb.Output) error {
+	id := shim.EffectID{N: out.N, K: out.K}
+	if first := p.pieces.open; first != nil {
+		if id != p.last || out.Kind != first.Kind || out.Type != first.Type {
+			return breach("mixed the pieces of two outputs")
+		}
+	} else if p.last.N != 0 && !id.After(p.last) {
+		return breach("sent output %d of input %d out of order", out.K, out.N)
+	}
+	p.last = id
+	if p.volume += len(out.Data) + 64; p.volume > volumeLimit {
+		return breach("made more than %d MiB of one input", volumeLimit>>20)
+	}
 	switch out.Kind {
 	case pb.OutputKind_OUTPUT_EVENT:
-		return p.event(out)
+		if err := p.event(out); err != nil {
+			return err
+		}
 	case pb.OutputKind_OUTPUT_WRITE:
 		p.pieces.hold = append(p.pieces.hold, out.Data...)
+		if len(p.pieces.hold) > shim.StdinLimit {
+			return breach("wrote more than %d MiB at once", shim.StdinLimit>>20)
+		}
 		if !out.More {
 			p.effects = append(p.effects, effect{out, p.pieces.hold})
-			p.pieces.hold = nil
 		}
 	case pb.OutputKind_OUTPUT_CLOSE_STDIN, pb.OutputKind_OUTPUT_SET_TIMER, pb.OutputKind_OUTPUT_SIGNAL:
 		p.effects = append(p.effects, effect{out, nil})
@@ -655,12 +739,18 @@ func (p *pump) output(out *pb.Output) error {
 		p.facts.outcome, p.facts.outcomeAt = out.Outcome, out.N
 		p.facts.turnActive = false
 	}
+	switch {
+	case !out.More:
+		p.pieces = pieces{}
+	case p.pieces.open == nil:
+		p.pieces.open = out
+	}
 	return nil
 }
 
 func (p *pump) event(out *pb.Output) error {
 	t := pluginapi.Type(out.Type)
-	if !p.pieces.open {
+	if p.pieces.open == nil {
 		if pluginapi.HostOnly(t) {
 			return breach("sent %s, which the host alone writes", t)
 		}
@@ -674,27 +764,32 @@ func (p *pump) event(out *pb.Output) error {
 			}
 		}
 	}
-	p.pieces.open = out.More
 	if p.seq > p.skip {
 		err := p.log.Piece(out.Data)
 		if err == nil && !out.More {
 			err = p.log.End()
 		}
 		if err != nil {
-			p.pieces = pieces{}
 			return breach("sent a %s event that is none: %v", t, err)
 		}
 	}
-	if wanted[t] {
-		data := out.Data
-		if out.More || len(p.pieces.hold) > 0 {
-			p.pieces.hold = append(p.pieces.hold, out.Data...)
-			data = p.pieces.hold
+	if !wanted[t] || p.pieces.long {
+		return nil
+	}
+	data := out.Data
+	if out.More || len(p.pieces.hold) > 0 {
+		if len(p.pieces.hold)+len(data) > holdLimit {
+			p.pieces.hold, p.pieces.long = nil, true
+			if t == "message_stop" {
+				p.facts.text = "" // rather none than that of another message
+			}
+			return nil
 		}
-		if !out.More {
-			p.facts.learn(t, data, p.timeOf(out.N))
-			p.pieces.hold = nil
-		}
+		p.pieces.hold = append(p.pieces.hold, data...)
+		data = p.pieces.hold
+	}
+	if !out.More {
+		p.facts.learn(t, data, p.timeOf(out.N))
 	}
 	return nil
 }
@@ -712,6 +807,7 @@ func (p *pump) itemsBefore(n uint64) {
 	for len(p.items) > 0 && p.items[0].after < n {
 		it := p.items[0]
 		p.items = p.items[1:]
+		p.undone = append(p.undone, it)
 		it.do(it.time)
 	}
 }
@@ -746,12 +842,12 @@ func (p *pump) commit() {
 	for since := time.Now(); ; time.Sleep(100 * time.Millisecond) {
 		err := p.log.Commit(p.before)
 		if err == nil {
+			p.mark = mark{p.seq, p.done, p.facts.clone()}
+			p.undone = nil
 			return
 		}
 		if time.Since(since) > wait || errors.Is(err, os.ErrClosed) || terminal(p.facts.state) {
-			if p.broken == nil {
-				p.broken = diskError(err)
-			}
+			p.breakOff(diskError(err))
 			return
 		}
 	}
@@ -817,13 +913,18 @@ func (p *pump) stateChanged(s journal.State, at time.Time) {
 	}, at)
 }
 
-// deafen lets the pump go on without the adapter: what is queued is done, and
-// outputs of inputs that were not finished are forgotten.
+// deafen lets the pump go on without the adapter, from where it last committed:
+// outputs of inputs that were not finished are forgotten, and what the host made
+// of records since then is made again.
 func (p *pump) deafen() {
 	p.mu.Lock()
-	p.conv, p.broken, p.partial, p.effects, p.pieces = nil, nil, false, nil, pieces{}
+	p.conv, p.broken, p.stopped = nil, nil, make(chan struct{})
+	p.partial, p.effects, p.pieces = false, nil, pieces{}
 	p.log.Rollback()
-	p.seq = max(p.skip, p.log.Count())
+	p.skip = max(p.skip, p.log.Count())
+	p.seq, p.done, p.facts = p.mark.seq, p.mark.done, p.mark.facts.clone()
+	p.items = append(p.undone, p.items...)
+	p.undone = nil
 	p.mu.Unlock()
 	p.batch.Inputs, p.size = nil, 0
 }
@@ -835,7 +936,9 @@ type clock struct {
 	fire func()
 
 	mu      sync.Mutex
-	timer   *time.Timer
+	timer   *time.Timer // looks after the clock from time to time, which costs less than to set it for each batch
+	armed   bool
+	since   time.Time // when the wait began, while it runs
 	batches int
 	inRecv  bool
 	stopped bool
@@ -853,20 +956,37 @@ func (c *clock) change(f func()) {
 	defer c.mu.Unlock()
 	before := c.running()
 	f()
-	switch after := c.running(); {
-	case before && !after:
-		c.timer.Stop()
-	case !before && after && c.timer == nil:
-		c.timer = time.AfterFunc(progressTime, func() {
-			c.mu.Lock()
-			running := c.running()
-			c.mu.Unlock()
-			if running {
-				c.fire()
-			}
-		})
-	case !before && after:
-		c.timer.Reset(progressTime)
+	if before || !c.running() {
+		return
+	}
+	c.since = time.Now()
+	if !c.armed {
+		c.arm(progressTime)
+	}
+}
+
+func (c *clock) arm(after time.Duration) {
+	c.armed = true
+	if c.timer == nil {
+		c.timer = time.AfterFunc(after, c.look)
+	} else {
+		c.timer.Reset(after)
+	}
+}
+
+func (c *clock) look() {
+	c.mu.Lock()
+	c.armed = false
+	over := false
+	if c.running() {
+		left := progressTime - time.Since(c.since)
+		if over = left <= 0; !over {
+			c.arm(left)
+		}
+	}
+	c.mu.Unlock()
+	if over {
+		c.fire()
 	}
 }
 

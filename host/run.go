@@ -277,11 +277,10 @@ const maxStuck = 5
 func (r *Run) main(ctx context.Context) {
 	var best *pump // the one that got furthest, for what it has learned
 	var suspect deathbed
-	for attempt, stuck := 1, 0; ; attempt++ {
+	for attempt, stuck := 1, 1; ; attempt, stuck = attempt+1, stuck+1 {
 		p, err := r.newPump(ctx, attempt, suspect)
 		if err == nil {
 			err = p.run(ctx)
-			stuck++
 			if best == nil || p.done > best.done {
 				stuck = 0
 			}
@@ -525,6 +524,7 @@ func (r *Run) fault(ctx context.Context, p *pump, broken *errConversation) {
 	p.deafen()
 	p.act, p.effect, p.exited = nil, nil, r.exited
 	p.live = false
+	p.facts.fault = &record
 	if err := p.run(ctx); err != nil {
 		r.abandon(err)
 		return

@@ -26,6 +26,7 @@ import (
 
 	"github.com/amux-dev/amux/pluginapi"
 	pb "github.com/amux-dev/amux/pluginapi/amuxplugin1"
+	"github.com/amux-dev/amux/pluginapi/wire"
 )
 
 // StartTimeout bounds everything up to the first answer of a plugin.
@@ -79,7 +80,8 @@ func Start(ctx context.Context, opts Options) (_ *Process, retErr error) {
 		UnixSocketConfig: &plugin.UnixSocketConfig{TempDir: opts.SocketDir},
 		GRPCDialOptions: []grpc.DialOption{
 			grpc.WithDefaultCallOptions(
-				grpc.MaxCallRecvMsgSize(pluginapi.MaxMessage), grpc.MaxCallSendMsgSize(pluginapi.MaxMessage)),
+				grpc.MaxCallRecvMsgSize(pluginapi.MaxMessage), grpc.MaxCallSendMsgSize(pluginapi.MaxMessage),
+				grpc.ForceCodecV2(wire.Codec{})),
 		},
 		RunnerFunc: func(_ hclog.Logger, spec *exec.Cmd, dir string) (runner.Runner, error) {
 			r, err := newRunner(opts, spec.Env, dir)
@@ -165,8 +167,10 @@ func startError(name string, run *processRunner, err error) error {
 	if last != "" {
 		cause += ": " + last
 	}
-	return pluginapi.Errorf(code, "plugin %s %s", name, cause).
+	e := pluginapi.Errorf(code, "plugin %s %s", name, cause).
 		WithHint("it may not be an amux plugin, or not for this platform; reinstall it")
+	e.Err = ErrDied
+	return e
 }
 
 func between(text, before, after string) string {

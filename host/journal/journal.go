@@ -202,7 +202,10 @@ type Reader struct {
 
 // readAhead is what one read asks for at least: large enough that a flood costs
 // few system calls, small enough for 1,000 runs.
-const readAhead = 64 << 10
+const readAhead = 256 << 10
+
+// leastRead is the smallest buffer: that of a run which says a line now and then.
+const leastRead = 4 << 10
 
 // NewReader checks the header and starts at the first record.
 func NewReader(src io.ReaderAt) (*Reader, error) {
@@ -267,7 +270,7 @@ func (r *Reader) bytes(offset int64, n int, limit int64) ([]byte, error) {
 		// Release drops it when the run is idle. One over the usual size is
 		// not kept.
 		if cap(r.buf) < want || cap(r.buf) > 4*readAhead && want <= readAhead {
-			r.buf = make([]byte, want, max(want, readAhead))
+			r.buf = make([]byte, want, max(want, leastRead))
 		}
 		r.buf = r.buf[:want]
 		r.start = offset

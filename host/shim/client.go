@@ -1,6 +1,7 @@
 package shim
 
 import (
+	"bufio"
 	"context"
 	"encoding/binary"
 	"encoding/json"
@@ -91,8 +92,9 @@ func open(conn io.ReadWriteCloser, hello Hello) (*Conn, error) {
 
 func (c *Conn) read() {
 	defer c.conn.Close()
+	in := bufio.NewReaderSize(c.conn, 256) // wake-ups are small, and one read gives all that are there
 	for {
-		t, id, body, err := readFrame(c.conn)
+		t, id, body, err := readFrame(in)
 		if err != nil {
 			c.mu.Lock()
 			c.err = fmt.Errorf("%w: %w", ErrGone, err)

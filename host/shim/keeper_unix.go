@@ -34,6 +34,9 @@ type Config struct {
 	Launch *os.File // the connection to the host that started it
 	Tree   Tree
 	Self   Info // pid, start time and boot id of this process
+
+	// DiskWait is how long a full disk is waited for; 30 s if 0.
+	DiskWait time.Duration
 }
 
 const (
@@ -115,8 +118,8 @@ func Keep(cfg Config) error {
 	if k.hello.Alone == 0 {
 		k.hello.Alone = defaultAlone
 	}
-	if k.hello.DiskWait == 0 {
-		k.hello.DiskWait = defaultDisk
+	if k.cfg.DiskWait == 0 {
+		k.cfg.DiskWait = defaultDisk
 	}
 	// Terminal signals of whoever started the host are not for us; Notify, not
 	// Ignore, because ignored signals stay ignored in the agent.
@@ -362,16 +365,14 @@ var (
 	errNotHost   = &RemoteError{"HOST_GONE", "another host has taken over the run"}
 	errNoChild   = &RemoteError{"RUN_NOT_ACTIVE", "the agent is not running"}
 	errNoStdin   = &RemoteError{"RUN_NOT_ACTIVE", "the agent's stdin is closed"}
+	errDiskFull  = &RemoteError{"DISK_FULL", "the disk that holds the run's journal is full"}
 	errStdinFull = &RemoteError{"STDIN_NOT_AVAILABLE", "the agent does not read its stdin: 16 MiB are waiting"}
 )
 
 func (k *keeper) command(c *conn, t frameType, body []byte) error {
 	switch t {
 	case frameSpawn, frameWrite, frameClose, frameTimer, frameLimit, frameRelease:
-		k.mu.Lock()
-		newest := k.host == c
-		k.mu.Unlock()
-		if !newest {
+		if !k.isHost(c) {
 			return errNotHost
 		}
 	}
@@ -385,7 +386,7 @@ func (k *keeper) command(c *conn, t frameType, body []byte) error {
 	case frameAppend:
 		return k.appendFrom(c, body)
 	case frameWrite, frameClose, frameTimer, frameSignal:
-		return k.carryOut(t, body)
+		return k.carryOut(c, t, body)
 	case frameStop, frameKill:
 		var stop Stop
 		if err := json.Unmarshal(body, &stop); err != nil {
@@ -406,6 +407,13 @@ func (k *keeper) command(c *conn, t frameType, body []byte) error {
 		return nil
 	}
 	return errFrame
+}
+
+// isHost reports whether c is the newest host.
+func (k *keeper) isHost(c *conn) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.host == c
 }
 
 // appendFrom commits a record for a host, or an input for anybody.
@@ -434,23 +442,23 @@ func (k *keeper) appendFrom(c *conn, body []byte) error {
 		if twice {
 			return &RemoteError{"ALREADY_ANSWERED", "somebody else has answered " + input.ID}
 		}
-	} else {
-		k.mu.Lock()
-		newest := k.host == c
-		k.mu.Unlock()
-		if !newest {
-			return errNotHost
-		}
+	} else if !k.isHost(c) {
+		return errNotHost
 	}
-	k.append(kind, payload)
+	if !k.append(kind, payload) {
+		return errDiskFull
+	}
 	return nil
 }
 
 // carryOut does one effect of the adapter, unless it was done before.
-func (k *keeper) carryOut(t frameType, body []byte) error {
+func (k *keeper) carryOut(c *conn, t frameType, body []byte) error {
 	id, rest, err := cutEffect(body)
 	if err != nil {
 		return err
+	}
+	if id != (EffectID{}) && !k.isHost(c) {
+		return errNotHost // only the host speaks for the adapter
 	}
 	k.mu.Lock()
 	child := k.child
@@ -478,7 +486,9 @@ func (k *keeper) carryOut(t frameType, body []byte) error {
 		effect.Kind = "write"
 		// The record comes first: what is written may have been recorded and not
 		// done, but never done and not recorded.
-		k.append(journal.KindEffect, journal.Encode(effect))
+		if !k.append(journal.KindEffect, journal.Encode(effect)) {
+			return errDiskFull
+		}
 		return child.in.write(rest)
 	case frameClose:
 		effect.Kind = "close_stdin"
@@ -621,9 +631,9 @@ func (k *keeper) pause(on bool, by string) error {
 
 // append commits a record and rings. On a full disk it waits, so that the agent
 // blocks; when the wait is over the run is ended and the record is lost with it.
-func (k *keeper) append(kind journal.Kind, payload []byte) {
+func (k *keeper) append(kind journal.Kind, payload []byte) bool {
 	buf := make([]byte, journal.RecordHeader, journal.RecordHeader+len(payload))
-	k.appendFramed(kind, append(buf, payload...))
+	return k.appendFramed(kind, append(buf, payload...))
 }
 
 func (k *keeper) appendFramed(kind journal.Kind, buf []byte) bool {
@@ -635,7 +645,7 @@ func (k *keeper) appendFramed(kind journal.Kind, buf []byte) bool {
 			if k.diskFull {
 				return false
 			}
-			if time.Since(since) > k.hello.DiskWait {
+			if time.Since(since) > k.cfg.DiskWait {
 				k.diskFull = true
 				k.mu.Lock()
 				if k.reason == "" {
@@ -644,7 +654,8 @@ func (k *keeper) appendFramed(kind journal.Kind, buf []byte) bool {
 				child := k.child
 				k.mu.Unlock()
 				if child != nil {
-					child.request(stopRequest{kill: true})
+					// Not waited for: the agent's end may wait for this output.
+					go child.request(stopRequest{kill: true})
 				}
 				return false
 			}

@@ -58,7 +58,6 @@ type Hello struct {
 	TempDir  string        `json:"temp_dir,omitempty"`
 	Detached bool          `json:"detached,omitempty"` // the run goes on without a host
 	Alone    time.Duration `json:"alone_ns,omitempty"` // longest time without any host; default 1 h
-	DiskWait time.Duration `json:"disk_wait_ns,omitempty"`
 }
 
 // Welcome answers a Hello.
