@@ -1,0 +1,626 @@
+//go:build linux
+
+package shim_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/amux-dev/amux/host/journal"
+	"github.com/amux-dev/amux/host/process"
+	"github.com/amux-dev/amux/host/shim"
+)
+
+// The test's executable is the keeper, too: Launch starts it with a folder as
+// its only argument, which go test never does.
+func TestMain(m *testing.M) {
+	if len(os.Args) == 2 && filepath.IsAbs(os.Args[1]) {
+		if err := keep(os.Args[1]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+func keep(dir string) error {
+	const launchFD = 3
+	syscall.CloseOnExec(launchFD)
+	if err := process.AdoptOrphans(); err != nil {
+		return err
+	}
+	pid := os.Getpid()
+	start, _ := process.Start(pid)
+	return shim.Keep(shim.Config{
+		Dir: dir, Launch: os.NewFile(launchFD, "launch"), Tree: tree(pid),
+		Self: shim.Info{PID: pid, Start: start, BootID: process.BootID()},
+	})
+}
+
+type tree int
+
+func (t tree) Signal(sig syscall.Signal) int {
+	members := process.Descendants(int(t))
+	if sig != 0 {
+		for _, id := range members {
+			_, _ = process.Signal(id, sig)
+		}
+	}
+	return len(members)
+}
+
+func (t tree) Start(pid int) uint64 {
+	start, _ := process.Start(pid)
+	return start
+}
+
+// kept is a keeper that the test hosts.
+type kept struct {
+	*testing.T
+	*shim.Launched
+	dir, temp string
+	info      shim.Info
+}
+
+func launch(t *testing.T, change func(*shim.Hello)) *kept {
+	t.Helper()
+	t.Parallel()
+	root, err := os.MkdirTemp("/tmp", "axk") // a socket's path is short
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(root) })
+	k := &kept{T: t, dir: root + "/run", temp: root + "/temp"}
+	for _, dir := range []string{k.dir, k.temp} {
+		if err := os.Mkdir(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	hello := shim.Hello{
+		Version: shim.Version, Nonce: "right", Host: true, RunID: "R", Socket: root + "/s", TempDir: k.temp,
+	}
+	if change != nil {
+		change(&hello)
+	}
+	if k.Launched, err = shim.Launch(self, k.dir, hello); err != nil {
+		t.Fatal(err)
+	}
+	if k.info, err = shim.ReadInfo(k.dir); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		k.Close()
+		if !within(10*time.Second, k.Exited) {
+			_ = syscall.Kill(k.info.PID, syscall.SIGKILL)
+			t.Error("the keeper did not leave")
+		}
+	})
+	return k
+}
+
+// run spawns a shell script.
+func (k *kept) run(script string) {
+	k.Helper()
+	if err := k.Spawn(k.shell(script)); err != nil {
+		k.Fatal(err)
+	}
+}
+
+func (k *kept) shell(script string) shim.Spawn {
+	return shim.Spawn{
+		Number: 1, Program: "/bin/sh", Args: []string{"-c", script}, Env: []string{"PATH=" + os.Getenv("PATH"), "AMUX_RUN_ID=R"},
+		Cwd: k.dir, Stdin: true, Grace: 200 * time.Millisecond,
+	}
+}
+
+func (k *kept) dial(host bool) *shim.Conn {
+	k.Helper()
+	c, err := shim.Dial(context.Background(), k.info, host)
+	if err != nil {
+		k.Fatal(err)
+	}
+	k.Cleanup(func() { c.Close() })
+	return c
+}
+
+type record struct {
+	kind    journal.Kind
+	time    time.Time
+	payload []byte
+}
+
+func (r record) decode(v any) { _ = journal.Record{Payload: r.payload}.Decode(v) }
+
+// records are those of the kind that are in the journal now.
+func (k *kept) records(kind journal.Kind) []record {
+	k.Helper()
+	data, err := os.ReadFile(k.dir + "/journal")
+	if err != nil {
+		k.Fatal(err)
+	}
+	r, err := journal.NewReader(bytes.NewReader(data))
+	if err != nil {
+		k.Fatal(err)
+	}
+	var found []record
+	for {
+		rec, err := r.Next(int64(len(data)))
+		if errors.Is(err, io.EOF) || errors.Is(err, journal.ErrTorn) { // one is being written
+			return found
+		}
+		if err != nil {
+			k.Fatal(err)
+		}
+		if rec.Kind == kind {
+			found = append(found, record{rec.Kind, rec.Time, bytes.Clone(rec.Payload)})
+		}
+	}
+}
+
+func (k *kept) stdout() string {
+	k.Helper()
+	var all []byte
+	for _, r := range k.records(journal.KindStdout) {
+		all = append(all, r.payload...)
+	}
+	return string(all)
+}
+
+// first waits for a record of the kind.
+func (k *kept) first(kind journal.Kind) record {
+	k.Helper()
+	var found []record
+	k.until(fmt.Sprintf("record of kind %d", kind), func() bool {
+		found = k.records(kind)
+		return len(found) > 0
+	})
+	return found[0]
+}
+
+func (k *kept) exit() journal.Exit {
+	k.Helper()
+	var exit journal.Exit
+	k.first(journal.KindExit).decode(&exit)
+	return exit
+}
+
+func (k *kept) until(what string, done func() bool) {
+	k.Helper()
+	for deadline := time.Now().Add(10 * time.Second); !done(); time.Sleep(2 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			k.Fatalf("not within 10 s: %s", what)
+		}
+	}
+}
+
+// pids waits until the agent has said n numbers.
+func (k *kept) pids(n int) []int {
+	k.Helper()
+	var pids []int
+	k.until("pids", func() bool {
+		pids = nil
+		for _, word := range strings.Fields(k.stdout()) {
+			if pid, err := strconv.Atoi(word); err == nil {
+				pids = append(pids, pid)
+			}
+		}
+		return len(pids) >= n
+	})
+	return pids
+}
+
+// state is the letter of a process in /proc; empty when there is none.
+func state(pid int) string {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return ""
+	}
+	return string(bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])[0])
+}
+
+func within(limit time.Duration, done <-chan struct{}) bool {
+	select {
+	case <-done:
+		return true
+	case <-time.After(limit):
+		return false
+	}
+}
+
+func (k *kept) refused(what string, err error, code string) {
+	k.Helper()
+	remote, ok := errors.AsType[*shim.RemoteError](err)
+	if !ok || remote.Code != code {
+		k.Errorf("%s: %v, want %s", what, err, code)
+	}
+}
+
+func (k *kept) missing(paths ...string) {
+	k.Helper()
+	for _, path := range paths {
+		if _, err := os.Lstat(path); !errors.Is(err, os.ErrNotExist) {
+			k.Errorf("%s is still there: %v", path, err)
+		}
+	}
+}
+
+func input(kind, id string) []byte {
+	return journal.Encode(journal.Input{Kind: kind, ID: id, By: "test"})
+}
+
+func TestWrongNonceIsRefused(t *testing.T) {
+	k := launch(t, nil)
+	info := k.info
+	info.Nonce = "wrong"
+	_, err := shim.Dial(context.Background(), info, true)
+	k.refused("wrong nonce", err, "VALIDATION_ERROR")
+	k.run("cat") // the host is still the host
+	if fi, err := os.Stat(k.info.Socket); err != nil || fi.Mode().Perm() != 0o600 {
+		t.Errorf("socket: %v, %v", fi.Mode(), err)
+	}
+}
+
+func TestClientAppendsInputsOnly(t *testing.T) {
+	k := launch(t, nil)
+	c := k.dial(false)
+	k.refused("input before there is an agent", c.Append(journal.KindInput, input("prompt", "p")), "RUN_NOT_ACTIVE")
+	k.refused("spawn", c.Spawn(k.shell("true")), "HOST_GONE")
+	k.run("cat")
+	if err := c.Append(journal.KindInput, input("prompt", "p")); err != nil {
+		t.Error(err)
+	}
+	far := shim.EffectID{N: 1 << 40}
+	for what, err := range map[string]error{
+		"write": c.Write(far, []byte("x\n")), "close": c.CloseStdin(far), "timer": c.SetTimer(far, "t", time.Millisecond),
+		"signal of an adapter": c.Signal(far, "SIGUSR1"), "limit": c.SetLimit(shim.Limit{Kind: "run", After: time.Millisecond}),
+		"release": c.Release(), "state": c.Append(journal.KindState, []byte("{}")),
+	} {
+		k.refused(what, err, "HOST_GONE")
+	}
+	// Nothing of that was done, and the host's effects are not held for old.
+	if err := k.Write(shim.EffectID{N: 1}, []byte("mine\n")); err != nil {
+		t.Error(err)
+	}
+	k.until("echo", func() bool { return k.stdout() == "mine\n" })
+	if n := len(k.records(journal.KindInput)); n != 1 {
+		t.Errorf("%d inputs", n)
+	}
+	if err := c.Stop(shim.Stop{Reason: "stop", By: "client"}); err != nil {
+		t.Error(err)
+	}
+	if exit := k.exit(); exit.Reason != "stop" || exit.Signal != "SIGTERM" {
+		t.Errorf("%+v", exit)
+	}
+	k.refused("stop of what has ended", c.Stop(shim.Stop{Reason: "stop"}), "RUN_NOT_ACTIVE")
+}
+
+func TestSecondHostTakesOver(t *testing.T) {
+	k := launch(t, nil)
+	k.run("cat")
+	second := k.dial(true)
+	if second.Welcome.Epoch != k.Welcome.Epoch+1 {
+		t.Errorf("epochs %d, %d", k.Welcome.Epoch, second.Welcome.Epoch)
+	}
+	k.refused("write of the first", k.Write(shim.EffectID{N: 1}, []byte("first\n")), "HOST_GONE")
+	k.refused("spawn of the first", k.Spawn(k.shell("true")), "HOST_GONE")
+	k.refused("release of the first", k.Release(), "HOST_GONE")
+	if err := second.Write(shim.EffectID{N: 1}, []byte("second\n")); err != nil {
+		t.Error(err)
+	}
+	k.until("echo", func() bool { return k.stdout() == "second\n" })
+	// The first one's end is not the run's any more; the second one's is.
+	k.Close()
+	if err := second.Append(journal.KindInput, input("prompt", "p")); err != nil {
+		t.Error(err)
+	}
+	if within(50*time.Millisecond, k.Exited) {
+		t.Error("the keeper left with the first host")
+	}
+	second.Close()
+	if exit := k.exit(); exit.Reason != "host_gone" {
+		t.Errorf("%+v", exit)
+	}
+}
+
+func TestEffectsAreCarriedOutOnce(t *testing.T) {
+	k := launch(t, nil)
+	k.run("cat")
+	do := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	do(k.Write(shim.EffectID{N: 1}, []byte("a\n")))
+	do(k.Write(shim.EffectID{N: 1}, []byte("again\n")))
+	do(k.Write(shim.EffectID{N: 1, K: 1}, []byte("b\n")))
+	do(k.Write(shim.EffectID{N: 1}, []byte("again\n")))
+	do(k.SetTimer(shim.EffectID{N: 1, K: 1}, "again", time.Millisecond))
+	// A second host that replays does the same again.
+	second := k.dial(true)
+	do(second.Write(shim.EffectID{N: 1, K: 1}, []byte("again\n")))
+	do(second.Write(shim.EffectID{N: 2}, []byte("c\n")))
+	do(second.CloseStdin(shim.EffectID{N: 3}))
+	do(second.CloseStdin(shim.EffectID{N: 3}))
+	if exit := k.exit(); exit.Code != 0 || exit.Reason != "" {
+		t.Errorf("%+v", exit)
+	}
+	if got := k.stdout(); got != "a\nb\nc\n" {
+		t.Errorf("the agent got %q", got)
+	}
+	if n := len(k.records(journal.KindEffect)); n != 4 {
+		t.Errorf("%d effects in the journal", n)
+	}
+	if n := len(k.records(journal.KindTimer)); n != 0 {
+		t.Errorf("%d timers fired", n)
+	}
+}
+
+func TestStdinIsBounded(t *testing.T) {
+	k := launch(t, nil)
+	k.run("sleep 1000")
+	block := make([]byte, 4<<20)
+	var err error
+	n := uint64(0)
+	for err == nil && n < 10 {
+		n++
+		err = k.Write(shim.EffectID{N: n}, block)
+	}
+	k.refused("write", err, "STDIN_NOT_AVAILABLE")
+	if n != 5 {
+		t.Errorf("write %d was refused", n)
+	}
+}
+
+func TestTimersFireAsRecords(t *testing.T) {
+	k := launch(t, nil)
+	k.run("cat")
+	for i, timer := range []struct {
+		id    string
+		after time.Duration
+	}{
+		{"replaced", 10 * time.Millisecond}, {"cancelled", 30 * time.Millisecond}, {"cancelled", 0},
+		{"late", 150 * time.Millisecond}, {"early", 50 * time.Millisecond}, {"replaced", 100 * time.Millisecond},
+	} {
+		if err := k.SetTimer(shim.EffectID{N: uint64(i + 1)}, timer.id, timer.after); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var fired []string
+	k.until("three timers", func() bool {
+		fired = nil
+		for _, r := range k.records(journal.KindTimer) {
+			var timer journal.Timer
+			r.decode(&timer)
+			fired = append(fired, timer.ID)
+		}
+		return len(fired) > 0 && fired[len(fired)-1] == "late"
+	})
+	// On a slow machine the first may have fired before it was replaced.
+	if got := strings.Join(fired, " "); strings.TrimPrefix(got, "replaced early") != " replaced late" && got != "early replaced late" {
+		t.Errorf("fired: %s", got)
+	}
+}
+
+func TestRunLimitEndsTheAgent(t *testing.T) {
+	k := launch(t, nil)
+	k.run("trap '' TERM; echo $$; while :; do sleep 1000; done")
+	k.pids(1)
+	if err := k.SetLimit(shim.Limit{Kind: "run", After: 100 * time.Millisecond}); err != nil {
+		t.Fatal(err)
+	}
+	timeout := k.first(journal.KindTimeout)
+	exit := k.exit()
+	if !bytes.Contains(timeout.payload, []byte(`"run"`)) || exit.Reason != "timeout" || exit.Signal != "SIGKILL" {
+		t.Errorf("%s, %+v", timeout.payload, exit)
+	}
+	if grace := k.first(journal.KindExit).time.Sub(timeout.time); grace < 200*time.Millisecond {
+		t.Errorf("the grace time was %v", grace)
+	}
+}
+
+func TestOutputRestartsTheInactivityClock(t *testing.T) {
+	k := launch(t, nil)
+	const limit = 500 * time.Millisecond
+	k.run("read go; for i in 1 2 3 4 5 6 7 8 9 10; do echo $i; sleep 0.1; done >&2; exec sleep 1000")
+	if err := k.SetLimit(shim.Limit{Kind: "inactivity", After: limit}); err != nil {
+		t.Fatal(err)
+	}
+	if err := k.Write(shim.EffectID{N: 1}, []byte("go\n")); err != nil {
+		t.Fatal(err)
+	}
+	timeout := k.first(journal.KindTimeout)
+	said := k.records(journal.KindStderr)
+	if len(said) != 10 {
+		t.Fatalf("%d lines before the limit", len(said))
+	}
+	if silent := timeout.time.Sub(said[9].time); silent < limit-5*time.Millisecond || silent > 5*limit {
+		t.Errorf("silent for %v", silent)
+	}
+	if exit := k.exit(); exit.Reason != "inactivity" {
+		t.Errorf("%+v", exit)
+	}
+}
+
+func TestPauseStopsTheTree(t *testing.T) {
+	k := launch(t, nil)
+	const limit = 300 * time.Millisecond
+	k.run(`echo $$; sleep 1000 & echo $!; setsid sh -c 'echo $$; sleep 1000 & echo $!; wait' & wait`)
+	pids := k.pids(4)
+	if err := k.SetLimit(shim.Limit{Kind: "inactivity", After: limit}); err != nil {
+		t.Fatal(err)
+	}
+	if err := k.Pause("test"); err != nil {
+		t.Fatal(err)
+	}
+	for _, pid := range pids {
+		k.until("all are stopped", func() bool { return state(pid) == "T" })
+	}
+	if err := k.Pause("test"); err != nil { // is no second pause
+		t.Error(err)
+	}
+	if within(2*limit, k.Gone()) || len(k.records(journal.KindTimeout)) > 0 {
+		t.Error("the inactivity clock went on")
+	}
+	resumed := time.Now()
+	if err := k.Resume("test"); err != nil {
+		t.Fatal(err)
+	}
+	for _, pid := range pids {
+		k.until("all go on", func() bool { return state(pid) != "T" })
+	}
+	if after := k.first(journal.KindTimeout).time.Sub(resumed); after < limit-5*time.Millisecond {
+		t.Errorf("timed out %v after it went on", after)
+	}
+	k.exit()
+	for _, pid := range pids {
+		if s := state(pid); s != "" && s != "Z" {
+			t.Errorf("%d is %s", pid, s)
+		}
+	}
+	if n := len(k.records(journal.KindInput)); n != 2 {
+		t.Errorf("%d inputs for pause and resume", n)
+	}
+}
+
+// What is paused can be ended all the same: by TERM, since it is continued for it.
+func TestStopOfWhatIsPaused(t *testing.T) {
+	k := launch(t, nil)
+	k.run("trap 'echo bye; exit 3' TERM; echo $$; while :; do sleep 0.01; done")
+	k.pids(1)
+	if err := k.Pause("test"); err != nil {
+		t.Fatal(err)
+	}
+	if err := k.Stop(shim.Stop{Reason: "stop", Grace: 5 * time.Second}); err != nil {
+		t.Fatal(err)
+	}
+	if exit := k.exit(); exit.Code != 3 || !strings.HasSuffix(k.stdout(), "bye\n") {
+		t.Errorf("%+v %q", exit, k.stdout())
+	}
+}
+
+func TestSecondAnswerIsRefused(t *testing.T) {
+	k := launch(t, nil)
+	k.run("cat")
+	c := k.dial(false)
+	if err := c.Append(journal.KindInput, input("approve", "one")); err != nil {
+		t.Error(err)
+	}
+	k.refused("second answer", k.Append(journal.KindInput, input("deny", "one")), "ALREADY_ANSWERED")
+	if err := k.Append(journal.KindInput, input("answer", "two")); err != nil {
+		t.Error(err)
+	}
+	if n := len(k.records(journal.KindInput)); n != 2 {
+		t.Errorf("%d answers in the journal", n)
+	}
+}
+
+func TestSpawnIsOneAtATime(t *testing.T) {
+	k := launch(t, nil)
+	missing := k.shell("")
+	missing.Program = k.dir + "/nothing"
+	k.refused("a program that is not there", k.Spawn(missing), "SPAWN_ERROR")
+	if n := len(k.records(journal.KindSpawnFailed)); n != 1 {
+		t.Errorf("%d failed spawns in the journal", n)
+	}
+	k.run("cat")
+	k.refused("a second one", k.Spawn(k.shell("cat")), "INVALID_STATE_TRANSITION")
+	if err := k.CloseStdin(shim.EffectID{N: 1}); err != nil {
+		t.Error(err)
+	}
+	k.exit()
+	again := k.shell("exit 7")
+	again.Number = 2
+	k.until("the next one", func() bool { return k.Spawn(again) == nil })
+	k.until("its exit", func() bool { return len(k.records(journal.KindExit)) == 2 })
+	var exit journal.Exit
+	k.records(journal.KindExit)[1].decode(&exit)
+	if exit.Spawn != 2 || exit.Code != 7 {
+		t.Errorf("%+v", exit)
+	}
+}
+
+func TestReleaseEndsTheKeeper(t *testing.T) {
+	k := launch(t, nil)
+	k.run("true")
+	k.exit()
+	_ = k.Release() // the answer may be lost with the keeper
+	if !within(5*time.Second, k.Exited) || !within(5*time.Second, k.Gone()) {
+		t.Fatal("the keeper is still there")
+	}
+	k.missing(k.info.Socket)
+	if _, err := shim.Dial(context.Background(), k.info, true); !errors.Is(err, shim.ErrGone) {
+		t.Errorf("dial: %v", err)
+	}
+	if err := k.Stop(shim.Stop{}); !errors.Is(err, shim.ErrGone) {
+		t.Errorf("stop: %v", err)
+	}
+}
+
+func TestHostsEndIsTheEndWithoutGrace(t *testing.T) {
+	k := launch(t, nil)
+	spawn := k.shell(`trap 'echo TERM' TERM; echo $$; setsid sleep 1000 & echo $!; while :; do sleep 0.01; done`)
+	spawn.Grace = time.Minute
+	if err := k.Spawn(spawn); err != nil {
+		t.Fatal(err)
+	}
+	pids := k.pids(2)
+	c := k.dial(false) // a client does not keep a run alive
+	k.Close()
+	if !within(2*time.Second, k.Exited) || !within(2*time.Second, c.Gone()) {
+		t.Fatal("the keeper is still there")
+	}
+	for _, pid := range pids {
+		if s := state(pid); s != "" && s != "Z" {
+			t.Errorf("%d is %s", pid, s)
+		}
+	}
+	k.missing(k.info.Socket, k.temp)
+	if exit := k.exit(); exit.Reason != "host_gone" || exit.Signal != "SIGKILL" {
+		t.Errorf("%+v", exit)
+	}
+	if strings.Contains(k.stdout(), "TERM") || len(k.records(journal.KindSignal)) > 0 {
+		t.Error("there was a grace time")
+	}
+}
+
+func TestDetachedRunGoesOnAlone(t *testing.T) {
+	k := launch(t, func(h *shim.Hello) { h.Detached, h.Alone = true, 300*time.Millisecond })
+	k.run("cat; sleep 1000")
+	k.Close()
+	second := k.dial(true)
+	if err := second.Write(shim.EffectID{N: 1}, []byte("still here\n")); err != nil {
+		t.Fatal(err)
+	}
+	k.until("echo", func() bool { return k.stdout() == "still here\n" })
+	if within(600*time.Millisecond, k.Exited) {
+		t.Fatal("it ended with a host")
+	}
+	left := time.Now()
+	second.Close()
+	if !within(5*time.Second, k.Exited) {
+		t.Fatal("it goes on without any host")
+	}
+	if alone := time.Since(left); alone < 295*time.Millisecond {
+		t.Errorf("it was alone for %v only", alone)
+	}
+	if exit := k.exit(); exit.Reason != "host_gone" {
+		t.Errorf("%+v", exit)
+	}
+	k.missing(k.info.Socket, k.temp)
+}
