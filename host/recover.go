@@ -70,7 +70,7 @@ func (h *Host) sweepFolders() {
 			}
 		}
 	}
-	go h.SweepOrphans()
+	h.sweeping.Go(h.SweepOrphans)
 }
 
 // recoverRun finishes one run that is marked active.
