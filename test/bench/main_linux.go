@@ -23,6 +23,15 @@ var probes = []probe{
 	{"verify", 1, verify},
 	{"throughput", 1, throughput},
 	{"latency", 1, latency},
+	{"memory", 0.5, memory},
+	{"idle", 0.3, idleRuns},
+	{"many", 0.3, manyRuns},
+	{"hundred", 0.3, hundredRuns},
+	{"flood", 0.3, flood},
+	{"plugin-kill", 1, pluginKill},
+	{"long-line", 0.3, longLine},
+	{"stall", 0.2, stall},
+	{"host-kill", 1, hostKill},
 }
 
 func main() {
@@ -33,8 +42,9 @@ func main() {
 	count := flag.Int("count", 10, "samples of each row")
 	only := flag.String("only", "", "probes whose name matches this regular expression")
 	keep := flag.Bool("keep", false, "keep the temporary folder")
+	verbose := flag.Bool("v", false, "say on stderr what is measured")
 	flag.Parse()
-	over, err := measure(*bin, *count, *only, *keep)
+	over, err := measure(*bin, *count, *only, *keep, *verbose)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(2)
@@ -44,7 +54,7 @@ func main() {
 	}
 }
 
-func measure(bin string, count int, only string, keep bool) (over bool, err error) {
+func measure(bin string, count int, only string, keep, verbose bool) (over bool, err error) {
 	pattern, err := regexp.Compile(only)
 	if err != nil {
 		return false, err
@@ -73,10 +83,14 @@ func measure(bin string, count int, only string, keep bool) (over bool, err erro
 			if times := max(1, int(p.share*float64(count))); round >= times {
 				continue
 			}
+			since := time.Now()
 			if err := p.run(w, t); err != nil {
 				return false, fmt.Errorf("%s: %w", p.name, err)
 			}
 			w.tidy()
+			if verbose {
+				fmt.Fprintf(os.Stderr, "%d %s %v\n", round+1, p.name, time.Since(since).Round(time.Millisecond))
+			}
 		}
 	}
 	over = t.print(os.Stdout)

@@ -163,6 +163,9 @@ func (o *output) end() error {
 
 // stamp is the time that a delta carries, 0 if line is none.
 func stamp(line []byte) int64 {
+	if !bytes.HasPrefix(line, []byte(`{"type":"text_delta"`)) && !bytes.HasPrefix(line, []byte(`{"type":"stream_event"`)) {
+		return 0
+	}
 	i := bytes.Index(line, []byte(`"t=`))
 	if i < 0 || len(line) < i+3+19 {
 		return 0
