@@ -849,7 +849,8 @@ func (p *pump) commit() {
 			p.undone = nil
 			return
 		}
-		if time.Since(since) > wait || errors.Is(err, os.ErrClosed) || terminal(p.facts.state) || p.alone != nil && p.alone() {
+		over := p.broken != nil || terminal(p.facts.state) || p.alone != nil && p.alone()
+		if over || time.Since(since) > wait || errors.Is(err, os.ErrClosed) {
 			p.breakOff(diskError(err))
 			return
 		}
