@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/hashicorp/go-hclog"
 
@@ -28,6 +29,7 @@ type Host struct {
 	registry *registry.Registry
 	store    *store.Store
 	plugins  *plugins
+	limits   limits
 
 	sweep    sync.Once // clears up after hosts that died
 	sweeping sync.WaitGroup
@@ -35,6 +37,14 @@ type Host struct {
 	mu     sync.Mutex
 	runs   map[string]*Run
 	closed bool
+}
+
+// limits are how long a plugin may take, and how much it may say.
+type limits struct {
+	start    time.Duration // up to its handshake
+	call     time.Duration // for a call
+	progress time.Duration // for a batch without any answer
+	volume   int           // bytes of what it makes of one input: the longest line with every byte escaped, and room
 }
 
 // New returns a host. It touches no file.
@@ -91,6 +101,7 @@ func New(opts Options) (*Host, error) {
 	}
 	h := &Host{
 		opts: opts, log: opts.Logger, store: store.New(opts.ConfigDir), runs: map[string]*Run{},
+		limits: limits{10 * time.Second, 10 * time.Second, 10 * time.Second, 8 * pluginapi.MaxLine},
 		registry: registry.New(registry.Options{
 			ConfigDir: opts.ConfigDir, PluginDir: envValue(opts.Env, "AMUX_PLUGIN_DIR"), ProjectDir: opts.ProjectDir,
 			BundledDir: opts.BundledDir, BundledHashes: opts.BundledHashes, Overrides: opts.Plugins,
@@ -98,11 +109,12 @@ func New(opts Options) (*Host, error) {
 		}),
 	}
 	h.plugins = &plugins{
-		opts: opts, shared: map[string]*slot{}, all: map[*adapter.Process]bool{},
+		opts: opts, shared: map[string]*slot{}, all: map[*adapter.Process]bool{}, limits: &h.limits,
 		// The host's pid and start time are in the name, so that a later host
 		// can tell whose is left over.
 		socket: filepath.Join(opts.RuntimeDir, pluginFolder+strconv.Itoa(os.Getpid())+"-"+selfStart()),
 	}
+	h.plugins.closing, h.plugins.end = context.WithCancel(context.Background())
 	return h, nil
 }
 

@@ -17,12 +17,16 @@ import (
 type plugins struct {
 	opts   Options
 	socket string // folder for their private folders
+	limits *limits
 
 	mu     sync.Mutex
-	shared map[string]*slot // by hash
+	shared map[string]*slot // by name and hash
 	all    map[*adapter.Process]bool
-	closed bool
 	thread chan func() // jobs for the thread that plugins die with; nil until needed
+
+	closing context.Context // ends with close, and every start with it
+	end     context.CancelFunc
+	work    sync.WaitGroup // starts, and the thread
 }
 
 // slot is a shared process, or the one that is being started.
@@ -35,24 +39,32 @@ type slot struct {
 // get returns the shared process of a plugin, starting it if there is none.
 func (p *plugins) get(ctx context.Context, v registry.Verified) (*adapter.Process, error) {
 	p.mu.Lock()
-	s := p.shared[v.SHA256]
-	if s != nil {
-		select {
-		case <-s.ready:
-			if s.err != nil || isClosed(s.process.Dead()) {
-				s = nil
-			}
-		default:
+	if p.closing.Err() != nil {
+		p.mu.Unlock()
+		return nil, errClosed()
+	}
+	key := v.Plugin.Name + " " + v.SHA256
+	s := p.shared[key]
+	var dead *adapter.Process
+	if s != nil && isClosed(s.ready) {
+		switch {
+		case s.err != nil:
+			s = nil
+		case isClosed(s.process.Dead()):
+			s, dead = nil, s.process
 		}
 	}
 	if s == nil {
 		s = &slot{ready: make(chan struct{})}
-		p.shared[v.SHA256] = s
-		go func() {
+		p.shared[key] = s
+		p.work.Go(func() {
+			if dead != nil {
+				p.drop(dead) // clears up what it has left
+			}
 			// Not ctx: other runs wait for the same start.
-			s.process, s.err = p.start(context.WithoutCancel(ctx), v)
+			s.process, s.err = p.start(p.closing, v)
 			close(s.ready)
-		}()
+		})
 	}
 	p.mu.Unlock()
 	select {
@@ -67,18 +79,22 @@ func (p *plugins) get(ctx context.Context, v registry.Verified) (*adapter.Proces
 func (p *plugins) start(ctx context.Context, v registry.Verified) (*adapter.Process, error) {
 	process, err := adapter.Start(ctx, adapter.Options{
 		Name: v.Plugin.Name, Path: v.Path, SocketDir: p.socket, Env: pluginEnv(p.opts.Env, v.Plugin.Manifest.Process.Env),
-		AutoMTLS: p.opts.AutoMTLS, Logger: p.opts.Logger.Named("plugin"), Spawn: p.spawn,
+		AutoMTLS: p.opts.AutoMTLS, StartTime: p.limits.start, CallTime: p.limits.call,
+		Logger: p.opts.Logger.Named("plugin"), Spawn: p.spawn,
 	})
 	if err != nil {
 		return nil, err
 	}
 	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.closed {
-		process.Kill()
-		return nil, context.Canceled
+	closed := p.closing.Err() != nil
+	if !closed {
+		p.all[process] = true
 	}
-	p.all[process] = true
+	p.mu.Unlock()
+	if closed {
+		process.Kill()
+		return nil, errClosed()
+	}
 	return process, nil
 }
 
@@ -94,42 +110,43 @@ func (p *plugins) drop(process *adapter.Process) {
 // plugin dies with the thread that started it.
 func (p *plugins) spawn(cmd *exec.Cmd) error {
 	p.mu.Lock()
-	if p.thread == nil && !p.closed {
+	if p.thread == nil && p.closing.Err() == nil {
 		p.thread = make(chan func())
-		go func(jobs <-chan func()) {
+		p.work.Go(func() {
 			runtime.LockOSThread() // and never unlocked: the thread ends with this goroutine
-			for job := range jobs {
-				job()
+			for {
+				select {
+				case job := <-p.thread:
+					job()
+				case <-p.closing.Done():
+					return
+				}
 			}
-		}(p.thread)
+		})
 	}
-	jobs := p.thread
 	p.mu.Unlock()
-	if jobs == nil {
-		return context.Canceled
-	}
 	done := make(chan error, 1)
-	jobs <- func() { done <- cmd.Start() }
-	return <-done
+	select {
+	case p.thread <- func() { done <- cmd.Start() }:
+		return <-done
+	case <-p.closing.Done():
+		return errClosed()
+	}
 }
 
-// close ends all processes.
+// close ends all processes, also those that are being started.
 func (p *plugins) close() {
 	p.mu.Lock()
-	p.closed = true
+	p.end()
 	all := p.all
 	p.all = nil
-	thread := p.thread
-	p.thread = nil
 	p.mu.Unlock()
 	var wg sync.WaitGroup
 	for process := range all {
 		wg.Go(process.Kill)
 	}
 	wg.Wait()
-	if thread != nil {
-		close(thread)
-	}
+	p.work.Wait()
 }
 
 // pluginEnv is the environment of a plugin process: what any program needs to

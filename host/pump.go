@@ -26,8 +26,6 @@ const (
 	// window is how many batches may be unanswered. One costs throughput, more
 	// than two gain nothing and would grow the plugin's memory.
 	window = 2
-	// progressTime is how long a plugin may hold a batch without any answer.
-	progressTime = 10 * time.Second
 )
 
 // source is where a pump reads: the journal file and how far it is committed.
@@ -54,6 +52,7 @@ type pump struct {
 	start  *pb.Start // template of INPUT_START
 	log    *eventlog.Log
 	before func([]byte) // sees every new event before consumers
+	limits limits
 	conv   *adapter.Conversation
 	cancel context.CancelFunc // ends conv
 	// wakeFeeder ends the feeder's wait.
@@ -158,15 +157,10 @@ func (p *pieces) whole() []byte {
 	return slices.Concat(p.hold...)
 }
 
-const (
-	// holdLimit is the longest event that the host reads itself.
-	holdLimit = 16 << 20
-	// volumeLimit bounds what an adapter may make of one input: the longest line
-	// with every byte escaped, and room.
-	volumeLimit = 8 * pluginapi.MaxLine
-)
+// holdLimit is the longest event that the host reads itself.
+const holdLimit = 16 << 20
 
-func newPump(src source, log *eventlog.Log, skip uint64) (*pump, error) {
+func (h *Host) newPump(src source, log *eventlog.Log, skip uint64) (*pump, error) {
 	reader, err := journal.NewReader(src)
 	if err != nil {
 		return nil, err
@@ -174,9 +168,10 @@ func newPump(src source, log *eventlog.Log, skip uint64) (*pump, error) {
 	splitter := lines.Splitter{Piece: pluginapi.PieceSize, Limit: pluginapi.MaxLine}
 	p := &pump{
 		src: src, log: log, skip: skip, reader: reader, stdout: splitter, stderr: splitter,
-		heard: 1<<64 - 1, slots: make(chan struct{}, window), stopped: make(chan struct{}),
+		limits: h.limits, heard: 1<<64 - 1, slots: make(chan struct{}, window), stopped: make(chan struct{}),
 	}
 	p.changed = sync.NewCond(&p.mu)
+	p.clock.limit = h.limits.progress
 	return p, nil
 }
 
@@ -196,7 +191,7 @@ func (p *pump) run(ctx context.Context) error {
 	ctx, p.wakeFeeder = context.WithCancel(ctx)
 	defer p.wakeFeeder()
 	p.clock.fire = func() {
-		e := pluginapi.Errorf(pluginapi.CodePluginCrashed, "made no progress for %v", progressTime)
+		e := pluginapi.Errorf(pluginapi.CodePluginCrashed, "made no progress for %v", p.limits.progress)
 		e.Err = errHung
 		p.fail(e)
 	}
@@ -728,8 +723,8 @@ func (p *pump) output(out *pb.Output) error {
 		return breach("sent output %d of input %d out of order", out.K, out.N)
 	}
 	p.last = id
-	if p.volume += len(out.Data) + 64; p.volume > volumeLimit {
-		return breach("made more than %d MiB of one input", volumeLimit>>20)
+	if p.volume += len(out.Data) + 64; p.volume > p.limits.volume {
+		return breach("made more than %d MiB of one input", p.limits.volume>>20)
 	}
 	switch out.Kind {
 	case pb.OutputKind_OUTPUT_EVENT:
@@ -950,7 +945,8 @@ func (p *pump) deafen() {
 // host waits for an answer, so that a slow consumer is not taken for a slow
 // plugin.
 type clock struct {
-	fire func()
+	fire  func()
+	limit time.Duration
 
 	mu      sync.Mutex
 	timer   *time.Timer // looks after the clock from time to time, which costs less than to set it for each batch
@@ -978,7 +974,7 @@ func (c *clock) change(f func()) {
 	}
 	c.since = time.Now()
 	if !c.armed {
-		c.arm(progressTime)
+		c.arm(c.limit)
 	}
 }
 
@@ -996,7 +992,7 @@ func (c *clock) look() {
 	c.armed = false
 	over := false
 	if c.running() {
-		left := progressTime - time.Since(c.since)
+		left := c.limit - time.Since(c.since)
 		if over = left <= 0; !over {
 			c.arm(left)
 		}

@@ -185,7 +185,7 @@ func (s *ownSource) Wait(context.Context) error {
 // was started with.
 func (h *Host) replayPump(ctx context.Context, meta store.Meta, src source, log *eventlog.Log, skip uint64) (*pump, func(), error) {
 	stop := func() {}
-	p, err := newPump(src, log, skip)
+	p, err := h.newPump(src, log, skip)
 	if err != nil {
 		return nil, stop, err
 	}

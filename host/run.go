@@ -316,7 +316,7 @@ func (r *Run) main(ctx context.Context) {
 		}
 		if best == nil {
 			// No conversation was ever held: the pump that tells the end needs none.
-			if best, err = newPump(r.src, r.log, r.log.Count()); err != nil {
+			if best, err = r.h.newPump(r.src, r.log, r.log.Count()); err != nil {
 				r.abandon(err)
 				return
 			}
@@ -367,7 +367,7 @@ func (r *Run) newPump(ctx context.Context, attempt int, suspect deathbed) (*pump
 		}
 		r.own, process = own, own
 	}
-	p, err := newPump(r.src, r.log, r.log.Count())
+	p, err := r.h.newPump(r.src, r.log, r.log.Count())
 	if err != nil {
 		return nil, err
 	}

@@ -29,12 +29,6 @@ import (
 	"github.com/amux-dev/amux/pluginapi/wire"
 )
 
-// StartTimeout bounds everything up to the first answer of a plugin.
-const StartTimeout = 10 * time.Second
-
-// CallTimeout bounds Plan and the on-demand calls.
-const CallTimeout = 10 * time.Second
-
 // Options say which plugin to start.
 type Options struct {
 	Name string
@@ -44,6 +38,8 @@ type Options struct {
 	SocketDir string
 	Env       []string // the whole environment of the process
 	AutoMTLS  bool
+	StartTime time.Duration // bounds the handshake
+	CallTime  time.Duration // bounds each call but Converse
 	Logger    hclog.Logger
 	// Spawn starts a command from a thread that lives as long as the host does:
 	// on Linux the plugin dies with that thread.
@@ -56,9 +52,10 @@ type Process struct {
 	PID         int
 	Description *pluginapi.Description
 
-	client *plugin.Client
-	rpc    pb.AdapterClient
-	runner *processRunner
+	client   *plugin.Client
+	rpc      pb.AdapterClient
+	runner   *processRunner
+	callTime time.Duration
 }
 
 // Start starts a plugin and checks that it is what it should be. ctx bounds the
@@ -73,7 +70,7 @@ func Start(ctx context.Context, opts Options) (_ *Process, retErr error) {
 		AllowedProtocols: []plugin.Protocol{plugin.ProtocolGRPC},
 		AutoMTLS:         opts.AutoMTLS,
 		SkipHostEnv:      true,
-		StartTimeout:     StartTimeout,
+		StartTimeout:     opts.StartTime,
 		Logger:           opts.Logger,
 		SyncStdout:       io.Discard,
 		SyncStderr:       io.Discard,
@@ -84,12 +81,15 @@ func Start(ctx context.Context, opts Options) (_ *Process, retErr error) {
 				grpc.ForceCodecV2(wire.Codec{})),
 		},
 		RunnerFunc: func(_ hclog.Logger, spec *exec.Cmd, dir string) (runner.Runner, error) {
-			r, err := newRunner(opts, spec.Env, dir)
+			r, err := newRunner(ctx, opts, spec.Env, dir)
 			run = r
 			return r, err
 		},
 	})
 	defer func() {
+		if run != nil {
+			run.settled()
+		}
 		if retErr != nil {
 			client.Kill()
 			if run != nil {
@@ -99,14 +99,17 @@ func Start(ctx context.Context, opts Options) (_ *Process, retErr error) {
 	}()
 	protocol, err := client.Client()
 	if err != nil {
-		return nil, startError(opts.Name, run, err)
+		client.Kill() // and waits for its last words
+		return nil, startError(opts, run, err)
 	}
 	service, err := protocol.Dispense(pluginapi.AdapterService)
 	if err != nil {
-		return nil, startError(opts.Name, run, err)
+		return nil, startError(opts, run, err)
 	}
-	p := &Process{Name: opts.Name, PID: run.cmd.Process.Pid, client: client, rpc: service.(pb.AdapterClient), runner: run}
-	ctx, cancel := context.WithTimeout(ctx, CallTimeout)
+	p := &Process{
+		Name: opts.Name, PID: run.cmd.Process.Pid, client: client, rpc: service.(pb.AdapterClient), runner: run, callTime: opts.CallTime,
+	}
+	ctx, cancel := context.WithTimeout(ctx, p.callTime)
 	defer cancel()
 	if p.Description, err = p.rpc.Describe(ctx, &pb.DescribeRequest{}); err != nil {
 		return nil, p.Error("describe", err)
@@ -132,7 +135,8 @@ func (clientSide) GRPCClient(_ context.Context, _ *plugin.GRPCBroker, conn *grpc
 }
 
 // startError says in one line why a plugin did not start.
-func startError(name string, run *processRunner, err error) error {
+func startError(opts Options, run *processRunner, err error) error {
+	name := opts.Name
 	if run == nil || run.cmd.Process == nil {
 		var pathErr *os.PathError
 		reason := err
@@ -151,7 +155,7 @@ func startError(name string, run *processRunner, err error) error {
 	}
 	if strings.Contains(text, "timeout") {
 		return pluginapi.Errorf(pluginapi.CodePluginCrashed,
-			"plugin %s did not finish its handshake within %v", name, StartTimeout).
+			"plugin %s did not finish its handshake within %v", name, opts.StartTime).
 			WithHint("report it to the plugin's author")
 	}
 	first, last := run.said()
@@ -196,9 +200,10 @@ func (p *Process) Error(op string, err error) error {
 	case errors.Is(err, context.Canceled) || status.Code(err) == codes.Canceled:
 		cause = "was canceled"
 	case errors.Is(err, context.DeadlineExceeded) || status.Code(err) == codes.DeadlineExceeded:
-		cause = fmt.Sprintf("gave no answer within %v", CallTimeout)
+		cause = fmt.Sprintf("gave no answer within %v", p.callTime)
 	case status.Code(err) == codes.Unavailable || errors.Is(err, io.EOF):
 		cause = "died"
+		p.runner.drain()
 		if _, last := p.runner.said(); last != "" {
 			cause += ": " + last
 		}
@@ -218,7 +223,7 @@ var ErrDied = errors.New("plugin died")
 // Plan asks for a command. run carries out what the adapter asks to be run first.
 func (p *Process) Plan(ctx context.Context, req *pluginapi.PlanRequest, run Runner) (*pluginapi.Plan, error) {
 	for range maxExecs {
-		callCtx, cancel := context.WithTimeout(ctx, CallTimeout)
+		callCtx, cancel := context.WithTimeout(ctx, p.callTime)
 		resp, err := p.rpc.Plan(callCtx, req)
 		cancel()
 		if err != nil {
@@ -250,7 +255,7 @@ func (p *Process) breach(op, what string) error {
 // DetectAuth asks whether the user is signed in.
 func (p *Process) DetectAuth(ctx context.Context, req *pluginapi.AuthRequest, run Runner) (*pluginapi.AuthResponse, error) {
 	for range maxExecs {
-		callCtx, cancel := context.WithTimeout(ctx, CallTimeout)
+		callCtx, cancel := context.WithTimeout(ctx, p.callTime)
 		resp, err := p.rpc.DetectAuth(callCtx, req)
 		cancel()
 		if err != nil {
@@ -309,18 +314,21 @@ type processRunner struct {
 	cmd      *exec.Cmd
 	dir      string
 	out, err io.ReadCloser
-	lifeline *os.File // the host's end
 	dead     chan struct{}
-	waitOnce sync.Once
-	waitErr  error
+	waitErr  error         // when dead
+	drained  chan struct{} // closed when stdout and stderr have been read to the end
+	settled  func() bool   // ends the hold that the start's context has
 
-	mu     sync.Mutex
-	first  string // first line of stdout
-	stderr []byte // last bytes
+	mu      sync.Mutex
+	started bool
+	unread  int    // of stdout and stderr
+	first   string // first line of stdout
+	stderr  []byte // last bytes
 }
 
-func newRunner(opts Options, handshake []string, dir string) (*processRunner, error) {
-	r := &processRunner{opts: opts, dir: dir, dead: make(chan struct{})}
+func newRunner(ctx context.Context, opts Options, handshake []string, dir string) (*processRunner, error) {
+	r := &processRunner{opts: opts, dir: dir, dead: make(chan struct{}), drained: make(chan struct{}), unread: 2}
+	r.settled = context.AfterFunc(ctx, r.kill)
 	r.cmd = &exec.Cmd{
 		Path: opts.Path, Args: []string{filepath.Base(opts.Path)}, Dir: dir,
 		SysProcAttr: sysProcAttr(),
@@ -328,51 +336,90 @@ func newRunner(opts Options, handshake []string, dir string) (*processRunner, er
 	r.cmd.Env = append(append(r.cmd.Env, opts.Env...), handshake...)
 	// Same-host traffic through a proxy variable would leave the machine.
 	r.cmd.Env = append(r.cmd.Env, "NO_PROXY=*")
-	out, err := r.cmd.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	errPipe, err := r.cmd.StderrPipe()
-	if err != nil {
-		return nil, err
-	}
-	r.out, r.err = &tee{ReadCloser: out, see: r.seeStdout}, &tee{ReadCloser: errPipe, see: r.seeStderr}
 	return r, nil
 }
 
-func (r *processRunner) Start(context.Context) error {
-	theirs, ours, err := os.Pipe()
-	if err != nil {
-		return err
+// Start starts the process. The pipes are our own, not exec's: the end of the
+// process must not wait for whoever else has got hold of them.
+func (r *processRunner) Start(context.Context) (retErr error) {
+	var ours, theirs []*os.File
+	defer func() {
+		for _, f := range theirs {
+			f.Close()
+		}
+		if retErr != nil {
+			for _, f := range ours {
+				f.Close()
+			}
+		}
+	}()
+	for range 3 {
+		reader, writer, err := os.Pipe()
+		if err != nil {
+			return err
+		}
+		ours, theirs = append(ours, reader), append(theirs, writer)
 	}
-	defer theirs.Close()
-	attachLifeline(r.cmd, theirs)
+	// Of the lifeline the plugin has the end that is read.
+	ours[2], theirs[2] = theirs[2], ours[2]
+	r.cmd.Stdout, r.cmd.Stderr = theirs[0], theirs[1]
+	attachLifeline(r.cmd, theirs[2])
+	r.out, r.err = &tee{ours[0], r.seeStdout, r.end}, &tee{ours[1], r.seeStderr, r.end}
 	spawn := r.opts.Spawn
 	if spawn == nil {
 		spawn = (*exec.Cmd).Start
 	}
 	if err := spawn(r.cmd); err != nil {
-		ours.Close()
 		return err
 	}
-	r.lifeline = ours
+	r.mu.Lock()
+	r.started = true
+	r.mu.Unlock()
+	go func() {
+		r.waitErr = r.cmd.Wait()
+		killGroup(r.cmd.Process.Pid)
+		ours[2].Close()
+		for _, f := range ours[:2] {
+			_ = f.SetReadDeadline(time.Now().Add(lastWords))
+		}
+		close(r.dead)
+	}()
 	return nil
 }
 
+// lastWords is how long the output of a dead plugin is read, should somebody
+// outside its session hold it open.
+const lastWords = 200 * time.Millisecond
+
 func (r *processRunner) Wait(context.Context) error {
-	r.waitOnce.Do(func() {
-		r.waitErr = r.cmd.Wait()
-		close(r.dead)
-		r.lifeline.Close()
-	})
+	<-r.dead
 	return r.waitErr
 }
 
 func (r *processRunner) Kill(context.Context) error { r.kill(); return nil }
 
 func (r *processRunner) kill() {
-	if r.cmd.Process != nil {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.started {
 		_ = r.cmd.Process.Kill() // already dead is what we want
+	}
+}
+
+// drain waits for the last words of a process that seems to have died.
+func (r *processRunner) drain() {
+	select {
+	case <-r.drained:
+	case <-time.After(2 * lastWords):
+	}
+}
+
+// end notes that one of stdout and stderr has ended.
+func (r *processRunner) end() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.unread--; r.unread == 0 {
+		close(r.drained)
 	}
 }
 
@@ -383,8 +430,17 @@ func (r *processRunner) remove() { _ = os.RemoveAll(r.dir) }
 func (r *processRunner) Stdout() io.ReadCloser           { return r.out }
 func (r *processRunner) Stderr() io.ReadCloser           { return r.err }
 func (r *processRunner) Name() string                    { return r.opts.Name }
-func (r *processRunner) ID() string                      { return fmt.Sprint(r.cmd.Process.Pid) }
 func (r *processRunner) Diagnose(context.Context) string { return "" }
+
+// ID is empty for a process that could not be started.
+func (r *processRunner) ID() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.started {
+		return ""
+	}
+	return fmt.Sprint(r.cmd.Process.Pid)
+}
 
 func (r *processRunner) PluginToHost(network, addr string) (string, string, error) {
 	return network, addr, nil
@@ -438,16 +494,21 @@ func clip(line string) string {
 	return line
 }
 
-// tee shows what is read.
+// tee shows what is read, and when it has ended.
 type tee struct {
 	io.ReadCloser
 	see func([]byte)
+	end func()
 }
 
 func (t *tee) Read(b []byte) (int, error) {
 	n, err := t.ReadCloser.Read(b)
 	if n > 0 {
 		t.see(b[:n])
+	}
+	if err != nil && t.end != nil {
+		t.end()
+		t.end = nil
 	}
 	return n, err
 }

@@ -18,3 +18,6 @@ func attachLifeline(cmd *exec.Cmd, theirs *os.File) {
 	cmd.SysProcAttr.AdditionalInheritedHandles = append(cmd.SysProcAttr.AdditionalInheritedHandles, handle)
 	cmd.Env = append(cmd.Env, pluginapi.LifelineEnv+"="+strconv.FormatUint(uint64(handle), 10))
 }
+
+// killGroup does nothing: Windows has no such groups.
+func killGroup(int) {}

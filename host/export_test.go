@@ -1,0 +1,7 @@
+package host
+
+import "time"
+
+// Limit makes a host wait no longer than d for a plugin, and take no more than
+// volume bytes for one input. It is called before the host has done anything.
+func (h *Host) Limit(d time.Duration, volume int) { h.limits = limits{d, d, d, volume} }
