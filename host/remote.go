@@ -97,6 +97,9 @@ func (r *Run) remoteCommand(what string, do func(*shim.Conn) error) error {
 		if info, err := readInfo(r.dir); err != nil || info.End != nil {
 			return r.notActive()
 		}
+		if _, err := r.dir.ReadMeta(); err != nil {
+			return r.notActive() // it was deleted under our eyes
+		}
 		if !hosted {
 			return r.hostGone()
 		}
