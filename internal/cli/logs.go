@@ -87,12 +87,12 @@ func (s *session) logs(run Recorded, o *logsOptions) error {
 			}
 		}
 		if !errors.Is(err, pluginapi.CodeHostGone) || try == recoverTries {
+			if o.follow && err == nil && run.Info().Code == pluginapi.CodeHostGone {
+				s.warnf("the process that hosted run %s has died; what it had not told is from the run's journal", run.ID())
+			}
 			return ignoreClosed(err)
 		}
 		// The rest is made from the journal, without a gap and without a repeat.
-		if try == 0 {
-			s.warnf("%v; what it has not told comes from the run's journal", err)
-		}
 		if run, err = s.recorded(run.ID()); err != nil {
 			return err
 		}

@@ -1,8 +1,6 @@
 package cli
 
 import (
-	"errors"
-
 	"github.com/spf13/cobra"
 
 	"github.com/amux-dev/amux/pluginapi"
@@ -20,7 +18,7 @@ func newWait(s *session) *cobra.Command {
 			}
 			result := run.Wait()
 			for range recoverTries {
-				if !errors.Is(result.Err, pluginapi.CodeHostGone) || run.Info().End != nil {
+				if result.Err == nil || result.Err.Code != pluginapi.CodeHostGone || run.Info().End != nil {
 					break
 				}
 				if run, err = s.recorded(run.ID()); err != nil { // makes the end that its host has not made
