@@ -29,7 +29,8 @@ type Host struct {
 	store    *store.Store
 	plugins  *plugins
 
-	sweep sync.Once // clears up after hosts that died
+	sweep    sync.Once // clears up after hosts that died
+	sweeping sync.WaitGroup
 
 	mu     sync.Mutex
 	runs   map[string]*Run
@@ -194,6 +195,7 @@ func (h *Host) Close(ctx context.Context) error {
 		})
 	}
 	wg.Wait()
+	h.sweeping.Wait()
 	h.plugins.close()
 	_ = os.RemoveAll(h.plugins.socket)
 	return ctx.Err()

@@ -67,6 +67,9 @@ type pump struct {
 	// exited is called by the feeder when the run's last process has ended and
 	// all of its events are made. It appends what is next.
 	exited func(*pump) error
+	// alone reports that the run's keeper has left: on a full disk there is
+	// nothing more to wait for.
+	alone func() bool
 	// single is the input after which each batch has one input, up to singleTo:
 	// the inputs that a plugin may have died of are fed again.
 	single, singleTo uint64
@@ -846,7 +849,8 @@ func (p *pump) commit() {
 			p.undone = nil
 			return
 		}
-		if time.Since(since) > wait || errors.Is(err, os.ErrClosed) || terminal(p.facts.state) {
+		over := p.broken != nil || terminal(p.facts.state) || p.alone != nil && p.alone()
+		if over || time.Since(since) > wait || errors.Is(err, os.ErrClosed) {
 			p.breakOff(diskError(err))
 			return
 		}

@@ -70,7 +70,7 @@ func (h *Host) sweepFolders() {
 			}
 		}
 	}
-	go h.SweepOrphans()
+	h.sweeping.Go(h.SweepOrphans)
 }
 
 // recoverRun finishes one run that is marked active.
@@ -156,9 +156,9 @@ func (h *Host) conclude(ctx context.Context, dir *store.Run, meta store.Meta) er
 	p.mu.Lock()
 	ended := p.facts.ended
 	p.mu.Unlock()
+	log.Finish() // else its last event would be waited for
 	var end pluginapi.RunEnd
 	_ = log.From(log.Count()).Lines(ctx, func(line []byte) bool { return json.Unmarshal(line, &end) == nil })
-	log.Finish()
 	h.index(meta, end, ended)
 	dir.MarkEnded()
 	return nil
@@ -227,6 +227,7 @@ func (h *Host) replayPump(ctx context.Context, meta store.Meta, src source, log 
 	}
 	p.conv, p.cancel = conv, cancel
 	p.effect = func(*pb.Output, []byte) {} // what is over is not done again
+	p.alone = func() bool { return true }
 	return p, cancel, nil
 }
 

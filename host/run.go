@@ -325,6 +325,10 @@ func (r *Run) main(ctx context.Context) {
 				broken.done = best.done
 			}
 		}
+		if pluginapi.AsError(broken.cause).Code == pluginapi.CodeDiskFull {
+			r.abandon(broken.cause) // the journal has the rest; the next start of amux tells it
+			return
+		}
 		r.h.log.Named("run").Debug("conversation failed", "run_id", r.ID(), "attempt", attempt, "error", err)
 		// A typed error of the SDK is the adapter's own word; to ask again would
 		// give it again.
@@ -415,6 +419,7 @@ func (r *Run) newPump(ctx context.Context, attempt int, suspect deathbed) (*pump
 		}
 	}
 	p.act, p.effect, p.exited = r.act, r.effect, r.exited
+	p.alone = func() bool { return isClosed(r.conn.Gone()) }
 	return p, nil
 }
 
@@ -626,12 +631,19 @@ func (r *Run) finish(p *pump) {
 // abandon ends a run whose events cannot be made any more: only the result tells.
 func (r *Run) abandon(err error) {
 	e := pluginapi.AsError(err)
-	_ = r.conn.Kill(shim.Stop{Reason: "fault", By: "host"}) // it may have ended
+	reason, stop := "internal", "fault"
+	if e.Code == pluginapi.CodeDiskFull {
+		reason, stop = "disk_full", "disk_full"
+	}
+	_ = r.conn.Kill(shim.Stop{Reason: stop, By: "host"}) // it may have ended
 	_ = r.conn.Release()
 	<-r.conn.Gone()
+	if r.shimExited != nil {
+		<-r.shimExited
+	}
 	r.mu.Lock()
 	r.result = Result{RunID: r.ID(), State: stateFailed, Err: e, End: pluginapi.RunEnd{
-		State: stateFailed, Reason: "internal", Code: e.Code, Message: e.Error(),
+		State: stateFailed, Reason: reason, Code: e.Code, Message: e.Error(),
 	}}
 	r.mu.Unlock()
 	r.clear(nil)

@@ -27,6 +27,7 @@ type converseStream = grpc.BidiStreamingServer[pb.ConverseRequest, pb.ConverseRe
 // own goroutine, so batches make no difference to what comes out.
 func (s *server) Converse(stream converseStream) error {
 	r := run{server: s, stream: stream}
+	defer r.light()
 	for {
 		req, err := stream.Recv()
 		if err == io.EOF {
@@ -52,6 +53,7 @@ type run struct {
 	done         uint64 // as last sent
 	started      bool   // something was sent
 	huge         bool   // a huge line was handled since the last flush
+	heavy        bool   // a huge line is coming, or was handled since the last flush
 }
 
 // batch handles the inputs of one request. The error is what the stream ends with.
@@ -131,9 +133,18 @@ func (r *run) flush(n uint64) error {
 	r.out.reset()
 	if r.huge {
 		r.huge = false
+		r.light()
 		debug.FreeOSMemory()
 	}
 	return nil
+}
+
+// light says that the run holds no huge line any more.
+func (r *run) light() {
+	if r.heavy {
+		r.heavy = false
+		r.server.memory.light()
+	}
 }
 
 // handle hands one input to the conversation.
@@ -141,8 +152,13 @@ func (r *run) handle(n uint64, in *pb.Input) error {
 	in, tooLong := r.pieces.join(in)
 	switch {
 	case tooLong > 0:
+		r.huge = r.heavy
 		return r.tooLong(in.Kind, tooLong)
 	case in == nil:
+		if !r.heavy && r.pieces.size() >= hugeLine {
+			r.heavy = true
+			r.server.memory.heavy()
+		}
 		return nil
 	case in.Kind == pb.InputKind_INPUT_START:
 		if err := r.open(n, in.Start); err != nil {
@@ -215,6 +231,13 @@ type pieces map[pb.InputKind]*pieceList
 type pieceList struct {
 	list [][]byte
 	size int64
+}
+
+func (p pieces) size() (size int64) {
+	for _, begun := range p {
+		size += begun.size
+	}
+	return size
 }
 
 // join returns a whole input, or nil if more pieces follow. A line longer than

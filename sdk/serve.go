@@ -46,6 +46,9 @@ func Serve(name, version string, adapters ...Adapter) {
 			name, version, strings.Join(s.ids(), ", "), os.Args[0], DescribeFlag)
 		os.Exit(1)
 	}
+	if os.Getenv("GOGC") == "" {
+		s.memory.own()
+	}
 	if fd := os.Getenv(pluginapi.LifelineEnv); fd != "" {
 		go exitWithHost(fd)
 	}

@@ -28,6 +28,7 @@ type server struct {
 	// broken is why an adapter could not describe itself; the others still work.
 	broken error
 	stacks io.Writer // where stacks of panics go; nil for nowhere
+	memory memory
 }
 
 var agentID = regexp.MustCompile(`^[a-z][a-z0-9-]{0,39}$`)

@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"os"
 	"runtime/debug"
-	"syscall"
 
 	"golang.org/x/sys/unix"
 
@@ -41,27 +40,7 @@ func keep(dir string) error {
 	return shim.Keep(shim.Config{
 		Dir:    dir,
 		Launch: os.NewFile(launchFD, "launch"),
-		Tree:   tree{pid},
+		Tree:   process.Tree(pid),
 		Self:   shim.Info{PID: pid, Start: start, BootID: process.BootID()},
 	})
-}
-
-// tree is everything below this process: as a subreaper it adopts what loses its
-// parent.
-type tree struct{ root int }
-
-func (t tree) Signal(sig syscall.Signal) int {
-	members := process.Descendants(t.root)
-	if sig != 0 {
-		for _, id := range members {
-			// A process that cannot be signalled is found again in the next round.
-			_, _ = process.Signal(id, sig)
-		}
-	}
-	return len(members)
-}
-
-func (t tree) Start(pid int) uint64 {
-	start, _ := process.Start(pid)
-	return start
 }

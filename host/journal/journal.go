@@ -200,8 +200,8 @@ type Reader struct {
 	start  int64 // file offset of buf[0]
 }
 
-// readAhead is what one read asks for at least: large enough that a flood costs
-// few system calls, small enough for 1,000 runs.
+// readAhead is what one read takes if so much is there: large enough that a flood
+// goes through the plugin in few, large batches. It is given back by Release.
 const readAhead = 256 << 10
 
 // leastRead is the smallest buffer: that of a run which says a line now and then.

@@ -43,26 +43,9 @@ func keep(dir string) error {
 	pid := os.Getpid()
 	start, _ := process.Start(pid)
 	return shim.Keep(shim.Config{
-		Dir: dir, Launch: os.NewFile(launchFD, "launch"), Tree: tree(pid),
+		Dir: dir, Launch: os.NewFile(launchFD, "launch"), Tree: process.Tree(pid),
 		Self: shim.Info{PID: pid, Start: start, BootID: process.BootID()},
 	})
-}
-
-type tree int
-
-func (t tree) Signal(sig syscall.Signal) int {
-	members := process.Descendants(int(t))
-	if sig != 0 {
-		for _, id := range members {
-			_, _ = process.Signal(id, sig)
-		}
-	}
-	return len(members)
-}
-
-func (t tree) Start(pid int) uint64 {
-	start, _ := process.Start(pid)
-	return start
 }
 
 // kept is a keeper that the test hosts.
@@ -570,6 +553,22 @@ func TestReleaseEndsTheKeeper(t *testing.T) {
 	if err := k.Stop(shim.Stop{}); !errors.Is(err, shim.ErrGone) {
 		t.Errorf("stop: %v", err)
 	}
+}
+
+func TestReleaseLeavesNoProcess(t *testing.T) {
+	k := launch(t, nil)
+	k.run("trap '' TERM; echo $$; setsid sleep 1000 & echo $!; while :; do sleep 1000; done")
+	pids := k.pids(2)
+	_ = k.Release()
+	if !within(5*time.Second, k.Exited) {
+		t.Fatal("the keeper is still there")
+	}
+	for _, pid := range pids {
+		if s := state(pid); s != "" && s != "Z" {
+			t.Errorf("%d is %s", pid, s)
+		}
+	}
+	k.exit()
 }
 
 func TestHostsEndIsTheEndWithoutGrace(t *testing.T) {

@@ -403,10 +403,27 @@ func (k *keeper) command(c *conn, t frameType, body []byte) error {
 		k.arm(limit)
 		return nil
 	case frameRelease:
-		k.finish()
+		k.release()
 		return nil
 	}
 	return errFrame
+}
+
+// release lets the keeper leave, never before the last process of the run.
+func (k *keeper) release() {
+	k.mu.Lock()
+	k.ending = true
+	child := k.child
+	k.mu.Unlock()
+	if child == nil || isClosed(child.gone) {
+		k.finish()
+		return
+	}
+	go func() {
+		child.request(stopRequest{kill: true})
+		<-child.gone
+		k.finish()
+	}()
 }
 
 // isHost reports whether c is the newest host.

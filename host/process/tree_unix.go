@@ -1,0 +1,27 @@
+//go:build unix
+
+package process
+
+import "syscall"
+
+// Tree is every process below the one of that pid, which adopts what loses its
+// parent: see AdoptOrphans.
+type Tree int
+
+// Signal sends sig to each and says how many there are; 0 only counts them.
+func (t Tree) Signal(sig syscall.Signal) int {
+	members := Descendants(int(t))
+	if sig != 0 {
+		for _, id := range members {
+			// A process that cannot be signalled is found again in the next round.
+			_, _ = Signal(id, sig)
+		}
+	}
+	return len(members)
+}
+
+// Start is when the process pid started; 0 if there is none.
+func (t Tree) Start(pid int) uint64 {
+	start, _ := Start(pid)
+	return start
+}

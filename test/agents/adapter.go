@@ -1,0 +1,198 @@
+//go:build unix
+
+package agents
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/amux-dev/amux/pluginapi"
+	pb "github.com/amux-dev/amux/pluginapi/amuxplugin1"
+	"github.com/amux-dev/amux/sdk"
+)
+
+// adapter knows the agent of this package. It does as it should until a line of
+// the agent says otherwise:
+//
+//	do X            at once: panic, hang, exit, goroutine-panic, print, orphan, big N, events N, outcomes
+//	arm X           the same when the agent has exited
+//	event TYPE OBJ  an event as it is
+//	write N         N lines for the agent's stdin
+type adapter struct {
+	id      string
+	trouble Trouble
+}
+
+var _ sdk.Converser = adapter{}
+
+func (a adapter) Describe() *pluginapi.Agent {
+	if a.trouble == PanicAtDescribe {
+		panic("no description today")
+	}
+	if a.trouble == HangAtDescribe {
+		time.Sleep(time.Hour)
+	}
+	return describe(a.id)
+}
+
+func describe(id string) *pluginapi.Agent {
+	return &pluginapi.Agent{
+		Id: id, DisplayName: id, Summary: "an agent of the tests",
+		Capabilities: &pluginapi.Capabilities{MultiTurn: true, TextStreaming: true, Approvals: true, Tools: true},
+	}
+}
+
+func (a adapter) Plan(_ context.Context, req *pluginapi.PlanRequest) (*pluginapi.Plan, error) {
+	switch a.trouble {
+	case PanicAtPlan:
+		panic("no plan today")
+	case HangAtPlan:
+		time.Sleep(time.Hour)
+	case ExitAtPlan:
+		os.Exit(7)
+	}
+	plan := &pluginapi.Plan{
+		Program: self(), Args: []string{castArg, "agent"}, Stdin: pb.Stdin_STDIN_OPEN, SessionId: req.SessionId,
+	}
+	if prompt := req.Options.GetPrompt(); strings.HasPrefix(prompt, "deaf\n") {
+		plan.Args = append(plan.Args, prompt)
+	}
+	return plan, nil
+}
+
+func (a adapter) Converse(start *pluginapi.Start) (sdk.Conversation, error) {
+	return &conversation{session: start.GetSessionId()}, nil
+}
+
+// conversation is the codec of one run.
+type conversation struct {
+	session string
+	turns   int
+	text    []byte
+	armed   string
+	pending map[string]bool
+	outcome bool
+}
+
+func (c *conversation) Handle(in *pluginapi.Input, out *sdk.Out) error {
+	switch in.Kind {
+	case pb.InputKind_INPUT_STDOUT:
+		c.stdout(in.Data, out)
+	case pb.InputKind_INPUT_STDERR:
+		out.Log("stderr", in.Data)
+	case pb.InputKind_INPUT_PROMPT:
+		out.Write(fmt.Appendf(nil, "prompt %s\n", pluginapi.AppendString(nil, string(in.Data))))
+	case pb.InputKind_INPUT_APPROVE, pb.InputKind_INPUT_DENY:
+		if !c.pending[in.Id] {
+			return nil
+		}
+		delete(c.pending, in.Id)
+		if in.Kind == pb.InputKind_INPUT_APPROVE {
+			out.Event(pluginapi.ApprovalGranted{InteractionID: in.Id})
+			out.Write(fmt.Appendf(nil, "reply %s granted\n", in.Id))
+		} else {
+			out.Event(pluginapi.ApprovalDenied{InteractionID: in.Id, Reason: string(in.Data)})
+			out.Write(fmt.Appendf(nil, "reply %s denied\n", in.Id))
+		}
+	case pb.InputKind_INPUT_END:
+		out.CloseStdin()
+	case pb.InputKind_INPUT_EXIT:
+		if c.armed != "" {
+			c.misbehave(c.armed, out)
+		}
+		if !c.outcome {
+			out.Outcome(sdk.ExitOutcome(in.GetExit()))
+		}
+	}
+	return nil
+}
+
+func (c *conversation) stdout(line []byte, out *sdk.Out) {
+	verb, rest, _ := strings.Cut(string(line), " ")
+	switch verb {
+	case "t":
+		c.text = append(append(c.text[:0], rest...), '\n')
+		out.Event(pluginapi.TextDelta{Delta: rest + "\n"})
+	case "got", "pid":
+		out.Event(pluginapi.Debug{Level: "info", Message: string(line)})
+	case "hello":
+		out.Event(pluginapi.SessionStart{SessionID: c.session, Version: "1"})
+	case "turn":
+		out.TurnStarted()
+		out.Event(pluginapi.TurnStart{TurnIndex: c.turns})
+		c.outcome = false
+	case "ask":
+		if c.pending == nil {
+			c.pending = map[string]bool{}
+		}
+		c.pending[rest] = true
+		out.Event(pluginapi.ApprovalRequest{InteractionID: rest, Action: "shell", ToolName: "shell", Detail: "rm " + rest})
+	case "usage":
+		var input, output int64
+		fmt.Sscan(rest, &input, &output)
+		out.Event(pluginapi.TokenUsage{InputTokens: &input, OutputTokens: &output})
+		out.Event(pluginapi.Cost{Cost: pluginapi.Money{USD: float64(input+output) / 1e6}})
+	case "end":
+		out.Event(pluginapi.MessageStop{Text: string(c.text)})
+		out.Event(pluginapi.TurnEnd{TurnIndex: c.turns})
+		c.turns++
+		out.Outcome(&pluginapi.Outcome{})
+		c.outcome = true
+		out.Idle()
+	case "event":
+		kind, object, _ := strings.Cut(rest, " ")
+		out.RawEvent(pluginapi.Type(kind), []byte(object))
+	case "write":
+		n, _ := strconv.Atoi(rest)
+		for i := range n {
+			out.Write(fmt.Appendf(nil, "note %d\n", i+1))
+		}
+	case "arm":
+		c.armed = rest
+	case "do":
+		c.misbehave(rest, out)
+	case "breach":
+	default:
+		out.Log("stdout", line)
+	}
+}
+
+func (c *conversation) misbehave(what string, out *sdk.Out) {
+	what, rest, _ := strings.Cut(what, " ")
+	n, _ := strconv.Atoi(rest)
+	switch what {
+	case "panic":
+		panic("told to panic")
+	case "goroutine-panic":
+		go panic("told to panic elsewhere")
+		time.Sleep(time.Hour)
+	case "hang":
+		time.Sleep(time.Hour)
+	case "exit":
+		os.Exit(9)
+	case "print":
+		fmt.Println("what does this do on stdout?")
+	case "orphan":
+		// It holds stdout and stderr of the plugin open.
+		cmd := exec.Command("sleep", "300")
+		cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+		if err := cmd.Start(); err == nil {
+			os.Exit(9)
+		}
+	case "big":
+		out.Event(pluginapi.TextDelta{Delta: strings.Repeat("x", n)})
+	case "events":
+		for i := range n {
+			out.Event(pluginapi.TextDelta{Delta: strconv.Itoa(i)})
+		}
+	case "outcomes":
+		out.Outcome(&pluginapi.Outcome{Code: string(pluginapi.CodeRateLimited), Message: "not yet"})
+		out.Outcome(&pluginapi.Outcome{Code: string(pluginapi.CodeOverloaded), Message: "the last one wins"})
+		c.outcome = true
+	}
+}

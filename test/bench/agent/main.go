@@ -1,0 +1,173 @@
+// Agent is a claude that answers at once: it speaks just enough of the protocol
+// for the real adapter, and prints delta lines of a size and pace that its
+// environment asks for. It links nothing but what it needs, so that its own
+// start is no part of what is measured.
+package main
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+func main() {
+	if path := os.Getenv("AMUX_BENCH_STARTED"); path != "" {
+		tellStart(path, time.Now())
+	}
+	if len(os.Args) == 2 && os.Args[1] == "--version" {
+		os.Stdout.WriteString("2.1.329 (Claude Code)\n")
+		return
+	}
+	if len(os.Args) == 2 && os.Args[1] == "sleep" {
+		select {}
+	}
+	in := input{}
+	if !in.untilPrompt() {
+		return
+	}
+	work := number("LINES")
+	switch {
+	case number("CHILD") > 0:
+		// In a session of its own, as the shells of real agents are.
+		child := exec.Command("/proc/self/exe", "sleep")
+		child.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+		if err := child.Start(); err != nil {
+			panic(err)
+		}
+	case number("BIG") > 0:
+		big(number("BIG"))
+	}
+	turn(work, number("RATE"), number("FIRST"))
+	for in.untilPrompt() {
+		turn(work, number("RATE"), number("FIRST"))
+	}
+}
+
+func tellStart(path string, at time.Time) {
+	f, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err != nil {
+		panic(err)
+	}
+	f.WriteString(strconv.FormatInt(at.UnixNano(), 10) + "\n")
+	f.Close()
+}
+
+func number(name string) int {
+	n, _ := strconv.Atoi(os.Getenv("AMUX_BENCH_" + name))
+	return n
+}
+
+// input reads stdin line by line.
+type input struct{ rest []byte }
+
+func (in *input) untilPrompt() bool {
+	buf := make([]byte, 4<<10)
+	for {
+		for {
+			line, rest, ok := bytes.Cut(in.rest, []byte("\n"))
+			if !ok {
+				break
+			}
+			in.rest = rest
+			if bytes.Contains(line, []byte(`"type":"user"`)) {
+				return true
+			}
+		}
+		n, err := os.Stdin.Read(buf)
+		if err != nil {
+			return false
+		}
+		in.rest = append(in.rest, buf[:n]...)
+	}
+}
+
+const (
+	session = `,"session_id":"9b532cc6-b483-4ba0-bcda-80142520ea56","parent_tool_use_id":null,"uuid":"dd104585-807e-4e65-ba49-742bff7d6b44"}` + "\n"
+	initial = `{"type":"system","subtype":"init","session_id":"9b532cc6-b483-4ba0-bcda-80142520ea56","model":"fake","permissionMode":"default"}` + "\n"
+	opened  = `{"type":"stream_event","event":{"type":"message_start","message":{"id":"msg_01"}}` + session +
+		`{"type":"stream_event","event":{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}` + session
+	before = `{"type":"stream_event","event":{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"`
+	after  = `"}}` + session
+	closed = `{"type":"stream_event","event":{"type":"content_block_stop","index":0}` + session +
+		`{"type":"stream_event","event":{"type":"message_stop"}` + session
+	result = `{"type":"result","subtype":"success","is_error":false,"duration_ms":1,"duration_api_ms":1,"num_turns":1,"result":"done","stop_reason":"end_turn","session_id":"9b532cc6-b483-4ba0-bcda-80142520ea56","total_cost_usd":0,"usage":{"input_tokens":1,"output_tokens":1},"uuid":"dd104585-807e-4e65-ba49-742bff7d6b44"}` + "\n"
+
+	// lineSize is that of a usual delta line, with its ending.
+	lineSize = 261
+	// perMessage is how many deltas a message has.
+	perMessage = 1000
+)
+
+// delta is one line; its text begins with the time it was made at.
+func delta(b []byte, at time.Time) []byte {
+	b = append(b, before...)
+	b = append(b, "t="...)
+	b = strconv.AppendInt(b, at.UnixNano(), 10)
+	for n := len(before) + 2 + 19 + len(after); n < lineSize; n++ {
+		b = append(b, '.')
+	}
+	return append(b, after...)
+}
+
+// turn prints so many deltas, at a pace of rate lines a second after the first
+// ones; 0 is as fast as it can.
+func turn(lines, rate, first int) {
+	write([]byte(initial))
+	begin := time.Now()
+	var buf []byte
+	for i := range lines {
+		if i%perMessage == 0 {
+			buf = append(buf, opened...)
+		}
+		paced := rate > 0 && i >= first
+		if paced {
+			if i == first {
+				write(buf)
+				buf, begin = buf[:0], time.Now()
+			}
+			if wait := time.Until(begin.Add(time.Duration(i-first) * time.Second / time.Duration(rate))); wait > 0 {
+				time.Sleep(wait)
+			}
+		}
+		at := begin
+		if paced {
+			at = time.Now()
+		}
+		buf = delta(buf, at)
+		if (i+1)%perMessage == 0 || i+1 == lines {
+			buf = append(buf, closed...)
+		}
+		if paced || len(buf) > 60<<10 {
+			write(buf)
+			buf = buf[:0]
+		}
+	}
+	write(append(buf, result...))
+}
+
+// big prints one line of so many bytes.
+func big(size int) {
+	write([]byte(initial))
+	time.Sleep(300 * time.Millisecond) // so that what was there before can be measured
+	write([]byte(opened + before))
+	piece := []byte(strings.Repeat("0123456789abcdef", 4<<10))
+	for size > 0 {
+		n := min(size, len(piece))
+		write(piece[:n])
+		size -= n
+	}
+	write([]byte(after + closed))
+}
+
+func write(b []byte) {
+	if len(b) == 0 {
+		return
+	}
+	if _, err := os.Stdout.Write(b); err != nil {
+		os.Exit(1)
+	}
+}
