@@ -350,7 +350,7 @@ func TestDeleteOfAnActiveRunConflicts(t *testing.T) {
 func TestTail(t *testing.T) {
 	t.Parallel()
 	here, there, _ := terminals(t)
-	r := start(t, here, host.RunSpec{Prompt: "[raw:one][stderr:two][raw:three][crash]"})
+	r := start(t, here, host.RunSpec{Prompt: "[raw:one][stderr:two][sleep:0.3][raw:three][crash]"})
 	r.Wait()
 	recorded := open(t, there, r.ID())
 	for _, test := range []struct {
