@@ -155,6 +155,13 @@ func readTail(path string, f func(line []byte) bool) {
 
 var errNoRun = errors.New("there is no such run")
 
+func noRun(ref string) *pluginapi.Error {
+	return &pluginapi.Error{
+		Code: pluginapi.CodeValidation, Msg: fmt.Sprintf("there is no run %q", ref), Err: errNoRun,
+		Hint: "give its id, its name, or at least 4 characters of the start or end of its id",
+	}
+}
+
 // find resolves what a user calls a run: its id, its name, or a unique start or
 // end of the id of at least four characters.
 func (h *Host) find(ref string) (*store.Run, error) {
@@ -169,10 +176,7 @@ func (h *Host) find(ref string) (*store.Run, error) {
 	}
 	switch len(found) {
 	case 0:
-		return nil, &pluginapi.Error{
-			Code: pluginapi.CodeValidation, Msg: fmt.Sprintf("there is no run %q", ref), Err: errNoRun,
-			Hint: "give its id, its name, or at least 4 characters of the start or end of its id",
-		}
+		return nil, noRun(ref)
 	case 1:
 		return h.store.Run(found[0]), nil
 	}
@@ -195,6 +199,9 @@ func (h *Host) Open(ctx context.Context, ref string) (*Run, error) {
 		return ours, nil
 	}
 	meta, err := dir.ReadMeta()
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, noRun(ref) // it was deleted meanwhile, or is only being made
+	}
 	if err != nil {
 		return nil, pluginapi.Errorf(pluginapi.CodeParse, "run %s: %w", dir.ID, err)
 	}
@@ -210,7 +217,9 @@ func (h *Host) Open(ctx context.Context, ref string) (*Run, error) {
 		r.remote = true
 		return r, nil
 	}
-	if r.log, err = eventlog.Open(dir.Path("events.jsonl"), meta.RunID, meta.Agent, false); err != nil {
+	if r.log, err = eventlog.Open(dir.Path("events.jsonl"), meta.RunID, meta.Agent, false); errors.Is(err, os.ErrNotExist) {
+		return nil, noRun(ref)
+	} else if err != nil {
 		return nil, pluginapi.Errorf(pluginapi.CodeParse, "events of run %s: %w", dir.ID, plain(err))
 	}
 	r.result = resultOf(info)

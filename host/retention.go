@@ -57,9 +57,7 @@ func (h *Host) Delete(ctx context.Context, ref string) (Outcome, error) {
 const deleteWait = 5 * time.Second
 
 func (h *Host) deleteRun(ctx context.Context, dir *store.Run) (Outcome, error) {
-	gone := func() (Outcome, error) {
-		return NotFound, &pluginapi.Error{Code: pluginapi.CodeValidation, Msg: "there is no run \"" + dir.ID + "\"", Err: errNoRun}
-	}
+	gone := func() (Outcome, error) { return NotFound, noRun(dir.ID) }
 	for deadline := time.Now().Add(deleteWait); ; {
 		err := dir.Lock()
 		if err == nil {
