@@ -370,3 +370,62 @@ func TestTail(t *testing.T) {
 		t.Errorf("%q, %v", all.String(), err)
 	}
 }
+
+// Of answers that are given at once, in two terminals, one wins.
+func TestTheFirstAnswerWins(t *testing.T) {
+	t.Parallel()
+	here, there, _ := terminals(t)
+	ctx := t.Context()
+	local := start(t, here, host.RunSpec{Conversation: true, Prompt: "[approve]", Approve: host.ApproveAsk})
+	remote := open(t, there, local.ID())
+	rounds, round := 100, 0
+	for e, err := range remote.Events(1) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch e.Type {
+		case "turn_end":
+			if round++; round == rounds {
+				err = remote.End(ctx)
+			} else {
+				err = remote.Send(ctx, "[approve]")
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		case "approval_request":
+			var request pluginapi.ApprovalRequest
+			if err := e.Decode(&request); err != nil {
+				t.Fatal(err)
+			}
+			var wg sync.WaitGroup
+			var mu sync.Mutex
+			won := 0
+			for i := range 4 {
+				wg.Go(func() {
+					r := []*host.Run{local, remote}[i%2]
+					var err error
+					if i < 2 {
+						err = r.Approve(ctx, request.InteractionID, nil)
+					} else {
+						err = r.Deny(ctx, request.InteractionID, "no")
+					}
+					mu.Lock()
+					defer mu.Unlock()
+					if err == nil {
+						won++
+					} else if !errors.Is(err, pluginapi.CodeAlreadyAnswered) {
+						t.Error(err)
+					}
+				})
+			}
+			wg.Wait()
+			if won != 1 {
+				t.Errorf("%d answers won", won)
+			}
+		}
+	}
+	if got := local.Wait(); got.State != "completed" || got.End.Turns != rounds {
+		t.Errorf("%+v", got)
+	}
+}
