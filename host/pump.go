@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -139,8 +140,22 @@ type effect struct {
 // piece by piece; only those the host must read, and writes, are held.
 type pieces struct {
 	open *pb.Output // the first of them
-	hold []byte
+	hold [][]byte
+	size int  // of hold
 	long bool // the event is longer than what is held for reading
+}
+
+// add keeps a piece, which is part of what was received and never changes.
+func (p *pieces) add(data []byte) {
+	p.hold = append(p.hold, data)
+	p.size += len(data)
+}
+
+func (p *pieces) whole() []byte {
+	if len(p.hold) == 1 {
+		return p.hold[0]
+	}
+	return slices.Concat(p.hold...)
 }
 
 const (
@@ -722,12 +737,12 @@ func (p *pump) output(out *pb.Output) error {
 			return err
 		}
 	case pb.OutputKind_OUTPUT_WRITE:
-		p.pieces.hold = append(p.pieces.hold, out.Data...)
-		if len(p.pieces.hold) > shim.StdinLimit {
+		p.pieces.add(out.Data)
+		if p.pieces.size > shim.StdinLimit {
 			return breach("wrote more than %d MiB at once", shim.StdinLimit>>20)
 		}
 		if !out.More {
-			p.effects = append(p.effects, effect{out, p.pieces.hold})
+			p.effects = append(p.effects, effect{out, p.pieces.whole()})
 		}
 	case pb.OutputKind_OUTPUT_CLOSE_STDIN, pb.OutputKind_OUTPUT_SET_TIMER, pb.OutputKind_OUTPUT_SIGNAL:
 		p.effects = append(p.effects, effect{out, nil})
@@ -779,20 +794,18 @@ func (p *pump) event(out *pb.Output) error {
 	if !wanted[t] || p.pieces.long {
 		return nil
 	}
-	data := out.Data
-	if out.More || len(p.pieces.hold) > 0 {
-		if len(p.pieces.hold)+len(data) > holdLimit {
+	if out.More || p.pieces.size > 0 {
+		if p.pieces.size+len(out.Data) > holdLimit {
 			p.pieces.hold, p.pieces.long = nil, true
 			if t == "message_stop" {
 				p.facts.text = "" // rather none than that of another message
 			}
 			return nil
 		}
-		p.pieces.hold = append(p.pieces.hold, data...)
-		data = p.pieces.hold
 	}
+	p.pieces.add(out.Data)
 	if !out.More {
-		p.facts.learn(t, data, p.timeOf(out.N))
+		p.facts.learn(t, p.pieces.whole(), p.timeOf(out.N))
 	}
 	return nil
 }

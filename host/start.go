@@ -197,7 +197,8 @@ func (l *launch) launchShim() error {
 	l.nonce = hex.EncodeToString(nonce[:])
 	s, err := shim.Launch(l.h.opts.ShimPath, l.dir.Dir, shim.Hello{
 		Version: shim.Version, Nonce: l.nonce, Host: true, RunID: l.meta.RunID, TempDir: l.meta.TempDir,
-		Socket: socketPath(l.h.opts.RuntimeDir, l.meta.RunID),
+		Socket:  socketPath(l.h.opts.RuntimeDir, l.meta.RunID),
+		HostDir: l.h.plugins.socket, HostPID: l.meta.HostPID, HostStart: l.meta.HostStart,
 	})
 	if err != nil {
 		return pluginapi.Errorf(pluginapi.CodeSpawn, "start the run's keeper: %w", err).

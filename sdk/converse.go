@@ -52,7 +52,7 @@ type run struct {
 	response     pb.ConverseResponse
 	done         uint64 // as last sent
 	started      bool   // something was sent
-	huge         bool   // a huge line was handled since the last flush
+	huge         bool   // a huge line was handled, or made, since the last flush
 	heavy        bool   // a huge line is coming, or was handled since the last flush
 }
 
@@ -103,6 +103,9 @@ func (r *run) batch(req *pb.ConverseRequest) error {
 // that everything up to input n has been sent.
 func (r *run) flush(n uint64) error {
 	outputs := r.out.outputs
+	if r.out.size >= hugeLine {
+		r.huge = true // what they were made of is garbage as well
+	}
 	for {
 		end, size := 0, 0
 		for end < len(outputs) && end < maxOutputs && size < maxOutputBytes {

@@ -338,6 +338,21 @@ func (k *keeper) hostGone() {
 		k.alone = time.AfterFunc(k.hello.Alone, func() { k.endAlone("host_gone") })
 	}
 	k.mu.Unlock()
+	k.clearHost()
+}
+
+// clearHost removes what the host that started the run has left, if it has died.
+func (k *keeper) clearHost() {
+	if k.hello.HostDir == "" {
+		return
+	}
+	for range 200 { // its connection ends a moment before its process
+		if k.cfg.Tree.Start(k.hello.HostPID) != k.hello.HostStart {
+			_ = os.RemoveAll(k.hello.HostDir)
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
 }
 
 // endAlone ends everything without anybody to tell, and leaves.
@@ -356,6 +371,7 @@ func (k *keeper) endAlone(reason string) {
 	if k.hello.TempDir != "" {
 		_ = os.RemoveAll(k.hello.TempDir)
 	}
+	k.clearHost()
 	k.finish()
 }
 

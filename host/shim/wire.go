@@ -58,6 +58,12 @@ type Hello struct {
 	TempDir  string        `json:"temp_dir,omitempty"`
 	Detached bool          `json:"detached,omitempty"` // the run goes on without a host
 	Alone    time.Duration `json:"alone_ns,omitempty"` // longest time without any host; default 1 h
+
+	// HostDir is what the host has for itself alone: the keeper removes it when
+	// that host's process is gone, for whoever is killed clears nothing up.
+	HostDir   string `json:"host_dir,omitempty"`
+	HostPID   int    `json:"host_pid,omitempty"`
+	HostStart uint64 `json:"host_start,omitempty"`
 }
 
 // Welcome answers a Hello.

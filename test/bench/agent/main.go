@@ -26,24 +26,20 @@ func main() {
 		select {}
 	}
 	in := input{}
-	if !in.untilPrompt() {
-		return
-	}
-	work := number("LINES")
-	switch {
-	case number("CHILD") > 0:
-		// In a session of its own, as the shells of real agents are.
-		child := exec.Command("/proc/self/exe", "sleep")
-		child.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-		if err := child.Start(); err != nil {
-			panic(err)
-		}
-	case number("BIG") > 0:
-		big(number("BIG"))
-	}
-	turn(work, number("RATE"), number("FIRST"))
 	for in.untilPrompt() {
-		turn(work, number("RATE"), number("FIRST"))
+		write([]byte(initial))
+		if number("CHILD") > 0 {
+			// In a session of its own, as the shells of real agents are.
+			child := exec.Command("/proc/self/exe", "sleep")
+			child.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+			if err := child.Start(); err != nil {
+				panic(err)
+			}
+		}
+		if size := number("BIG"); size > 0 {
+			big(size)
+		}
+		turn(number("LINES"), number("RATE"), number("FIRST"))
 	}
 }
 
@@ -116,7 +112,6 @@ func delta(b []byte, at time.Time) []byte {
 // turn prints so many deltas, at a pace of rate lines a second after the first
 // ones; 0 is as fast as it can.
 func turn(lines, rate, first int) {
-	write([]byte(initial))
 	begin := time.Now()
 	var buf []byte
 	for i := range lines {
@@ -151,7 +146,6 @@ func turn(lines, rate, first int) {
 
 // big prints one line of so many bytes.
 func big(size int) {
-	write([]byte(initial))
 	time.Sleep(300 * time.Millisecond) // so that what was there before can be measured
 	write([]byte(opened + before))
 	piece := []byte(strings.Repeat("0123456789abcdef", 4<<10))
