@@ -27,4 +27,8 @@
 // If the plugin dies, steps 7 and 8 start over from the first record with a new
 // process; events that are in the log are skipped, stdin is not written twice.
 // If the host dies, the keeper ends the run, and Recover does steps 7 to 10.
+//
+// Another process that opens the run (Host.Open) follows events.jsonl as it grows
+// (follow.go) and sends what is asked of it to the keeper's socket (remote.go):
+// both by way of the run's directory, without the host's help.
 package host

@@ -52,8 +52,17 @@ func (h *Host) sweepRun(meta store.Meta) {
 	}
 }
 
+// marked reports whether a process carries the mark of the run.
+func (h *Host) marked(id string) bool { return len(process.Marked(id)) > 0 }
+
 // reap collects a child that this process has adopted and killed.
 func reap(pid int) {
 	var status syscall.WaitStatus
 	_, _ = syscall.Wait4(pid, &status, syscall.WNOHANG, nil)
+}
+
+// isOurs reports whether a file belongs to this user.
+func isOurs(info os.FileInfo) bool {
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	return ok && int(stat.Uid) == os.Getuid()
 }

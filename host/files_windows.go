@@ -2,6 +2,7 @@ package host
 
 import (
 	"errors"
+	"os"
 
 	"golang.org/x/sys/windows"
 
@@ -15,3 +16,9 @@ func isDiskFull(err error) bool { return errors.Is(err, windows.ERROR_DISK_FULL)
 
 // sweepRun has nothing to do: no run can be started on Windows yet.
 func (h *Host) sweepRun(store.Meta) {}
+
+// isOurs is true: temp folders are the user's own.
+func isOurs(os.FileInfo) bool { return true }
+
+// marked is false: no run can be started on Windows yet.
+func (h *Host) marked(string) bool { return false }

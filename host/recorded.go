@@ -1,9 +1,11 @@
 package host
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -11,7 +13,6 @@ import (
 	"time"
 
 	"github.com/amux-dev/amux/host/eventlog"
-	"github.com/amux-dev/amux/host/shim"
 	"github.com/amux-dev/amux/host/store"
 	"github.com/amux-dev/amux/pluginapi"
 )
@@ -30,7 +31,8 @@ type RunInfo struct {
 	Project       string            `json:"project,omitempty"`
 	Tags          []string          `json:"tags,omitempty"`
 	Created       time.Time         `json:"created"`
-	Ended         *time.Time        `json:"ended"` // null while it runs
+	Ended         *time.Time        `json:"ended"`  // null while it runs
+	Events        uint64            `json:"events"` // so far
 	Dir           string            `json:"dir"`
 	Plugin        string            `json:"plugin"`
 	PluginVersion string            `json:"plugin_version"`
@@ -82,18 +84,23 @@ func readInfo(dir *store.Run) (RunInfo, error) {
 	}
 	info := infoOf(meta, spec, dir.Dir)
 	info.State = stateStarting
-	readTail(dir.Path("events.jsonl"), func(e Event) bool {
-		switch e.Type {
-		case "run_end":
+	readTail(dir.Path("events.jsonl"), func(line []byte) bool {
+		if info.Events == 0 {
+			if e, err := parseEvent(line); err == nil {
+				info.Events = e.Seq
+			}
+		}
+		switch {
+		case isType(line, "run_end"):
 			var end pluginapi.RunEnd
-			if e.Decode(&end) == nil {
+			if e, err := parseEvent(line); err == nil && e.Decode(&end) == nil {
 				info.End, info.State, info.Reason, info.Code, info.SessionID = &end, end.State, end.Reason, end.Code, end.SessionID
 				info.Ended = &e.Time
 			}
 			return false
-		case "run_state":
+		case isType(line, "run_state"):
 			var state pluginapi.RunState
-			if e.Decode(&state) == nil {
+			if e, err := parseEvent(line); err == nil && e.Decode(&state) == nil {
 				info.State, info.Reason = state.To, state.Reason
 			}
 			return false
@@ -103,11 +110,13 @@ func readInfo(dir *store.Run) (RunInfo, error) {
 	return info, nil
 }
 
-// tailSize is how much of the end of an event log is looked at for the state.
-const tailSize = 64 << 10
+// tailSize is how much of the end of an event log is looked at first. The last
+// event of a run that has ended fits in it.
+const tailSize = 8 << 10
 
-// readTail calls f with the last events, the newest first, until it returns false.
-func readTail(path string, f func(Event) bool) {
+// readTail calls f with the events, the newest first, until it returns false. A
+// last line that has no end yet is left out.
+func readTail(path string, f func(line []byte) bool) {
 	file, err := os.Open(path)
 	if err != nil {
 		return
@@ -117,16 +126,39 @@ func readTail(path string, f func(Event) bool) {
 	if err != nil {
 		return
 	}
-	from := max(0, info.Size()-tailSize)
-	data := make([]byte, info.Size()-from)
-	if _, err := file.ReadAt(data, from); err != nil && !errors.Is(err, io.EOF) {
-		return
-	}
-	lines := strings.Split(string(data), "\n")
-	for i := len(lines) - 1; i >= 0; i-- {
-		if event, err := parseEvent([]byte(lines[i])); err == nil && !f(event) {
+	whole := false // the text behind what was read begins with a whole line
+	var rest []byte
+	for end, size := info.Size(), int64(tailSize); end > 0; size = min(2*size, 1<<20) {
+		from := max(0, end-size)
+		data := make([]byte, end-from, int(end-from)+len(rest))
+		if _, err := file.ReadAt(data, from); err != nil && !errors.Is(err, io.EOF) {
 			return
 		}
+		data = append(data, rest...)
+		end = from
+		for {
+			i := bytes.LastIndexByte(data, '\n')
+			if i < 0 {
+				break
+			}
+			if line := data[i+1:]; whole && len(line) > 0 && !f(line) {
+				return
+			}
+			whole, data = true, data[:i]
+		}
+		rest = data
+	}
+	if whole && len(rest) > 0 {
+		f(rest)
+	}
+}
+
+var errNoRun = errors.New("there is no such run")
+
+func noRun(ref string) *pluginapi.Error {
+	return &pluginapi.Error{
+		Code: pluginapi.CodeValidation, Msg: fmt.Sprintf("there is no run %q", ref), Err: errNoRun,
+		Hint: "give its id, its name, or at least 4 characters of the start or end of its id",
 	}
 }
 
@@ -144,16 +176,17 @@ func (h *Host) find(ref string) (*store.Run, error) {
 	}
 	switch len(found) {
 	case 0:
-		return nil, pluginapi.Errorf(pluginapi.CodeValidation, "there is no run %q", ref).
-			WithHint("give its id, its name, or at least 4 characters of the start or end of its id")
+		return nil, noRun(ref)
 	case 1:
 		return h.store.Run(found[0]), nil
 	}
 	return nil, invalid("%q names %d runs", ref, len(found)).WithHint("give more of the id: %s", strings.Join(found[:min(3, len(found))], ", "))
 }
 
-// Open returns a run that this or another host has started. Its events are those
-// recorded so far; it can be controlled while its keeper lives.
+// Open returns a run that this or another host has started. While another process
+// hosts it, its events are followed as they come, and what is asked of it goes to
+// its keeper. Wait and Events end with HOST_GONE if that process dies; Recover
+// then makes the rest.
 func (h *Host) Open(ctx context.Context, ref string) (*Run, error) {
 	dir, err := h.find(ref)
 	if err != nil {
@@ -166,6 +199,9 @@ func (h *Host) Open(ctx context.Context, ref string) (*Run, error) {
 		return ours, nil
 	}
 	meta, err := dir.ReadMeta()
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, noRun(ref) // it was deleted meanwhile, or is only being made
+	}
 	if err != nil {
 		return nil, pluginapi.Errorf(pluginapi.CodeParse, "run %s: %w", dir.ID, err)
 	}
@@ -176,22 +212,18 @@ func (h *Host) Open(ctx context.Context, ref string) (*Run, error) {
 	if _, agent, err := h.registry.Agent(meta.Agent); err == nil {
 		r.agent = agent
 	}
-	if r.log, err = eventlog.Open(dir.Path("events.jsonl"), meta.RunID, meta.Agent, false); err != nil {
-		return nil, pluginapi.Errorf(pluginapi.CodeParse, "run %s has no events: %w", dir.ID, plain(err)).
-			WithHint("its host ended before it had begun")
-	}
 	info, _ := readInfo(dir)
-	if info.End != nil {
-		r.result = Result{RunID: meta.RunID, State: info.State, End: *info.End}
-		if info.Code != "" {
-			r.result.Err = &pluginapi.Error{Code: info.Code, Msg: info.End.Message, Hint: info.Code.Info().Hint}
-		}
-		close(r.done)
+	if info.End == nil {
+		r.remote = true
 		return r, nil
 	}
-	if keeper, err := shim.ReadInfo(dir.Dir); err == nil && keeperLives(keeper) {
-		r.conn, _ = shim.Dial(ctx, keeper, false) // without it the run can be read, not controlled
+	if r.log, err = eventlog.Open(dir.Path("events.jsonl"), meta.RunID, meta.Agent, false); errors.Is(err, os.ErrNotExist) {
+		return nil, noRun(ref)
+	} else if err != nil {
+		return nil, pluginapi.Errorf(pluginapi.CodeParse, "events of run %s: %w", dir.ID, plain(err))
 	}
+	r.result = resultOf(info)
+	close(r.done)
 	return r, nil
 }
 

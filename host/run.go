@@ -48,7 +48,8 @@ type Run struct {
 	result    Result
 	deadline  *time.Timer // for an answer
 
-	done chan struct{}
+	remote bool // another process hosts it
+	done   chan struct{}
 }
 
 // ID is the run's ULID.
@@ -67,11 +68,17 @@ func (r *Run) Events(from uint64) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		ctx, cancel := context.WithCancel(context.Background())
 		defer cancel()
-		err := r.log.From(from).Lines(ctx, func(line []byte) bool {
+		each := func(line []byte) bool {
 			event, err := parseEvent(line)
 			return yield(event, err)
-		})
-		if err != nil {
+		}
+		if r.remote {
+			if err := r.followLines(ctx, from, each); err != nil {
+				yield(Event{}, err)
+			}
+			return
+		}
+		if err := r.log.From(from).Lines(ctx, each); err != nil {
 			yield(Event{}, pluginapi.Errorf(pluginapi.CodeInternal, "read events of run %s: %w", r.ID(), err))
 		}
 	}
@@ -93,8 +100,12 @@ func parseEvent(line []byte) (Event, error) {
 }
 
 // CopyEvents writes the events from number from on to w, one JSON object a line,
-// until the run has ended. It is the quick way: nothing is decoded.
+// until the run has ended. It is the quick way: nothing is decoded. Of a run that
+// another process hosts, HOST_GONE says that it will not end: see Recover.
 func (r *Run) CopyEvents(ctx context.Context, w io.Writer, from uint64) error {
+	if r.remote {
+		return r.followCopy(ctx, w, from)
+	}
 	return copyEvents(ctx, r.log, w, from)
 }
 
@@ -116,6 +127,9 @@ func copyEvents(ctx context.Context, log *eventlog.Log, w io.Writer, from uint64
 
 // Wait returns when the run has ended and nothing of it is left.
 func (r *Run) Wait() Result {
+	if r.remote {
+		return r.remoteWait()
+	}
 	<-r.done
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -141,6 +155,9 @@ func (r *Run) Send(ctx context.Context, prompt string) error {
 	r.prompts++
 	id := "prompt-" + strconv.Itoa(r.prompts+1)
 	r.mu.Unlock()
+	if r.remote {
+		id = remotePrompt()
+	}
 	return r.input(journal.Input{Kind: "prompt", ID: id, Text: prompt, By: "user"})
 }
 
@@ -166,6 +183,12 @@ func (r *Run) Answer(ctx context.Context, id, text string) error {
 }
 
 func (r *Run) respond(kind, id, text string, data json.RawMessage) error {
+	if r.remote {
+		var err error
+		if id, err = r.remoteInteraction(kind, id); err != nil {
+			return err
+		}
+	}
 	if id == "" {
 		r.mu.Lock()
 		waiting := r.pending
@@ -237,6 +260,9 @@ func (r *Run) input(in journal.Input) error {
 }
 
 func (r *Run) command(what string, do func(*shim.Conn) error) error {
+	if r.remote {
+		return r.remoteCommand(what, do)
+	}
 	if r.conn == nil || isClosed(r.done) {
 		return r.notActive()
 	}

@@ -153,11 +153,14 @@ func (l *launch) createDir() error {
 	}
 	err = errors.Join(
 		dir.WriteMeta(l.meta),
-		dir.MarkActive(),
+		l.h.claimName(l.meta.Name, dir.MarkActive),
 		os.Mkdir(l.meta.TempDir, 0o700),
 	)
 	if err == nil {
 		err = l.firstRecords()
+	}
+	if taken, ok := errors.AsType[*pluginapi.Error](err); ok {
+		return taken
 	}
 	if err != nil {
 		return folderError("folder of the run", dir.Dir, err)

@@ -69,6 +69,9 @@ func open(conn io.ReadWriteCloser, hello Hello) (*Conn, error) {
 		return nil, fmt.Errorf("%w: %w", ErrGone, err)
 	}
 	t, _, body, err := readFrame(conn)
+	for err == nil && t == frameWake { // the journal has grown since we are known
+		t, _, body, err = readFrame(conn)
+	}
 	if err != nil {
 		conn.Close()
 		return nil, fmt.Errorf("%w: %w", ErrGone, err)

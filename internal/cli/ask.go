@@ -5,11 +5,13 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"strconv"
 	"strings"
 
 	"github.com/amux-dev/amux/host"
+	"github.com/amux-dev/amux/internal/render"
 	"github.com/amux-dev/amux/pluginapi"
 )
 
@@ -20,11 +22,20 @@ type asker struct {
 	can bool // somebody sits at the terminal
 	ask bool // approvals are for people; else the host judges them
 	all bool // the user has said yes to all
+	// elsewhere says that another terminal answers.
+	elsewhere bool
 
 	current *question
 	held    []host.Event
 	lines   chan string // what the user types; nil until the first question
 	ended   bool        // stdin has ended
+}
+
+// waits says which command in another terminal answers.
+func (l *live) waits(id, command string) {
+	if !l.o.quiet {
+		l.note(fmt.Sprintf("waits: amux %s %s %s", command, render.ShortID(l.run.ID()), id))
+	}
 }
 
 // question is one approval or input that waits.
@@ -98,6 +109,8 @@ func (a *asker) approval(ctx context.Context, e host.Event) {
 	switch {
 	case a.all:
 		a.sent("approve", a.l.run.Approve(ctx, request.InteractionID, nil))
+	case a.elsewhere:
+		a.l.waits(request.InteractionID, "approve")
 	case !a.can || a.ended:
 		a.sent("deny", a.l.run.Deny(ctx, request.InteractionID, "nobody can answer"))
 	default:
@@ -113,6 +126,10 @@ func (a *asker) question(ctx context.Context, e host.Event) {
 		return
 	}
 	q.id = q.input.InteractionID
+	if a.elsewhere {
+		a.l.waits(q.id, "answer")
+		return
+	}
 	if !a.can || a.ended {
 		a.sent("deny", a.l.run.Deny(ctx, q.id, "nobody can answer"))
 		return

@@ -50,6 +50,9 @@ type Host interface {
 	runner
 	lister
 	recorder
+	canceler
+	deleter
+	cleaner
 	Close(ctx context.Context) error
 }
 

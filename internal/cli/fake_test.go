@@ -28,6 +28,10 @@ type fakeHost struct {
 	opts     host.Options
 	spec     host.RunSpec
 	started  bool
+	list     []host.RunInfo
+	outcome  host.Outcome
+	removed  []host.Removed
+	asked    []string
 	closed   bool
 }
 
@@ -66,6 +70,28 @@ func (h *fakeHost) Open(_ context.Context, ref string) (Recorded, error) {
 		return nil, pluginapi.Errorf(pluginapi.CodeValidation, "there is no run %q", ref)
 	}
 	return h.run, nil
+}
+
+func (h *fakeHost) Runs(context.Context) ([]host.RunInfo, error) { return h.list, nil }
+
+func (h *fakeHost) Cancel(_ context.Context, ref string, kill bool) (host.Outcome, error) {
+	h.asked = append(h.asked, fmt.Sprintf("cancel %s %v", ref, kill))
+	return h.outcome, h.refuse
+}
+
+func (h *fakeHost) Delete(_ context.Context, ref string) (host.Outcome, error) {
+	h.asked = append(h.asked, "delete "+ref)
+	return h.outcome, h.refuse
+}
+
+func (h *fakeHost) Clean(_ context.Context, dry bool) ([]host.Removed, error) {
+	h.asked = append(h.asked, fmt.Sprintf("clean %v", dry))
+	return h.removed, nil
+}
+
+func (h *fakeHost) Retain(context.Context) error {
+	h.asked = append(h.asked, "retain")
+	return nil
 }
 
 func (h *fakeHost) Recover(context.Context) error { return nil }
@@ -125,7 +151,7 @@ func (r *fakeRun) emit(events ...pluginapi.Payload) {
 		} else {
 			raw += "}"
 		}
-		r.events = append(r.events, host.Event{Type: p.EventType(), RunID: runID, Raw: json.RawMessage(raw)})
+		r.events = append(r.events, host.Event{Type: p.EventType(), RunID: runID, Seq: uint64(len(r.events) + 1), Raw: json.RawMessage(raw)})
 	}
 	r.more.Broadcast()
 }
@@ -159,7 +185,13 @@ func (r *fakeRun) all() []string {
 func (r *fakeRun) ID() string { return runID }
 
 func (r *fakeRun) Info() host.RunInfo {
-	return host.RunInfo{ID: runID, Agent: "alpha", State: "completed", Prompt: "hi", Created: time.Unix(0, 0)}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	info := host.RunInfo{ID: runID, Agent: "alpha", State: "completed", Prompt: "hi", Created: time.Unix(0, 0), Events: uint64(len(r.events))}
+	if r.over {
+		info.End = &pluginapi.RunEnd{State: "completed"}
+	}
+	return info
 }
 
 func (r *fakeRun) Events(from uint64) iter.Seq2[host.Event, error] {
@@ -220,6 +252,11 @@ func (r *fakeRun) Stop(context.Context) error                 { return r.called(
 func (r *fakeRun) Kill(context.Context) error                 { return r.called("kill") }
 func (r *fakeRun) Pause(context.Context) error                { return r.called("pause") }
 func (r *fakeRun) Resume(context.Context) error               { return r.called("resume") }
+func (r *fakeRun) Signal(_ context.Context, n string) error   { return r.called("signal %s", n) }
+func (r *fakeRun) Tail(n int, w io.Writer) error {
+	fmt.Fprintf(w, "the last %d\n", n)
+	return nil
+}
 
 func agent(id string, change func(*host.AgentInfo)) host.AgentInfo {
 	a := host.AgentInfo{

@@ -29,7 +29,7 @@ type live struct {
 }
 
 // start starts the run and stays with it to its end.
-func (s *session) start(h runner, spec host.RunSpec, o *runOptions) error {
+func (s *session) start(h Host, spec host.RunSpec, o *runOptions) error {
 	sigs, stop := s.app.Signals()
 	defer stop()
 	l := &live{s: s, o: o, spec: spec, sigs: sigs}
@@ -49,7 +49,11 @@ func (s *session) start(h runner, spec host.RunSpec, o *runOptions) error {
 	} else {
 		l.human(ctx)
 	}
-	return l.end(l.run.Wait())
+	result := l.run.Wait()
+	if !spec.NoRecord {
+		s.retain(h)
+	}
+	return l.end(result)
 }
 
 // launch waits for the start, which a signal gives up.
@@ -112,7 +116,8 @@ func (l *live) human(ctx context.Context) {
 		Out: io.Out, Err: io.Err, Color: io.Color, Width: io.Width, Terminal: io.ErrTTY,
 		Shared: io.OutTTY && io.ErrTTY, Quiet: l.o.quiet, Debug: l.s.debug,
 	})
-	l.asker = &asker{l: l, can: io.InTTY && io.ErrTTY, ask: l.spec.Approve == host.ApproveAsk}
+	can := io.InTTY && io.ErrTTY
+	l.asker = &asker{l: l, can: can, ask: l.spec.Approve == host.ApproveAsk, elsewhere: !can && !l.spec.Unattended}
 	events, quit := make(chan host.Event, 64), make(chan struct{})
 	defer close(quit)
 	go func() { // ends at the last event, or with human

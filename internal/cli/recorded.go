@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -19,14 +18,17 @@ import (
 // recorder knows the runs that were recorded.
 type recorder interface {
 	Open(ctx context.Context, ref string) (Recorded, error)
+	Runs(ctx context.Context) ([]host.RunInfo, error)
 	Recover(ctx context.Context) error
 	Replay(ctx context.Context, ref string, w io.Writer) error
 }
 
 // Recorded is what is asked of a run that this process did not start.
 type Recorded interface {
-	watched
+	Run
 	Info() host.RunInfo
+	Signal(ctx context.Context, name string) error
+	Tail(n int, w io.Writer) error
 }
 
 // recoverTime is how long a command that reads waits for the ends of runs whose
@@ -49,48 +51,6 @@ func (s *session) recover(h recorder) {
 	if err := h.Recover(ctx); err != nil && s.debug {
 		s.warnf("%v", err) // of other runs than the one asked for
 	}
-}
-
-func newLogs(s *session) *cobra.Command {
-	var asJSON bool
-	cmd := &cobra.Command{
-		Use:   "logs RUN",
-		Short: "Show what a run did",
-		Long:  "Show what a run did, as it was shown then, or every event with --json. RUN is its\nid, its name, or at least four characters of the start or end of its id.",
-		Args:  exactly("a run"),
-		RunE: command(func(_ *cobra.Command, args []string) error {
-			run, err := s.recorded(args[0])
-			if err != nil {
-				return err
-			}
-			if asJSON {
-				return ignoreClosed(run.CopyEvents(context.Background(), s.app.IO.Out, 1))
-			}
-			io := s.app.IO
-			r := render.New(render.Options{Out: io.Out, Err: io.Err, Color: io.Color, Width: io.Width,
-				Shared: io.OutTTY && io.ErrTTY, Prompts: true, Debug: s.debug})
-			for event, err := range run.Events(1) {
-				if err != nil {
-					return err
-				}
-				r.Event(event.Type, event.Raw)
-				if r.Err() != nil {
-					return nil // its reader has seen enough
-				}
-			}
-			return nil
-		}),
-	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print every event as one line of JSON")
-	return cmd
-}
-
-// ignoreClosed takes a reader of stdout that has gone for no error.
-func ignoreClosed(err error) error {
-	if errors.Is(err, fs.ErrClosed) || isBrokenPipe(err) {
-		return nil
-	}
-	return err
 }
 
 func newReplay(s *session) *cobra.Command {

@@ -232,9 +232,8 @@ func (s *session) chooseApprove(spec *host.RunSpec, o *runOptions) {
 	switch {
 	case o.approve != "":
 		spec.Approve = host.ApproveMode(o.approve)
-		if spec.Approve == host.ApproveAsk && !somebody {
-			s.warnLater("--approve ask: nobody can answer here; what the agent asks for waits until it is denied")
-		}
+		// Who says so without a terminal means to answer from another.
+		somebody = somebody || spec.Approve == host.ApproveAsk
 	case len(spec.AllowRules)+len(spec.DenyRules) > 0 && !somebody:
 		spec.Approve = host.ApproveRules
 	case set.Approve != "" && (set.Approve != "ask" || somebody):

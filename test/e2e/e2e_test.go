@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -28,6 +29,8 @@ func TestScripts(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(bin, "amux")); err != nil {
 		t.Fatal("bin/amux is not there: make build")
 	}
+	commands := map[string]func(*testscript.TestScript, bool, []string){"exits": exits, "oneline": oneline}
+	maps.Copy(commands, controlCommands)
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata",
 		RequireExplicitExec: true,
@@ -48,9 +51,7 @@ func TestScripts(t *testing.T) {
 			env.Setenv("GOFLAGS", "-mod=mod")
 			return os.MkdirAll(home, 0o700)
 		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exits": exits, "oneline": oneline,
-		},
+		Cmds: commands,
 	})
 }
 

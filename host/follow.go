@@ -1,0 +1,199 @@
+package host
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"time"
+
+	"github.com/amux-dev/amux/host/shim"
+	"github.com/amux-dev/amux/pluginapi"
+)
+
+// How often a follower looks at the file: soon after something was heard of the
+// run, more and more seldom while nothing is.
+const (
+	followFirst = 2 * time.Millisecond
+	followLast  = 250 * time.Millisecond
+)
+
+// follower reads the events of a run that another process hosts, as they are
+// written. The keeper's doorbell tells that something is about to come, the file
+// tells what. It is for one goroutine, and holds nothing that outlives close.
+type follower struct {
+	r      *Run
+	file   *os.File
+	offset int64 // of the first event that was not read
+	skip   uint64
+	buf    []byte
+	ended  bool // the last event was read
+	pause  time.Duration
+	conn   *shim.Conn // nil: only the clock tells
+}
+
+func (r *Run) follow(from uint64) *follower {
+	return &follower{r: r, skip: max(from, 1) - 1, pause: followFirst}
+}
+
+func (f *follower) close() {
+	if f.file != nil {
+		f.file.Close()
+	}
+	if f.conn != nil {
+		f.conn.Close()
+	}
+}
+
+// next waits for events and returns some, as whole lines that are valid until the
+// next call. io.EOF says that the run has ended, HOST_GONE that nobody is left to
+// end it.
+func (f *follower) next(ctx context.Context) ([]byte, error) {
+	for {
+		data, err := f.read()
+		if err != nil || len(data) > 0 {
+			f.pause = followFirst
+			return data, err
+		}
+		if f.ended {
+			return nil, io.EOF
+		}
+		if f.pause >= followLast && !f.r.hosted() {
+			// What was written before the host left is there by now.
+			if data, err = f.read(); err != nil || len(data) > 0 {
+				return data, err
+			}
+			if f.ended {
+				return nil, io.EOF
+			}
+			return nil, f.r.hostGone()
+		}
+		if err := f.idle(ctx); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// idle waits until it is worth to look again.
+func (f *follower) idle(ctx context.Context) error {
+	if f.conn == nil && f.pause < followLast {
+		if keeper, err := shim.ReadInfo(f.r.dir.Dir); err == nil && keeperLives(keeper) {
+			f.conn, _ = shim.Dial(ctx, keeper, false) // the clock alone will do
+		}
+	}
+	var wake <-chan struct{}
+	if f.conn != nil {
+		wake = f.conn.Wake()
+	}
+	timer := time.NewTimer(f.pause)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		f.pause = min(2*f.pause, followLast)
+	case <-wake:
+		// The host has to ask the adapter first, and a flood rings often.
+		f.pause = followFirst
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(followFirst):
+		}
+	}
+	return nil
+}
+
+// read returns the whole lines that are there now, at most about a buffer of
+// them. A line that is still being written is read anew each time: until its end
+// is there, its writer may take it back.
+func (f *follower) read() ([]byte, error) {
+	if f.file == nil {
+		file, err := os.Open(f.r.dir.Path("events.jsonl"))
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, nil // the run is being started
+		}
+		if err != nil {
+			return nil, pluginapi.Errorf(pluginapi.CodeParse, "events of run %s: %w", f.r.ID(), plain(err))
+		}
+		f.file = file
+	}
+	size := 64 << 10
+	for {
+		if cap(f.buf) < size {
+			f.buf = make([]byte, size)
+		}
+		n, err := f.file.ReadAt(f.buf[:size], f.offset)
+		if err != nil && !errors.Is(err, io.EOF) {
+			return nil, pluginapi.Errorf(pluginapi.CodeParse, "events of run %s: %w", f.r.ID(), plain(err))
+		}
+		end := bytes.LastIndexByte(f.buf[:n], '\n') + 1
+		if end == 0 && n == size {
+			size *= 4 // a long line
+			continue
+		}
+		if end == 0 {
+			if cap(f.buf) > 1<<20 {
+				f.buf = nil
+			}
+			return nil, nil
+		}
+		f.offset += int64(end)
+		data := f.buf[:end]
+		last := data[bytes.LastIndexByte(data[:end-1], '\n')+1:]
+		f.ended = isType(last, "run_end")
+		for f.skip > 0 && len(data) > 0 {
+			data = data[bytes.IndexByte(data, '\n')+1:]
+			f.skip--
+		}
+		if len(data) > 0 || f.ended {
+			return data, nil
+		}
+	}
+}
+
+// isType reports whether line is an event of that type; every event begins with
+// its type.
+func isType(line []byte, t string) bool {
+	rest, ok := bytes.CutPrefix(line, []byte(`{"type":"`))
+	return ok && len(rest) > len(t) && string(rest[:len(t)]) == t && rest[len(t)] == '"'
+}
+
+// lines calls f for every event from number from on, without its ending.
+func (r *Run) followLines(ctx context.Context, from uint64, yield func(line []byte) bool) error {
+	f := r.follow(from)
+	defer f.close()
+	for {
+		data, err := f.next(ctx)
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		for line := range bytes.Lines(data) {
+			if !yield(line[:len(line)-1]) {
+				return nil
+			}
+		}
+	}
+}
+
+func (r *Run) followCopy(ctx context.Context, w io.Writer, from uint64) error {
+	f := r.follow(from)
+	defer f.close()
+	for {
+		data, err := f.next(ctx)
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if _, err := w.Write(data); err != nil {
+			return err
+		}
+	}
+}

@@ -1,0 +1,38 @@
+package registry
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// UnusedCopies are the paths of copies of plugins that are not of a plugin as it
+// is now, that keep does not want by their hash, and that are older than age; and
+// those of copies that were never finished.
+func (r *Registry) UnusedCopies(keep func(hash string) bool, age time.Duration) []string {
+	current := map[string]bool{}
+	for _, p := range r.List() {
+		current[p.SHA256] = true
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for path, known := range r.readReceipts().Files {
+		if sameFile(path, known.Source) {
+			current[known.SHA256] = true
+		}
+	}
+	var unused []string
+	entries, _ := os.ReadDir(r.runDir())
+	for _, e := range entries {
+		info, err := e.Info()
+		if err != nil || time.Since(info.ModTime()) < age {
+			continue
+		}
+		name := e.Name()
+		if hashRule.MatchString(name) && !current[name] && !keep(name) || strings.HasPrefix(name, ".copy-") {
+			unused = append(unused, filepath.Join(r.runDir(), name))
+		}
+	}
+	return unused
+}

@@ -1,0 +1,325 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+
+	"github.com/amux-dev/amux/host/shim"
+	"github.com/amux-dev/amux/host/store"
+	"github.com/amux-dev/amux/pluginapi"
+)
+
+// What is kept of runs that have ended: whichever limit comes first.
+const (
+	keepRuns  = 1000
+	keepTime  = 30 * 24 * time.Hour
+	keepBytes = 5 << 30
+	// sizeEvery is how often the sizes of all runs are added up: it is the only
+	// limit that needs a look into each folder.
+	sizeEvery = 10 * time.Minute
+	// strangeAge is how old a thing must be that looks left over but may be of a
+	// run that another configuration folder knows.
+	strangeAge = time.Hour
+)
+
+// Removed is one thing that Clean has removed, or would.
+type Removed struct {
+	Kind string `json:"kind"` // run, temp dir, socket, plugin copy
+	Path string `json:"path"`
+	Why  string `json:"why"`
+	Size int64  `json:"size"`
+}
+
+// Delete removes the record of a run that has ended. A run that has not is
+// ActiveConflict: stop it first.
+func (h *Host) Delete(ctx context.Context, ref string) (Outcome, error) {
+	dir, err := h.find(ref)
+	if errors.Is(err, errNoRun) {
+		return NotFound, err
+	}
+	if err != nil {
+		return "", err
+	}
+	return h.deleteRun(ctx, dir)
+}
+
+// deleteWait is how long Delete waits for a host that has told the end of its run
+// and is clearing up.
+const deleteWait = 5 * time.Second
+
+func (h *Host) deleteRun(ctx context.Context, dir *store.Run) (Outcome, error) {
+	gone := func() (Outcome, error) { return NotFound, noRun(dir.ID) }
+	for deadline := time.Now().Add(deleteWait); ; {
+		err := dir.Lock()
+		if err == nil {
+			break
+		}
+		if errors.Is(err, fs.ErrNotExist) {
+			return gone()
+		}
+		if !errors.Is(err, store.ErrLocked) {
+			return "", folderError("folder of the run", dir.Dir, err)
+		}
+		// Who holds it may be its host, or somebody who deletes it as we do.
+		info, err := readInfo(dir)
+		if errors.Is(err, fs.ErrNotExist) {
+			return gone()
+		}
+		if err != nil || info.End == nil || time.Now().After(deadline) {
+			return ActiveConflict, activeConflict(dir.ID)
+		}
+		select {
+		case <-time.After(time.Millisecond):
+		case <-ctx.Done():
+			return "", ctx.Err()
+		}
+	}
+	defer dir.Unlock()
+	meta, err := dir.ReadMeta()
+	if errors.Is(err, fs.ErrNotExist) {
+		return gone() // it was deleted, or never begun, before we had the lock
+	}
+	if keeper, err := shim.ReadInfo(dir.Dir); err == nil && keeperLives(keeper) {
+		// Its host has died a moment ago, or it does without one.
+		if !waitGone(ctx, keeper) {
+			return ActiveConflict, activeConflict(dir.ID)
+		}
+	}
+	if info, err := readInfo(dir); err == nil && info.End == nil {
+		h.sweepRun(meta) // nobody will end it, and nothing of it may live on
+		_ = os.RemoveAll(meta.TempDir)
+	}
+	_ = os.Remove(socketPath(h.opts.RuntimeDir, dir.ID))
+	if err := dir.Delete(); err != nil {
+		return "", folderError("folder of the run", dir.Dir, err)
+	}
+	return Deleted, nil
+}
+
+func activeConflict(id string) *pluginapi.Error {
+	return pluginapi.Errorf(pluginapi.CodeInvalidTransition, "run %s has not ended", id).
+		WithHint("stop it first: amux stop %s", shortID(id))
+}
+
+// Retain applies the limits to the runs that have ended: 1,000 of them, 30 days,
+// 5 GB. It costs a look at one folder where there is nothing to do.
+func (h *Host) Retain(ctx context.Context) error {
+	ids := h.store.List()
+	stamp := filepath.Join(h.opts.ConfigDir, "runs", ".sized")
+	info, err := os.Stat(stamp)
+	sizes := err != nil || time.Since(info.ModTime()) > sizeEvery
+	old := len(ids) > 0 && time.Since(created(ids[len(ids)-1])) > keepTime
+	if !sizes && !old && len(ids) <= keepRuns {
+		return nil
+	}
+	_, err = h.retain(ctx, ids, false)
+	if sizes && len(ids) > 0 {
+		_ = os.WriteFile(stamp, nil, 0o600) // a look more at the next end of a run
+	}
+	return err
+}
+
+// created is when the run of that id was made.
+func created(id string) time.Time {
+	parsed, err := ulid.ParseStrict(id)
+	if err != nil {
+		return time.Now()
+	}
+	return ulid.Time(parsed.Time())
+}
+
+// retain deletes, or names, what is over the limits. ids are the newest first.
+func (h *Host) retain(ctx context.Context, ids []string, dry bool) ([]Removed, error) {
+	active := map[string]bool{}
+	for _, id := range h.store.Active() {
+		active[id] = true
+	}
+	var removed []Removed
+	var total int64
+	kept := 0
+	full := false
+	for _, id := range ids {
+		if err := ctx.Err(); err != nil {
+			return removed, err
+		}
+		if active[id] {
+			continue
+		}
+		dir := h.store.Run(id)
+		size := folderSize(dir.Dir)
+		why := ""
+		switch {
+		case kept >= keepRuns:
+			why = "more than 1,000 runs"
+		case time.Since(created(id)) > keepTime:
+			why = "older than 30 days"
+		case full || total+size > keepBytes:
+			why, full = "more than 5 GB", true // the older ones go, not only large ones
+		default:
+			kept++
+			total += size
+			continue
+		}
+		if !dry {
+			if outcome, err := h.deleteRun(ctx, dir); outcome != Deleted {
+				if outcome == "" {
+					return removed, err
+				}
+				continue // it has come alive, or was deleted by somebody else
+			}
+		}
+		removed = append(removed, Removed{"run", filepath.ToSlash(dir.Dir), why, size})
+	}
+	return removed, nil
+}
+
+// folderSize is what the files in a folder hold.
+func folderSize(dir string) (size int64) {
+	_ = filepath.WalkDir(dir, func(_ string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return nil // what cannot be read counts nothing
+		}
+		if info, err := e.Info(); err == nil {
+			size += info.Size()
+		}
+		return nil
+	})
+	return size
+}
+
+// Clean applies the limits of Retain and removes what hosts that died have left
+// behind: temp dirs, sockets, copies of plugins that no run names and that are
+// not current. With dry it only says what it would remove.
+func (h *Host) Clean(ctx context.Context, dry bool) ([]Removed, error) {
+	removed, err := h.retain(ctx, h.store.List(), dry)
+	if err != nil {
+		return removed, err
+	}
+	// Who is removed for what reason; the rest is one rule: nothing alive.
+	for _, left := range slices.Concat(h.leftTempDirs(), h.leftSockets()) {
+		if dry || os.RemoveAll(filepath.FromSlash(left.Path)) == nil {
+			removed = append(removed, left)
+		}
+	}
+	named := map[string]bool{}
+	for _, id := range h.store.List() {
+		meta, err := h.store.Run(id).ReadMeta()
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return removed, nil // what it names is not known, so no copy is taken from it
+		}
+		named[meta.PluginHash] = true
+	}
+	for _, path := range h.registry.UnusedCopies(func(hash string) bool { return named[hash] }, strangeAge) {
+		size := folderSize(path)
+		if dry || os.RemoveAll(path) == nil {
+			removed = append(removed, Removed{"plugin copy", filepath.ToSlash(path), "no run names it", size})
+		}
+	}
+	if !dry {
+		h.store.Sweep()
+		h.sweepFolders()
+	}
+	return removed, nil
+}
+
+// leftOver reports whether a thing of the run id, which was changed last at that
+// time, is of a run that has no process any more.
+func (h *Host) leftOver(id string, changed time.Time) bool {
+	dir := h.store.Run(id)
+	if _, err := dir.ReadMeta(); err == nil {
+		keeper, err := shim.ReadInfo(dir.Dir)
+		return !(err == nil && keeperLives(keeper)) && !dir.Held()
+	}
+	// A run of another configuration folder, or none.
+	return time.Since(changed) > strangeAge && time.Since(created(id)) > strangeAge &&
+		!h.marked(id) && !answers(socketPath(h.opts.RuntimeDir, id))
+}
+
+// answers reports whether somebody listens on a socket.
+func answers(path string) bool {
+	conn, err := net.DialTimeout("unix", path, time.Second)
+	if err == nil {
+		conn.Close()
+	}
+	return err == nil
+}
+
+// leftTempDirs finds temp dirs of runs that nothing lives of.
+func (h *Host) leftTempDirs() (left []Removed) {
+	entries, err := os.ReadDir(h.opts.TempDir)
+	if err != nil {
+		return nil
+	}
+	for _, e := range entries {
+		name, ok := strings.CutPrefix(e.Name(), "agent-mux-")
+		info, err := e.Info()
+		if !ok || err != nil || !e.IsDir() || !isOurs(info) {
+			continue
+		}
+		replay := strings.HasPrefix(name, "replay-") && time.Since(info.ModTime()) > strangeAge
+		if replay || ulidRule.MatchString(name) && h.leftOver(name, info.ModTime()) {
+			path := filepath.Join(h.opts.TempDir, e.Name())
+			left = append(left, Removed{"temp dir", filepath.ToSlash(path), "its run has ended", folderSize(path)})
+		}
+	}
+	return left
+}
+
+// leftSockets finds sockets that nobody listens on.
+func (h *Host) leftSockets() (left []Removed) {
+	entries, err := os.ReadDir(h.opts.RuntimeDir)
+	if err != nil {
+		return nil
+	}
+	for _, e := range entries {
+		name, ok := strings.CutSuffix(e.Name(), ".sock")
+		id := strings.ToUpper(name)
+		info, err := e.Info()
+		if !ok || err != nil || e.Type() != fs.ModeSocket || !ulidRule.MatchString(id) {
+			continue
+		}
+		path := filepath.Join(h.opts.RuntimeDir, e.Name())
+		if !answers(path) && h.leftOver(id, info.ModTime()) {
+			left = append(left, Removed{"socket", filepath.ToSlash(path), "nobody listens on it", 0})
+		}
+	}
+	return left
+}
+
+// claimName makes mark while no other process claims a name, and refuses a name
+// that an active run has.
+func (h *Host) claimName(name string, mark func() error) error {
+	if name == "" {
+		return mark()
+	}
+	unlock, err := h.store.LockNames()
+	if err != nil {
+		return pluginapi.Errorf(pluginapi.CodeConfigLock, "the names of runs: %w", plain(err))
+	}
+	defer unlock()
+	for _, id := range h.store.Active() {
+		dir := h.store.Run(id)
+		meta, err := dir.ReadMeta()
+		if err != nil || meta.Name != name {
+			continue
+		}
+		other := &Run{dir: dir, meta: meta}
+		if other.hosted() {
+			return invalid("run %s has the name %s and has not ended", id, name).
+				WithHint("choose another name, or stop it: amux stop %s", shortID(id))
+		}
+	}
+	return mark()
+}

@@ -1,0 +1,210 @@
+//go:build linux
+
+package host_test
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+
+	"github.com/amux-dev/amux/host"
+)
+
+// record makes a run that ended at that time, and returns its id.
+func record(t *testing.T, config, plugin string, at time.Time, size int64, ended bool) string {
+	t.Helper()
+	id := ulid.MustNew(ulid.Timestamp(at), ulid.DefaultEntropy()).String()
+	dir := filepath.Join(config, "runs", id)
+	write := func(path, text string) {
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	stamp := at.UTC().Format(time.RFC3339)
+	write(dir+"/run.json", fmt.Sprintf(`{"version":1,"run_id":%q,"agent":"demo","spec":{"agent":"demo","prompt":"hi"},"cwd":"/","created":%q,"plugin_hash":%q}`, id, stamp, plugin))
+	write(dir+"/journal", "")
+	if err := os.Truncate(dir+"/journal", size); err != nil {
+		t.Fatal(err)
+	}
+	if ended {
+		write(dir+"/events.jsonl", fmt.Sprintf(`{"type":"run_end","run_id":%q,"seq":1,"time":%q,"agent":"demo","state":"completed"}`+"\n", id, stamp))
+	} else {
+		write(config+"/runs/active/"+id, "")
+	}
+	return id
+}
+
+func TestRetention(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	for _, test := range []struct {
+		name   string
+		make   func(t *testing.T, config string) (kept, gone []string)
+		reason string
+	}{
+		{"number", func(t *testing.T, config string) (kept, gone []string) {
+			for i := range 1005 {
+				id := record(t, config, "", now.Add(-time.Duration(i)*time.Minute), 10, true)
+				if i < 1000 {
+					kept = append(kept, id)
+				} else {
+					gone = append(gone, id)
+				}
+			}
+			return kept, gone
+		}, "more than 1,000 runs"},
+		{"time", func(t *testing.T, config string) (kept, gone []string) {
+			day := 24 * time.Hour
+			return []string{record(t, config, "", now.Add(-29*day), 10, true), record(t, config, "", now.Add(-90*day), 10, false)},
+				[]string{record(t, config, "", now.Add(-31*day), 10, true)}
+		}, "older than 30 days"},
+		{"size", func(t *testing.T, config string) (kept, gone []string) {
+			return []string{record(t, config, "", now, 3<<30, true), record(t, config, "", now.Add(-time.Minute), 6<<30, false)},
+				[]string{record(t, config, "", now.Add(-2*time.Minute), 3<<30, true), record(t, config, "", now.Add(-3*time.Minute), 10, true)}
+		}, "more than 5 GB"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			_, h, o := terminals(t)
+			kept, gone := test.make(t, o.ConfigDir)
+			would, err := h.Clean(t.Context(), true)
+			if err != nil || len(would) != len(gone) {
+				t.Fatalf("%d would go, want %d: %v", len(would), len(gone), err)
+			}
+			for _, r := range would {
+				if r.Kind != "run" || r.Why != test.reason || !slices.Contains(gone, filepath.Base(r.Path)) {
+					t.Errorf("%+v", r)
+				}
+			}
+			if err := h.Retain(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			for _, id := range kept {
+				if _, err := os.Stat(filepath.Join(o.ConfigDir, "runs", id)); err != nil {
+					t.Error(err)
+				}
+			}
+			for _, id := range gone {
+				if _, err := os.Stat(filepath.Join(o.ConfigDir, "runs", id)); err == nil {
+					t.Errorf("%s is kept", id)
+				}
+			}
+			began := time.Now()
+			if err := h.Retain(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			t.Logf("nothing to do: %v", time.Since(began))
+		})
+	}
+}
+
+func TestCleanTakesWhatIsLeftOverAndNothingElse(t *testing.T) {
+	t.Parallel()
+	here, there, o := terminals(t)
+	live := start(t, here, host.RunSpec{Prompt: "[say:up][sleep:60]"})
+	until(t, open(t, there, live.ID()), "text_delta")
+	old := time.Now().Add(-48 * time.Hour)
+	age := func(path string) {
+		if err := os.Chtimes(path, old, old); err != nil {
+			t.Fatal(err)
+		}
+	}
+	mkdir := func(path string) string {
+		if err := os.MkdirAll(path, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		age(path)
+		return path
+	}
+	copies := filepath.Join(o.ConfigDir, "plugins", "run")
+	named, unnamed := strings.Repeat("a", 64), strings.Repeat("b", 64)
+	ended := record(t, o.ConfigDir, named, time.Now(), 10, true)
+	stranger, young := ulid.MustNew(ulid.Timestamp(old), ulid.DefaultEntropy()).String(), ulid.Make().String()
+	gone := []string{
+		mkdir(filepath.Join(o.TempDir, "agent-mux-"+ended)), // its run has ended
+		mkdir(filepath.Join(o.TempDir, "agent-mux-"+stranger)),
+		mkdir(filepath.Join(o.TempDir, "agent-mux-replay-123")),
+		mkdir(filepath.Join(copies, unnamed)),
+		filepath.Join(o.RuntimeDir, strings.ToLower(stranger)+".sock"),
+	}
+	listener, err := net.ListenUnix("unix", &net.UnixAddr{Name: gone[4], Net: "unix"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	listener.SetUnlinkOnClose(false)
+	listener.Close()
+	age(gone[4])
+	kept := []string{
+		filepath.Join(o.TempDir, "agent-mux-"+live.ID()),
+		filepath.Join(o.RuntimeDir, strings.ToLower(live.ID())+".sock"),
+		mkdir(filepath.Join(o.TempDir, "agent-mux-notes")),
+		mkdir(filepath.Join(copies, named)),
+		filepath.Join(o.ConfigDir, "runs", ended), live.Dir(),
+	}
+	younger := filepath.Join(o.TempDir, "agent-mux-"+young) // perhaps of another configuration folder
+	if err := os.Mkdir(younger, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	kept = append(kept, younger)
+	current, _ := filepath.Glob(filepath.Join(copies, "*"))
+	for _, path := range current {
+		age(path)
+		if filepath.Base(path) != unnamed {
+			kept = append(kept, path)
+		}
+	}
+	check := func(when string, there bool) {
+		for _, path := range gone {
+			if _, err := os.Lstat(path); (err == nil) != there {
+				t.Errorf("%s: %s: %v", when, path, err)
+			}
+		}
+		for _, path := range kept {
+			if _, err := os.Lstat(path); err != nil {
+				t.Errorf("%s: %v", when, err)
+			}
+		}
+	}
+	for _, dry := range []bool{true, false} {
+		removed, err := there.Clean(t.Context(), dry)
+		if err != nil || len(removed) != len(gone) {
+			t.Errorf("%+v, %v", removed, err)
+		}
+		check(fmt.Sprint("dry ", dry), dry)
+	}
+	if removed, err := there.Clean(t.Context(), false); err != nil || len(removed) != 0 {
+		t.Errorf("again: %+v, %v", removed, err)
+	}
+	if err := live.Kill(t.Context()); err != nil {
+		t.Error(err)
+	}
+	live.Wait()
+}
+
+func BenchmarkRetainNothing(b *testing.B) {
+	_, h, o := terminals(b)
+	t := &testing.T{}
+	for i := range 1000 {
+		record(t, o.ConfigDir, "", time.Now().Add(-time.Duration(i)*time.Minute), 10, true)
+	}
+	b.Run("retain", func(b *testing.B) {
+		for b.Loop() {
+			_ = h.Retain(b.Context())
+		}
+	})
+	b.Run("runs", func(b *testing.B) {
+		for b.Loop() {
+			_, _ = h.Runs(b.Context())
+		}
+	})
+}

@@ -1,0 +1,32 @@
+package cli
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+)
+
+func newKill(s *session) *cobra.Command {
+	var signal string
+	cmd := &cobra.Command{
+		Use:   "kill RUN",
+		Short: "End a run at once, or send its agent a signal",
+		Long: `End a run at once: KILL to all its processes, until none is left. With --signal
+the agent's first process gets that signal and decides itself what it means.`,
+		Example:           "  amux kill 86CCFA\n  amux kill 86CCFA --signal USR1",
+		Args:              exactly("a run"),
+		ValidArgsFunction: s.completeRuns(true),
+		RunE: command(func(_ *cobra.Command, args []string) error {
+			if signal == "" {
+				return s.cancel(args[0], true)
+			}
+			run, err := s.recorded(args[0])
+			if err != nil {
+				return err
+			}
+			return run.Signal(context.Background(), signal)
+		}),
+	}
+	cmd.Flags().StringVar(&signal, "signal", "", "send this signal to the agent, for example `INT`")
+	return cmd
+}

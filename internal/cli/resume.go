@@ -1,0 +1,12 @@
+package cli
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+)
+
+func newResume(s *session) *cobra.Command {
+	return s.control("resume", "Let a paused run go on",
+		func(ctx context.Context, run Recorded) error { return run.Resume(ctx) })
+}

@@ -1,0 +1,41 @@
+package cli
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/amux-dev/amux/host"
+)
+
+// canceler ends runs, whoever hosts them.
+type canceler interface {
+	Cancel(ctx context.Context, ref string, kill bool) (host.Outcome, error)
+}
+
+func newStop(s *session) *cobra.Command {
+	return &cobra.Command{
+		Use:   "stop RUN",
+		Short: "End a run: TERM to all its processes, the grace time, KILL",
+		Long: `End a run, whoever hosts it: TERM to all its processes, the grace time that it was
+started with, KILL. It returns when that was asked for; amux wait RUN waits for
+the end. A run that has finished already is no error.`,
+		Args:              exactly("a run"),
+		ValidArgsFunction: s.completeRuns(true),
+		RunE:              command(func(_ *cobra.Command, args []string) error { return s.cancel(args[0], false) }),
+	}
+}
+
+func (s *session) cancel(ref string, kill bool) error {
+	h, err := s.theHost()
+	if err != nil {
+		return err
+	}
+	s.recover(h)
+	outcome, err := h.Cancel(context.Background(), ref, kill)
+	if outcome == host.AlreadyFinished {
+		s.errf("run %s has already finished", ref)
+		return nil
+	}
+	return err
+}

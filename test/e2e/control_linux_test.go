@@ -1,0 +1,98 @@
+package e2e
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/amux-dev/amux/host/process"
+)
+
+var controlCommands = map[string]func(*testscript.TestScript, bool, []string){
+	"eventually": eventually, "events": events, "tree": tree, "killhost": killhost,
+}
+
+// eventuallyTime is how long something may take that happens in another process.
+const eventuallyTime = 20 * time.Second
+
+// eventually PATTERN PROGRAM ARGS…: stdout of the program matches, sooner or later.
+func eventually(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: eventually PATTERN PROGRAM ARGS…")
+	}
+	pattern, err := regexp.Compile(args[0])
+	ts.Check(err)
+	for deadline := time.Now().Add(eventuallyTime); ; time.Sleep(10 * time.Millisecond) {
+		if ts.Exec(args[1], args[2:]...) == nil && pattern.MatchString(ts.ReadFile("stdout")) {
+			return
+		}
+		if time.Now().After(deadline) {
+			ts.Fatalf("no %s in\n%s%s", args[0], ts.ReadFile("stdout"), ts.ReadFile("stderr"))
+		}
+	}
+}
+
+// record is what is known of a run.
+type record struct {
+	ID  string `json:"run_id"`
+	Dir string `json:"dir"`
+}
+
+func lookUp(ts *testscript.TestScript, name string) (r record) {
+	ts.Check(ts.Exec("amux", "inspect", "--json", name))
+	ts.Check(json.Unmarshal([]byte(ts.ReadFile("stdout")), &r))
+	return r
+}
+
+// events NAME: stdout becomes the event log of the run, as it lies on the disk.
+func events(ts *testscript.TestScript, neg bool, args []string) {
+	data, err := os.ReadFile(filepath.Join(lookUp(ts, args[0]).Dir, "events.jsonl"))
+	ts.Check(err)
+	_, err = ts.Stdout().Write(data)
+	ts.Check(err)
+}
+
+// tree NAME running|stopped|none: every process of the run is so, and there are
+// several of them.
+func tree(ts *testscript.TestScript, neg bool, args []string) {
+	id := lookUp(ts, args[0]).ID
+	var states string
+	for deadline := time.Now().Add(eventuallyTime); ; time.Sleep(5 * time.Millisecond) {
+		states = ""
+		for _, p := range process.Marked(id) {
+			data, err := os.ReadFile("/proc/" + strconv.Itoa(p.PID) + "/stat")
+			if i := bytes.LastIndexByte(data, ')'); err == nil && i > 0 {
+				states += string(data[i+2])
+			}
+		}
+		stopped := bytes.Count([]byte(states), []byte("T"))
+		switch {
+		case args[1] == "none" && states == "",
+			args[1] == "stopped" && len(states) > 1 && stopped == len(states),
+			args[1] == "running" && len(states) > 1 && stopped == 0:
+			return
+		case time.Now().After(deadline):
+			ts.Fatalf("want %s, the states are %q", args[1], states)
+		}
+	}
+}
+
+// killhost NAME: the process that hosts the run is killed.
+func killhost(ts *testscript.TestScript, neg bool, args []string) {
+	data, err := os.ReadFile(filepath.Join(lookUp(ts, args[0]).Dir, "run.json"))
+	ts.Check(err)
+	var meta struct {
+		PID int `json:"host_pid"`
+	}
+	ts.Check(json.Unmarshal(data, &meta))
+	p, err := os.FindProcess(meta.PID)
+	ts.Check(err)
+	ts.Check(p.Signal(syscall.SIGKILL))
+}
