@@ -8,11 +8,12 @@ import "syscall"
 // parent: see AdoptOrphans.
 type Tree int
 
-// Signal sends sig to each and says how many there are; 0 only counts them.
-func (t Tree) Signal(sig syscall.Signal) int {
+// Signal sends the signals to each and says how many there are; without any it
+// only counts them.
+func (t Tree) Signal(signals ...syscall.Signal) int {
 	members := Descendants(int(t))
-	if sig != 0 {
-		for _, id := range members {
+	for _, id := range members {
+		for _, sig := range signals {
 			// A process that cannot be signalled is found again in the next round.
 			_, _ = Signal(id, sig)
 		}

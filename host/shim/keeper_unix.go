@@ -22,8 +22,8 @@ import (
 
 // Tree is the run's processes below the keeper, however they left their parents.
 type Tree interface {
-	// Signal sends sig to each and says how many there are.
-	Signal(sig syscall.Signal) int
+	// Signal sends the signals to each and says how many there are.
+	Signal(signals ...syscall.Signal) int
 	// Start is when the process pid started; 0 if there is none.
 	Start(pid int) uint64
 }
@@ -56,6 +56,10 @@ type keeper struct {
 	hello   Hello
 	journal *journal.Writer
 	exit    *os.File // preallocated: it can be written on a full disk
+
+	// walk keeps walks through the tree and reaping apart: Linux spins while it
+	// reaps a process whose entry in /proc somebody has open.
+	walk sync.Mutex
 
 	mu       sync.Mutex
 	conns    map[*conn]bool
@@ -654,8 +658,8 @@ func (k *keeper) pause(on bool, by string) error {
 		kind, sig = "pause", syscall.SIGSTOP
 	}
 	k.append(journal.KindInput, journal.Encode(journal.Input{Kind: kind, By: by}))
-	for count, last := k.cfg.Tree.Signal(sig), -1; count != last; {
-		last, count = count, k.cfg.Tree.Signal(sig)
+	for count, last := k.signal(sig), -1; count != last; {
+		last, count = count, k.signal(sig)
 	}
 	return nil
 }
@@ -763,9 +767,18 @@ func (k *keeper) spawn(spawn Spawn) error {
 	return nil
 }
 
+// signal signals the whole tree and says how many there are.
+func (k *keeper) signal(signals ...syscall.Signal) int {
+	k.walk.Lock()
+	defer k.walk.Unlock()
+	return k.cfg.Tree.Signal(signals...)
+}
+
 // reap collects every process that has ended: the leader, and orphans of the run
 // that became our children.
 func (k *keeper) reap() {
+	k.walk.Lock()
+	defer k.walk.Unlock()
 	for {
 		var status syscall.WaitStatus
 		pid, err := syscall.Wait4(-1, &status, syscall.WNOHANG, nil)
@@ -844,7 +857,6 @@ func (k *keeper) see(child *child) {
 // endTree returns when the leader and every descendant are gone. left says how
 // many the leader had left behind when it ended by itself.
 func (k *keeper) endTree(child *child) (left int) {
-	tree := k.cfg.Tree
 	var killAt <-chan time.Time
 	kill := false
 	for leader := true; leader && !kill; {
@@ -863,11 +875,11 @@ func (k *keeper) endTree(child *child) (left int) {
 		}
 	}
 	if !kill {
-		if left = tree.Signal(0); left > 0 {
+		if left = k.signal(); left > 0 {
 			k.terminate()
 			deadline := time.NewTimer(leftoverGrace)
 			defer deadline.Stop()
-			for waiting := true; waiting && tree.Signal(0) > 0; {
+			for waiting := true; waiting && k.signal() > 0; {
 				select {
 				case <-time.After(killPause):
 				case <-deadline.C:
@@ -881,7 +893,7 @@ func (k *keeper) endTree(child *child) (left int) {
 	// KILL until nothing is left, twice in a row: a fork may be under way while
 	// the tree is walked. Reaping is the main loop's.
 	for quiet := 0; quiet < 2; {
-		if tree.Signal(syscall.SIGKILL) == 0 && isClosed(child.exited) {
+		if k.signal(syscall.SIGKILL) == 0 && isClosed(child.exited) {
 			quiet++
 			continue
 		}
@@ -898,8 +910,7 @@ func (k *keeper) endTree(child *child) (left int) {
 // are continued.
 func (k *keeper) terminate() {
 	k.tryAppend(journal.KindSignal, journal.Encode(journal.Signal{Name: "SIGTERM", To: "tree"}))
-	k.cfg.Tree.Signal(syscall.SIGTERM)
-	k.cfg.Tree.Signal(syscall.SIGCONT)
+	k.signal(syscall.SIGTERM, syscall.SIGCONT)
 }
 
 func isClosed(c <-chan struct{}) bool {
