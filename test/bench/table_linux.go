@@ -11,13 +11,12 @@ import (
 
 // row is a line of docs/performance.md.
 type row struct {
-	name   string
-	unit   string
-	limit  float64 // budget
-	times  float64 // the budget is this many floors, where that is more
-	least  bool    // more is better; then limit and times must both be met
-	extra  float64 // the budget is this much more than the floor
-	decide func(floor, measured float64) bool
+	name  string
+	unit  string
+	limit float64 // budget
+	times float64 // the budget is this many floors, where that is more
+	least bool    // more is better; then limit and times must both be met
+	extra float64 // the budget is this much more than the floor
 }
 
 // rows is the whole list, in the order in which it is printed.
