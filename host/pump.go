@@ -855,6 +855,9 @@ func (p *pump) commit() {
 		if err == nil {
 			p.mark = mark{p.seq, p.done, p.facts.clone()}
 			p.undone = nil
+			if len(p.sent) == 0 {
+				p.log.Idle()
+			}
 			return
 		}
 		over := p.broken != nil || terminal(p.facts.state) || p.alone != nil && p.alone()

@@ -263,9 +263,10 @@ func (l *Log) Rollback() {
 	_ = l.file.Truncate(l.size) // what stays behind is overwritten
 }
 
-// Idle gives back the buffers: an idle run holds none.
+// Idle gives back the buffer of a flood: an idle run holds none.
 func (l *Log) Idle() {
-	if len(l.buf) == 0 {
+	const keep = 4 << 10
+	if len(l.buf) == 0 && cap(l.buf) > keep {
 		l.buf = nil
 	}
 }

@@ -61,15 +61,19 @@ func Launch(path, dir string, hello Hello) (*Launched, error) {
 		return nil, fmt.Errorf("start %s: %w", path, err)
 	}
 	exited := make(chan struct{})
-	go func() {
+	wait := func() {
 		_ = cmd.Wait() // how it ended is in the journal and the exit file
 		close(exited)
-	}()
+	}
 	theirs.Close() // before the hello: a keeper that dies now is seen to be gone
 	c, err := open(conn, hello)
 	if err != nil {
-		<-exited
+		wait()
 		return nil, err
 	}
+	go func() {
+		<-c.Gone() // to wait any longer would take a thread for each run
+		wait()
+	}()
 	return &Launched{Conn: c, Exited: exited}, nil
 }
