@@ -35,7 +35,7 @@ agents:
 	@test -n "$$AMUX_TEST_OFFLINE" || $(GO) run ./test/real/install
 
 race: build ## the tests of library, sdk and command line under the race detector
-	@CGO_ENABLED=1 $(GO) test -race -json -timeout 20m ./host/... ./sdk/... ./pluginapi/... ./internal/... ./plugins/... | $(GO) run -C tools ./testcount
+	@CGO_ENABLED=1 $(GO) test -race -short -json -timeout 20m ./host/... ./sdk/... ./pluginapi/... ./internal/... ./plugins/... | $(GO) run -C tools ./testcount
 
 fuzz: ## every fuzz test for FUZZTIME (10s)
 	@sh tools/fuzz.sh $(FUZZTIME)
