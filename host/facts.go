@@ -215,6 +215,8 @@ func (f *facts) verdict() journal.State {
 		return fail(pluginapi.CodeDiskFull, "disk_full", "the disk that holds the run's journal is full")
 	case asked == "stdin_full":
 		return fail(pluginapi.CodeStdinNotAvailable, "stdin", "the agent does not read its stdin: 16 MiB are waiting")
+	case f.exit == nil && !f.spawned:
+		return fail(pluginapi.CodeHostGone, "host_gone", "the process that hosted the run ended before the agent was started")
 	case f.exit == nil:
 		end.To = stateLost
 		return fail(pluginapi.CodeLost, "lost", "the run's keeper was killed")

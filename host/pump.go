@@ -70,6 +70,9 @@ type pump struct {
 	// alone reports that the run's keeper has left: on a full disk there is
 	// nothing more to wait for.
 	alone func() bool
+	// mute is set while the end alone is to be told: the log has the rest, or the
+	// plugin that could tell it is gone.
+	mute bool
 	// single is the input after which each batch has one input, up to singleTo:
 	// the inputs that a plugin may have died of are fed again.
 	single, singleTo uint64
@@ -114,6 +117,7 @@ type pump struct {
 // back to when the adapter is given up in the middle of an input.
 type mark struct {
 	seq, done uint64
+	last      shim.EffectID
 	facts     facts
 }
 
@@ -638,7 +642,7 @@ func (p *pump) acquire() error {
 // ---- receiving ----
 
 func (p *pump) receive() {
-	for {
+	for !p.heardAll() {
 		p.clock.waiting()
 		resp, err := p.conv.Recv()
 		p.clock.received()
@@ -667,13 +671,22 @@ func (p *pump) receive() {
 	}
 }
 
+// heardAll reports that the adapter has told all that it is asked for: what it
+// does after that, as when it was recorded, is of no matter.
+func (p *pump) heardAll() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.done >= p.heard
+}
+
 // take puts one response into the sequence. An error is the adapter's breach of
 // contract, or the disk's.
 func (p *pump) take(resp *pb.ConverseResponse) error {
 	if resp.Done < p.done || resp.Done > p.told {
 		return breach("said that input %d is done", resp.Done)
 	}
-	for _, out := range resp.Outputs {
+	whole, stamps := !p.partial, p.stamps // whole: what is in the log's batch is in resp
+	for i, out := range resp.Outputs {
 		if out.N <= p.done || out.N > p.told {
 			return breach("sent an output for input %d, which is not open", out.N)
 		}
@@ -685,12 +698,28 @@ func (p *pump) take(resp *pb.ConverseResponse) error {
 		}
 		p.itemsBefore(out.N)
 		if err := p.output(out); err != nil {
+			p.retreat()
+			if p.stamps = stamps; whole {
+				p.keep(resp.Outputs[:i], out.N)
+			}
 			return err
 		}
 	}
 	p.answered(resp.Done)
 	p.partial = p.last.N > p.done
 	return nil
+}
+
+// keep takes what the inputs before n have given once more, for n's is no good.
+func (p *pump) keep(outputs []*pb.Output, n uint64) {
+	for _, out := range outputs {
+		if out.N > p.done && out.N < n {
+			p.itemsBefore(out.N)
+			_ = p.output(out) // it was good before
+		}
+	}
+	p.answered(max(p.done, n-1))
+	p.commit()
 }
 
 // answered notes that the adapter has said all about the inputs up to done.
@@ -853,7 +882,7 @@ func (p *pump) commit() {
 	for since := time.Now(); ; time.Sleep(100 * time.Millisecond) {
 		err := p.log.Commit(p.before)
 		if err == nil {
-			p.mark = mark{p.seq, p.done, p.facts.clone()}
+			p.mark = mark{p.seq, p.done, p.last, p.facts.clone()}
 			p.undone = nil
 			if len(p.sent) == 0 {
 				p.log.Idle()
@@ -870,6 +899,9 @@ func (p *pump) commit() {
 
 // emitHost makes an event of the host's own.
 func (p *pump) emitHost(payload pluginapi.Payload, at time.Time) {
+	if p.mute {
+		return
+	}
 	p.seq++
 	if p.seq <= p.skip {
 		return
@@ -896,6 +928,9 @@ func (p *pump) stateChanged(s journal.State, at time.Time) {
 		return
 	}
 	f.ended = at
+	if p.mute {
+		p.mute, p.seq = false, p.skip
+	}
 	if f.session != "" && f.spawned && !f.sessionOver {
 		p.emitHost(pluginapi.SessionEnd{SessionID: f.session, TurnCount: f.turns, Cost: f.cost}, at)
 	}
@@ -934,14 +969,20 @@ func (p *pump) stateChanged(s journal.State, at time.Time) {
 func (p *pump) deafen() {
 	p.mu.Lock()
 	p.conv, p.broken, p.stopped = nil, nil, make(chan struct{})
+	p.retreat()
+	p.mu.Unlock()
+	p.batch.Inputs, p.size = nil, 0
+}
+
+// retreat goes back to the mark. What was done of records since then is queued
+// again.
+func (p *pump) retreat() {
 	p.partial, p.effects, p.pieces = false, nil, pieces{}
 	p.log.Rollback()
 	p.skip = max(p.skip, p.log.Count())
-	p.seq, p.done, p.facts = p.mark.seq, p.mark.done, p.mark.facts.clone()
+	p.seq, p.done, p.last, p.facts = p.mark.seq, p.mark.done, p.mark.last, p.mark.facts.clone()
 	p.items = append(p.undone, p.items...)
 	p.undone = nil
-	p.mu.Unlock()
-	p.batch.Inputs, p.size = nil, 0
 }
 
 // clock says when a plugin has held a batch for too long. It runs only while the

@@ -253,16 +253,11 @@ func (h *Host) Replay(ctx context.Context, ref string, w io.Writer) error {
 		return folderError("temp folder", temp, err)
 	}
 	defer log.Close()
-	p, stop, err := h.replayPump(ctx, meta, src, log, 0)
-	if err != nil {
-		return err
-	}
-	defer stop()
 	copied := make(chan error, 1)
 	copyCtx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go func() { copied <- copyEvents(copyCtx, log, w, 1) }()
-	err = p.run(ctx)
+	_, err = h.retell(ctx, meta, src, log, nil)
 	log.Finish()
 	if copyErr := <-copied; err == nil {
 		err = copyErr

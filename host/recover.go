@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/amux-dev/amux/host/adapter"
 	"github.com/amux-dev/amux/host/eventlog"
 	"github.com/amux-dev/amux/host/journal"
 	"github.com/amux-dev/amux/host/process"
@@ -136,12 +137,8 @@ func (h *Host) conclude(ctx context.Context, dir *store.Run, meta store.Meta) er
 		return fail(err)
 	}
 	defer file.Close()
-	p, stop, err := h.replayPump(ctx, meta, &ownSource{File: file, writer: writer}, log, log.Count())
-	if err != nil {
-		return fail(err)
-	}
-	defer stop()
-	p.exited = func(p *pump) error {
+	src := &ownSource{File: file, writer: writer}
+	exited := func(p *pump) error {
 		p.mu.Lock()
 		if exit, ok := readExit(dir.Path("exit")); ok && p.facts.exit == nil {
 			p.facts.exit = &exit
@@ -150,7 +147,13 @@ func (h *Host) conclude(ctx context.Context, dir *store.Run, meta store.Meta) er
 		p.mu.Unlock()
 		return writer.Append(journal.KindState, journal.Encode(end))
 	}
-	if err := p.run(ctx); err != nil {
+	p, err := h.retell(ctx, meta, src, log, exited)
+	if err != nil && ctx.Err() == nil && pluginapi.AsError(err).Code != pluginapi.CodeDiskFull {
+		// Without its plugin a run ends all the same: with the events that it has.
+		h.log.Named("run").Warn("the rest of the run's events cannot be told", "run_id", meta.RunID, "error", err)
+		p, err = h.tellEnd(ctx, src, log, exited)
+	}
+	if err != nil {
 		return fail(err)
 	}
 	p.mu.Lock()
@@ -162,6 +165,41 @@ func (h *Host) conclude(ctx context.Context, dir *store.Run, meta store.Meta) er
 	h.index(meta, end, ended)
 	dir.MarkEnded()
 	return nil
+}
+
+// retell makes the events of a recorded run that log does not have. The plugin may
+// die of other runs, so that it gets a few more chances in a process of its own.
+func (h *Host) retell(ctx context.Context, meta store.Meta, src source, log *eventlog.Log, exited func(*pump) error) (*pump, error) {
+	for attempt := 1; ; attempt++ {
+		p, stop, err := h.replayPump(ctx, meta, src, log, attempt > 1)
+		if err == nil {
+			p.exited = exited
+			err = p.run(ctx)
+		}
+		stop()
+		if err == nil {
+			return p, nil
+		}
+		if broken, ok := errors.AsType[*errConversation](err); ok {
+			err = broken.cause
+		}
+		if attempt == maxStuck || !errors.Is(err, adapter.ErrDied) || errors.Is(err, errHung) {
+			return nil, err
+		}
+		log.Rollback()
+	}
+}
+
+// tellEnd makes the last event of a run whose plugin cannot be had.
+func (h *Host) tellEnd(ctx context.Context, src source, log *eventlog.Log, exited func(*pump) error) (*pump, error) {
+	log.Rollback()
+	p, err := h.newPump(src, log, log.Count())
+	if err != nil {
+		return nil, err
+	}
+	p.start, p.mute, p.exited = &pb.Start{}, true, exited
+	p.alone = func() bool { return true }
+	return p, p.run(ctx)
 }
 
 // ownSource is the journal of a dead run, which this process has taken over.
@@ -183,9 +221,9 @@ func (s *ownSource) Wait(context.Context) error {
 
 // replayPump makes a pump over a recorded journal with the plugin that the run
 // was started with.
-func (h *Host) replayPump(ctx context.Context, meta store.Meta, src source, log *eventlog.Log, skip uint64) (*pump, func(), error) {
+func (h *Host) replayPump(ctx context.Context, meta store.Meta, src source, log *eventlog.Log, own bool) (*pump, func(), error) {
 	stop := func() {}
-	p, err := h.newPump(src, log, skip)
+	p, err := h.newPump(src, log, log.Count())
 	if err != nil {
 		return nil, stop, err
 	}
@@ -201,6 +239,11 @@ func (h *Host) replayPump(ctx context.Context, meta store.Meta, src source, log 
 		p.heard = fault.Done
 	}
 	p.start = &pb.Start{Agent: meta.Agent}
+	p.effect = func(*pb.Output, []byte) {} // what is over is not done again
+	p.alone = func() bool { return true }
+	if p.heard == 0 {
+		return p, stop, nil // the adapter was never heard
+	}
 	path, err := h.registry.Pinned(meta.PluginHash)
 	if err != nil {
 		return nil, stop, err
@@ -215,20 +258,28 @@ func (h *Host) replayPump(ctx context.Context, meta store.Meta, src source, log 
 	}
 	p.start.Options = spec.recorded(agent)
 	plugin.Name = meta.Plugin
-	process, err := h.plugins.get(ctx, registry.Verified{Plugin: plugin, Path: path, SHA256: meta.PluginHash})
+	verified := registry.Verified{Plugin: plugin, Path: path, SHA256: meta.PluginHash}
+	var process *adapter.Process
+	if own {
+		process, err = h.plugins.start(ctx, verified)
+	} else {
+		process, err = h.plugins.get(ctx, verified)
+	}
 	if err != nil {
 		return nil, stop, err
 	}
 	convCtx, cancel := context.WithCancel(ctx)
-	conv, err := process.Converse(convCtx)
-	if err != nil {
+	stop = func() {
 		cancel()
+		if own {
+			h.plugins.drop(process)
+		}
+	}
+	if p.conv, err = process.Converse(convCtx); err != nil {
 		return nil, stop, err
 	}
-	p.conv, p.cancel = conv, cancel
-	p.effect = func(*pb.Output, []byte) {} // what is over is not done again
-	p.alone = func() bool { return true }
-	return p, cancel, nil
+	p.cancel = cancel
+	return p, stop, nil
 }
 
 // findFault looks for the record that says how far the adapter was heard.

@@ -85,6 +85,12 @@ func (h *Host) Start(ctx context.Context, spec RunSpec) (_ *Run, retErr error) {
 		return nil, shimErr
 	}
 	plan, err := l.plan(ctx)
+	for tries := 1; err != nil && tries < maxPlans && l.process.Died(err); tries++ {
+		// Perhaps of another run. A plan is pure, so it may be asked for again.
+		if l.process, err = h.plugins.get(ctx, l.plugin); err == nil {
+			plan, err = l.plan(ctx)
+		}
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -94,6 +100,9 @@ func (h *Host) Start(ctx context.Context, spec RunSpec) (_ *Run, retErr error) {
 	}
 	return l.begin(ctx, spawn, record, plan)
 }
+
+// maxPlans is how often a plan is asked for when the plugin dies instead.
+const maxPlans = 3
 
 // check is everything that can be wrong before anything is made.
 func (l *launch) check(ctx context.Context) error {

@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"time"
@@ -219,6 +220,19 @@ func (p *Process) Error(op string, err error) error {
 // ErrDied is wrapped by errors that tell of a plugin process that died or hangs,
 // as against what a living one said.
 var ErrDied = errors.New("plugin died")
+
+// Died reports whether err is of a process that has ended, not of one that hangs.
+func (p *Process) Died(err error) bool {
+	if p == nil || !errors.Is(err, ErrDied) {
+		return false
+	}
+	select {
+	case <-p.runner.dead:
+		return true
+	case <-time.After(lastWords):
+		return false
+	}
+}
 
 // Plan asks for a command. run carries out what the adapter asks to be run first.
 func (p *Process) Plan(ctx context.Context, req *pluginapi.PlanRequest, run Runner) (*pluginapi.Plan, error) {
@@ -480,12 +494,15 @@ func (r *processRunner) said() (first, last string) {
 		if strings.HasPrefix(line, "panic:") || strings.HasPrefix(line, "fatal error:") {
 			return first, clip(line)
 		}
-		if line != "" {
+		if line != "" && !chatter.MatchString(line) {
 			last = line
 		}
 	}
 	return first, clip(last)
 }
+
+// chatter is what go-plugin logs by itself in a plugin that has no logger.
+var chatter = regexp.MustCompile(`^\{"@level":"(trace|debug|info)"`)
 
 func clip(line string) string {
 	if len(line) > 200 {

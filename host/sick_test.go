@@ -1,0 +1,143 @@
+//go:build linux
+
+package host_test
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/amux-dev/amux/host"
+	"github.com/amux-dev/amux/pluginapi"
+	"github.com/amux-dev/amux/test/agents"
+)
+
+// sickness is something that goes wrong in a run, told by the agent.
+type sickness struct {
+	name   string
+	script string
+	state  string
+	code   pluginapi.Code
+	says   string
+	has    string // an event that must be there
+}
+
+// suffer runs all sicknesses at once in the process of one plugin that also serves
+// healthy runs, and holds each against what it should come to.
+func suffer(t *testing.T, trouble agents.Trouble, sicknesses []sickness) {
+	t.Helper()
+	s := agents.NewStage(t, "same", string(trouble), "other", "healthy")
+	h := hurried(t, s.Options())
+	five := stand(t, s, h, "same", 5)
+	others := stand(t, s, h, "other", 1)
+	var wg sync.WaitGroup
+	for _, sick := range sicknesses {
+		wg.Go(func() {
+			r, err := h.Start(t.Context(), host.RunSpec{Agent: "same", Prompt: "lines 20\n" + sick.script + "\nlines 20"})
+			if err != nil {
+				t.Errorf("%s: %v", sick.name, err)
+				return
+			}
+			var got bytes.Buffer
+			if err := r.CopyEvents(t.Context(), &got, 1); err != nil {
+				t.Errorf("%s: %v", sick.name, err)
+			}
+			end := r.Wait()
+			if end.State != sick.state || end.End.Code != sick.code || !strings.Contains(end.End.Message, sick.says) {
+				t.Errorf("%s: %s, %s %q; want %s, %s … %q", sick.name, end.State, end.End.Code, end.End.Message, sick.state, sick.code, sick.says)
+			}
+			if end.End.Code == pluginapi.CodePluginCrashed && !strings.HasPrefix(end.End.Message, "plugin same ") && !strings.HasPrefix(end.End.Message, "plugin same:") {
+				t.Errorf("%s: %q does not name the plugin", sick.name, end.End.Message)
+			}
+			if !strings.Contains(got.String(), sick.has) {
+				t.Errorf("%s: no %s", sick.name, sick.has)
+			}
+			if n := strings.Count(got.String(), `{"type":"run_end"`); n != 1 {
+				t.Errorf("%s: it ends %d times", sick.name, n)
+			}
+			if n := strings.Count(got.String(), `"delta":"line 20\n"`); n < 1 {
+				t.Errorf("%s: what came before is lost", sick.name)
+			}
+			file, err := os.ReadFile(filepath.Join(r.Dir(), "events.jsonl"))
+			if err != nil || !bytes.Equal(file, got.Bytes()) {
+				t.Errorf("%s: events.jsonl is not what was told: %v", sick.name, err)
+			}
+			var again bytes.Buffer
+			if err := h.Replay(t.Context(), r.ID(), &again); err != nil {
+				t.Errorf("%s: replay: %v", sick.name, err)
+			} else if d := agents.Difference(again.String(), got.String()); d != "" {
+				t.Errorf("%s: replay: %s", sick.name, d)
+			}
+		})
+	}
+	wg.Wait()
+	five.finish(h)
+	others.finish(h)
+}
+
+// An adapter panics, hangs or dies at a line or at the end. Its run says so; runs
+// that share the process lose nothing.
+func TestAdapterFails(t *testing.T) {
+	t.Parallel()
+	crashed := pluginapi.CodePluginCrashed
+	suffer(t, agents.Healthy, []sickness{
+		{"panic", "do panic", "failed", crashed, "panic: told to panic", `"type":"error"`},
+		{"panic at exit", "arm panic", "failed", crashed, "panic: told to panic", `"type":"turn_end"`},
+		{"goroutine panic", "do goroutine-panic", "failed", crashed, "died: panic: told to panic elsewhere (converse) at input ", `"type":"error"`},
+		{"exit", "do exit", "failed", crashed, "died (converse) at input ", `"type":"error"`},
+		{"exit at exit", "arm exit", "failed", crashed, "died (converse) at input ", `"type":"turn_end"`},
+		{"hang", "do hang", "failed", crashed, "made no progress for 1.5s at input ", `"type":"error"`},
+		{"hang at exit", "arm hang", "failed", crashed, "made no progress for 1.5s at input ", `"type":"turn_end"`},
+		{"child holds stdout", "do orphan", "failed", crashed, "died (converse) at input ", `"type":"error"`},
+		{"prints", "do print", "completed", "", "", `"type":"turn_end"`},
+	})
+}
+
+// An adapter breaks the contract in what it makes of the lines.
+func TestAdapterBreaksTheContract(t *testing.T) {
+	t.Parallel()
+	crashed := pluginapi.CodePluginCrashed
+	suffer(t, agents.Healthy, []sickness{
+		{"two outcomes", "do outcomes\nexit 0", "failed", pluginapi.CodeOverloaded, "the last one wins", ""},
+		{"another run's event", `event text_delta {"run_id":"01ARYZ6S41TSV4RRFFQ69G5FAV","delta":"x"}`, "failed", crashed, "broke the contract: it sent a text_delta event that is none", ""},
+		{"a number of its own", `event text_delta {"delta":"x","seq":1}`, "failed", crashed, "broke the contract", ""},
+		{"run_end", `event run_end {"state":"completed"}`, "failed", crashed, "sent run_end, which the host alone writes", ""},
+		{"run_state", `event run_state {"from":"running","to":"completed"}`, "failed", crashed, "sent run_state, which the host alone writes", ""},
+		{"no JSON", `event text_delta {"delta":"x"`, "failed", crashed, "event that is none", ""},
+		{"two objects", `event text_delta {"delta":"x"}{}`, "failed", crashed, "event that is none", ""},
+		{"an array", `event text_delta ["x"]`, "failed", crashed, "event that is none", ""},
+		{"bad type", `event Text-Delta {"delta":"x"}`, "failed", crashed, "is not snake_case", ""},
+		{"unknown type", `event from_the_future {"delta":"x"}`, "completed", "", "", `"type":"from_the_future"`},
+		{"other shapes", `event cost {"cost":"a lot"}`, "completed", "", "", `"cost":"a lot"`},
+		{"endless money", "event cost {\"cost\":{\"usd\":1e308}}\nevent cost {\"cost\":{\"usd\":1e308}}", "completed", "", "", `"usd":1e308`},
+		{"too many tokens", "event token_usage {\"input_tokens\":9223372036854775807}\nevent token_usage {\"input_tokens\":9223372036854775807}", "completed", "", "", "token_usage"},
+		{"a giant event", "do big 50000000", "completed", "", "", "xxxxxxxxxxxxxxxx"},
+		{"a flood of events", "do events 100000", "completed", "", "", `"delta":"99999"`},
+		{"session over twice", "event session_end {\"session_id\":\"x\",\"turn_count\":0}\nevent session_end {\"session_id\":\"x\",\"turn_count\":0}", "completed", "", "", ""},
+	})
+}
+
+// A plugin breaks the contract on the wire, as one without our SDK could.
+func TestPluginBreaksTheWire(t *testing.T) {
+	t.Parallel()
+	crashed := pluginapi.CodePluginCrashed
+	suffer(t, agents.BreaksTheWire, []sickness{
+		{"ahead", "breach ahead", "failed", crashed, "sent an output for input ", ""},
+		{"closed", "breach closed", "failed", crashed, "sent an output for input 1, which is not open", ""},
+		{"order", "breach order", "failed", crashed, "out of order", ""},
+		{"done beyond", "breach done-beyond", "failed", crashed, "is done", ""},
+		{"done back", "breach done-back", "failed", crashed, "said that input 1 is done", ""},
+		{"empty outcome", "breach no-outcome", "failed", crashed, "an outcome that says nothing", ""},
+		{"unknown output", "breach unknown-kind", "completed", "", "", ""},
+		{"mixed pieces", "breach mixed-pieces", "failed", crashed, "mixed the pieces", ""},
+		{"no answer", "breach no-ack", "failed", crashed, "made no progress for 1.5s at input ", ""},
+		{"half an input", "breach half", "failed", crashed, "died (converse) at input ", ""},
+		{"flood for ever", "breach flood", "failed", crashed, "made more than 64 MiB of one input", ""},
+		{"endless event", "breach endless-event", "failed", crashed, "made more than 64 MiB of one input", ""},
+		{"endless last words", "breach endless-stop", "failed", crashed, "made more than 64 MiB of one input", ""},
+		{"endless stdin", "breach endless-write", "failed", crashed, "wrote more than 16 MiB at once", ""},
+	})
+}
