@@ -117,19 +117,40 @@ type breakingStream struct {
 	converseStream
 	breach string
 	at     uint64 // the input that told it
+	queue  []*pb.ConverseRequest
 }
 
+// Recv gives the line that tells of a breach alone, so that the breach depends on
+// the inputs and not on their batches.
 func (s *breakingStream) Recv() (*pb.ConverseRequest, error) {
-	req, err := s.converseStream.Recv()
-	if err != nil {
-		return nil, err
-	}
-	for i, in := range req.Inputs {
-		if what, ok := cutPrefix(in.Data, "breach "); ok {
-			s.breach, s.at = what, req.FirstN+uint64(i)
+	if len(s.queue) == 0 {
+		req, err := s.converseStream.Recv()
+		if err != nil {
+			return nil, err
+		}
+		rest := req
+		for i, in := range req.Inputs {
+			if _, ok := cutPrefix(in.Data, "breach "); ok {
+				at := i - int(rest.FirstN-req.FirstN)
+				before, alone, after := rest.Inputs[:at], rest.Inputs[at:at+1], rest.Inputs[at+1:]
+				if len(before) > 0 {
+					s.queue = append(s.queue, &pb.ConverseRequest{FirstN: rest.FirstN, Inputs: before})
+				}
+				n := req.FirstN + uint64(i)
+				s.queue = append(s.queue, &pb.ConverseRequest{FirstN: n, Inputs: alone})
+				rest = &pb.ConverseRequest{FirstN: n + 1, Inputs: after}
+			}
+		}
+		if len(rest.Inputs) > 0 {
+			s.queue = append(s.queue, rest)
 		}
 	}
-	return req, nil
+	next := s.queue[0]
+	s.queue = s.queue[1:]
+	if what, ok := cutPrefix(next.Inputs[0].Data, "breach "); ok {
+		s.breach, s.at = what, next.FirstN
+	}
+	return next, nil
 }
 
 func cutPrefix(data []byte, prefix string) (string, bool) {

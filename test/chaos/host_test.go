@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -347,5 +348,52 @@ func TestHostKilledWhileStarting(t *testing.T) {
 	}
 	if left := s.Leftovers(); len(left) > 0 {
 		t.Errorf("left: %v", left)
+	}
+}
+
+// The plugin is gone as well, or no good any more, when the next host tells the
+// end: the run ends all the same, with the events that it has.
+func TestRecoverWithoutPlugin(t *testing.T) {
+	t.Parallel()
+	for name, spoil := range map[string]func(*agents.Stage) error{
+		"gone": func(s *agents.Stage) error {
+			return errors.Join(os.RemoveAll(s.Plugins), os.RemoveAll(s.Config+"/plugins"))
+		},
+		"replaced": func(s *agents.Stage) error {
+			return errors.Join(agents.Install(s.Plugins, "fake", agents.PanicAtPlan), os.RemoveAll(s.Config+"/plugins"))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := agents.NewStage(t, "fake", "healthy")
+			k := startHosted(t, s, leaving, false)
+			k.kill(k.host)
+			k.waitGone(time.Second)
+			<-k.ended
+			before, err := os.ReadFile(filepath.Join(k.dir, "events.jsonl"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := spoil(s); err != nil {
+				t.Fatal(err)
+			}
+			h := after(t, s)
+			for range 2 {
+				if err := h.Recover(context.Background()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			got, err := os.ReadFile(filepath.Join(k.dir, "events.jsonl"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !bytes.HasPrefix(got, before) {
+				t.Error("events were changed")
+			}
+			agents.Comparable(t, got) // numbered without gaps
+			if n := bytes.Count(got, []byte(`{"type":"run_end"`)); n != 1 || !bytes.Contains(got, []byte(`"code":"HOST_GONE"`)) {
+				t.Errorf("it ends %d times: %s", n, got[max(0, len(got)-500):])
+			}
+		})
 	}
 }
