@@ -72,8 +72,11 @@ func (r *run) batch(req *pb.ConverseRequest) error {
 		r.out = nil
 	}()
 	var n uint64
+	bytes := 0
+	defer func() { r.server.memory.worked(bytes) }()
 	for i, in := range req.Inputs {
 		n = req.FirstN + uint64(i)
+		bytes += len(in.Data)
 		r.out.begin(n)
 		outputs, size := len(r.out.outputs), r.out.size
 		if err := r.handle(n, in); err != nil {
