@@ -83,6 +83,9 @@ func measure(bin string, count int, only string, keep, verbose bool) (over bool,
 			if times := max(1, int(p.share*float64(count))); round >= times {
 				continue
 			}
+			if err := w.calibrate(t); err != nil {
+				return false, err
+			}
 			since := time.Now()
 			if err := p.run(w, t); err != nil {
 				return false, fmt.Errorf("%s: %w", p.name, err)
@@ -94,7 +97,7 @@ func measure(bin string, count int, only string, keep, verbose bool) (over bool,
 		}
 	}
 	over = t.print(os.Stdout)
-	fmt.Printf("\n%d samples in %v; %s\n", count, time.Since(begin).Round(time.Second), machine())
+	fmt.Printf("%d samples in %v; %s\n", count, time.Since(begin).Round(time.Second), machine())
 	return over, nil
 }
 

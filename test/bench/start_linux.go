@@ -29,6 +29,18 @@ func timed(cmd *exec.Cmd) (float64, error) {
 	return milliseconds(time.Since(begin)), err
 }
 
+// calibrate says how fast the machine is just now.
+func (w *world) calibrate(t *table) error {
+	for range 3 {
+		took, err := timed(exec.Command(w.empty))
+		if err != nil {
+			return err
+		}
+		t.empty = append(t.empty, took)
+	}
+	return nil
+}
+
 // startUp is what commands cost that start nothing.
 func startUp(w *world, t *table) error {
 	hundred, err := w.hundred()

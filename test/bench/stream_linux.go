@@ -113,7 +113,7 @@ func (w *world) delays(cmd *exec.Cmd, end func()) ([]float64, error) {
 	if len(delays) == 0 {
 		return nil, fmt.Errorf("no line came")
 	}
-	return delays[len(delays)/10:], out.end() // without the first ones, which wait for a start
+	return delays[len(delays)/6:], out.end() // without the first ones, which wait for a start
 }
 
 // playFloor is an in-process design: it reads the agent's lines, parses them and
