@@ -165,6 +165,7 @@ func TestSanitizer(t *testing.T) {
 
 func FuzzSanitizer(f *testing.F) {
 	f.Add("a\x1b[31mb\x1b]0;t\x07c\xff\xe6\x97", 3)
+	f.Add("\xe6a\xe6\x97b", 1)
 	f.Fuzz(func(t *testing.T, text string, cut int) {
 		whole := String(text)
 		for _, r := range whole {

@@ -46,14 +46,13 @@ func (s *Sanitizer) Append(dst []byte, text string) []byte {
 		s.rest[s.nrest] = c
 		s.nrest++
 		i++
-		if !utf8.FullRune(s.rest[:s.nrest]) {
-			continue
+		// What follows an invalid byte begins anew; it may have come with an
+		// earlier piece of the text.
+		for s.nrest > 0 && utf8.FullRune(s.rest[:s.nrest]) {
+			r, size := utf8.DecodeRune(s.rest[:s.nrest])
+			s.nrest = copy(s.rest[:], s.rest[size:s.nrest])
+			dst = s.rune(dst, r)
 		}
-		r, size := utf8.DecodeRune(s.rest[:s.nrest])
-		// What follows an invalid byte begins anew.
-		i -= s.nrest - size
-		s.nrest = 0
-		dst = s.rune(dst, r)
 	}
 	return dst
 }
