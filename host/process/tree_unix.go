@@ -21,8 +21,11 @@ func (t Tree) Signal(signals ...syscall.Signal) int {
 	return len(members)
 }
 
-// Start is when the process pid started; 0 if there is none.
+// Start is when the live process pid started; 0 if there is none.
 func (t Tree) Start(pid int) uint64 {
-	start, _ := Start(pid)
+	start, alive := Start(pid)
+	if !alive {
+		return 0
+	}
 	return start
 }
