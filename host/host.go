@@ -34,9 +34,12 @@ type Host struct {
 	sweep    sync.Once // clears up after hosts that died
 	sweeping sync.WaitGroup
 
-	mu     sync.Mutex
-	runs   map[string]*Run
-	closed bool
+	closing context.Context // ends when Close begins, and what is being started with it
+	close   context.CancelFunc
+
+	mu       sync.Mutex
+	runs     map[string]*Run
+	starting sync.WaitGroup // no start begins once closing has ended
 }
 
 // limits are how long a plugin may take, and how much it may say.
@@ -114,6 +117,7 @@ func New(opts Options) (*Host, error) {
 		// can tell whose is left over.
 		socket: filepath.Join(opts.RuntimeDir, pluginFolder+strconv.Itoa(os.Getpid())+"-"+selfStart()),
 	}
+	h.closing, h.close = context.WithCancel(context.Background())
 	h.plugins.closing, h.plugins.end = context.WithCancel(context.Background())
 	return h, nil
 }
@@ -184,11 +188,40 @@ func folderError(what, dir string, err error) error {
 	return pluginapi.Errorf(code, "the %s %s cannot be written: %w", what, dir, err).WithHint("%s", hint)
 }
 
+// enter begins something that Close gives up and waits for. The context it gives
+// ends with ctx or with Close; leave says why err came about.
+func (h *Host) enter(ctx context.Context) (_ context.Context, leave func(err error) error, _ error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closing.Err() != nil {
+		return nil, nil, errClosed()
+	}
+	h.starting.Add(1)
+	inner, cancel := context.WithCancel(ctx)
+	stop := context.AfterFunc(h.closing, cancel)
+	return inner, func(err error) error {
+		given := ctx.Err()
+		if inner.Err() != nil && given == nil {
+			given = errClosed()
+		}
+		stop()
+		cancel()
+		h.starting.Done()
+		if err != nil && given != nil {
+			return given
+		}
+		return err
+	}, nil
+}
+
 // Close stops every run that this host started, waits for them, and ends all
 // plugins. When ctx ends, the stops become kills.
 func (h *Host) Close(ctx context.Context) error {
 	h.mu.Lock()
-	h.closed = true
+	h.close()
+	h.mu.Unlock()
+	h.starting.Wait()
+	h.mu.Lock()
 	runs := make([]*Run, 0, len(h.runs))
 	for _, r := range h.runs {
 		runs = append(runs, r)

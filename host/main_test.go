@@ -14,10 +14,6 @@ import (
 
 func TestMain(m *testing.M) { agents.Run(m) }
 
-// patience is how long the hosts of these tests wait for a plugin: long for a
-// busy machine, short for a test.
-const patience = 1500 * time.Millisecond
-
 func hurried(t *testing.T, o host.Options) *host.Host {
 	t.Helper()
 	h, err := host.New(o)

@@ -867,11 +867,12 @@ func (p *pump) advance() []func() {
 	if p.partial {
 		return nil
 	}
-	p.commit()
-	if !p.live {
-		return nil
+	var todo []func()
+	if p.live {
+		todo = p.act(p) // before the events are seen, by whom it may be asked about them
 	}
-	return p.act(p)
+	p.commit()
+	return todo
 }
 
 // commit shows the events made so far. On a full disk it waits: the keeper, whose
@@ -1005,8 +1006,16 @@ func (c *clock) sent()         { c.change(func() { c.batches++ }) }
 func (c *clock) open(n int)    { c.change(func() { c.batches = n }) }
 func (c *clock) waiting()      { c.change(func() { c.inRecv = true }) }
 func (c *clock) received()     { c.change(func() { c.inRecv = false }) }
-func (c *clock) stop()         { c.change(func() { c.stopped = true }) }
 func (c *clock) running() bool { return c.batches > 0 && c.inRecv && !c.stopped }
+
+func (c *clock) stop() {
+	c.change(func() {
+		c.stopped = true
+		if c.timer != nil {
+			c.timer.Stop() // it holds the run
+		}
+	})
+}
 
 func (c *clock) change(f func()) {
 	c.mu.Lock()

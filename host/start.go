@@ -51,22 +51,26 @@ type launch struct {
 // ends before Start returns, the start is given up; after that it has no effect
 // on the run, which ends by Stop, Kill or Close.
 func (h *Host) Start(ctx context.Context, spec RunSpec) (_ *Run, retErr error) {
+	ctx, leave, err := h.enter(ctx)
+	if err != nil {
+		return nil, err
+	}
 	l := &launch{h: h, spec: spec}
+	defer func() {
+		if retErr != nil {
+			l.undo()
+		}
+		retErr = leave(retErr)
+	}()
 	if err := l.check(ctx); err != nil {
 		return nil, err
 	}
 	if err := h.prepare(); err != nil {
 		return nil, err
 	}
-	var err error
 	if l.plugin, err = h.registry.Verify(l.plugin.Plugin); err != nil {
 		return nil, err
 	}
-	defer func() {
-		if retErr != nil {
-			l.undo()
-		}
-	}()
 	if err := l.createDir(); err != nil {
 		return nil, err
 	}
@@ -106,12 +110,6 @@ const maxPlans = 3
 
 // check is everything that can be wrong before anything is made.
 func (l *launch) check(ctx context.Context) error {
-	l.h.mu.Lock()
-	closed := l.h.closed
-	l.h.mu.Unlock()
-	if closed {
-		return errClosed()
-	}
 	if err := l.spec.validate(); err != nil {
 		return err
 	}
@@ -366,21 +364,7 @@ func (l *launch) begin(ctx context.Context, spawn shim.Spawn, record journal.Pla
 	if err := ctx.Err(); err != nil {
 		return fail(err)
 	}
-	// Before the agent runs, so that Close waits for it, or refuses it.
-	l.h.mu.Lock()
-	closed := l.h.closed
-	if !closed {
-		l.h.runs[r.meta.RunID] = r
-	}
-	l.h.mu.Unlock()
-	if closed {
-		return fail(errClosed())
-	}
 	if err := r.conn.Spawn(spawn); err != nil {
-		l.h.mu.Lock()
-		delete(l.h.runs, r.meta.RunID)
-		l.h.mu.Unlock()
-		close(r.done)
 		return fail(r.commandError("start the agent", err))
 	}
 	// From here on there is a run, and what goes wrong is its end, not ours.
@@ -394,11 +378,8 @@ func (l *launch) begin(ctx context.Context, spawn shim.Spawn, record journal.Pla
 		_ = r.input(journal.Input{Kind: "prompt", ID: "prompt-1", Text: l.spec.Prompt, By: "user", First: true})
 	}
 	l.h.mu.Lock()
-	closed = l.h.closed
+	l.h.runs[r.meta.RunID] = r
 	l.h.mu.Unlock()
-	if closed {
-		_ = r.Stop(ctx) // Close may have asked for it before there was an agent
-	}
 	go r.main(context.WithoutCancel(ctx))
 	return r, nil
 }

@@ -29,15 +29,15 @@ func TestPluginsThatDoNotStart(t *testing.T) {
 		says    string
 	}{
 		{name: "panics-first", trouble: agents.PanicAtStart, code: pluginapi.CodePluginCrashed, says: "panicked before its handshake: panic: no start today"},
-		{name: "hangs-first", trouble: agents.HangAtStart, code: pluginapi.CodePluginCrashed, says: "did not finish its handshake within 1.5s"},
+		{name: "hangs-first", trouble: agents.HangAtStart, code: pluginapi.CodePluginCrashed, says: "did not finish its handshake within " + patience.String()},
 		{name: "prints-first", trouble: agents.PrintAtStart, code: pluginapi.CodePluginInvalid, says: `printed "hello, I am a plugin" to stdout before its handshake`},
 		{name: "exits-first", trouble: agents.ExitAtStart, code: pluginapi.CodePluginInvalid, says: "exited before its handshake: cannot find my settings"},
 		{name: "other-major", trouble: agents.OtherMajor, code: pluginapi.CodePluginIncompatible, says: "speaks protocol 99; this amux speaks 1"},
 		{name: "other-name", trouble: agents.OtherName, code: pluginapi.CodePluginInvalid, says: `says that its name is "somebody-else"`},
 		{name: "panics-describe", trouble: agents.PanicAtDescribe, code: pluginapi.CodePluginCrashed, says: "describe: panic: no description today"},
-		{name: "hangs-describe", trouble: agents.HangAtDescribe, code: pluginapi.CodePluginCrashed, says: "gave no answer within 1.5s (describe)"},
+		{name: "hangs-describe", trouble: agents.HangAtDescribe, code: pluginapi.CodePluginCrashed, says: "gave no answer within " + patience.String() + " (describe)"},
 		{name: "panics-plan", trouble: agents.PanicAtPlan, code: pluginapi.CodePluginCrashed, says: "panic: no plan today"},
-		{name: "hangs-plan", trouble: agents.HangAtPlan, code: pluginapi.CodePluginCrashed, says: "gave no answer within 1.5s (plan)"},
+		{name: "hangs-plan", trouble: agents.HangAtPlan, code: pluginapi.CodePluginCrashed, says: "gave no answer within " + patience.String() + " (plan)"},
 		{name: "exits-plan", trouble: agents.ExitAtPlan, code: pluginapi.CodePluginCrashed, says: "died (plan)"},
 		{name: "leaves-child", trouble: agents.OrphanAtStart, code: pluginapi.CodePluginInvalid, says: "exited before its handshake"},
 		{name: "no-program", trouble: agents.Healthy, code: pluginapi.CodePluginInvalid, says: "no such file",

@@ -1,0 +1,9 @@
+//go:build linux && !race
+
+package host_test
+
+import "time"
+
+// patience is how long the hosts of these tests wait for a plugin: long for a
+// busy machine, short for a test.
+const patience = 1500 * time.Millisecond

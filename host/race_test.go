@@ -1,0 +1,276 @@
+//go:build linux
+
+package host_test
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"os"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/amux-dev/amux/host"
+	"github.com/amux-dev/amux/pluginapi"
+	"github.com/amux-dev/amux/test/agents"
+)
+
+// ofStage are the live processes that belong to a host on that stage.
+func ofStage(s *agents.Stage) []string {
+	var found []string
+	for _, p := range agents.Processes() {
+		if p.PID != os.Getpid() && p.State != "Z" && strings.Contains(p.Command+"\x00"+p.Environ, s.Root+"/") {
+			found = append(found, p.String())
+		}
+	}
+	return found
+}
+
+// ours are the goroutines that are in the host's code.
+func ours() []string {
+	buf := make([]byte, 1<<20)
+	buf = buf[:runtime.Stack(buf, true)]
+	var found []string
+	for goroutine := range strings.SplitSeq(string(buf), "\n\n") {
+		if strings.Contains(goroutine, "/amux/host.") || strings.Contains(goroutine, "/amux/host/") || strings.Contains(goroutine, "go-plugin") {
+			found = append(found, goroutine)
+		}
+	}
+	return found
+}
+
+func openFiles(t *testing.T) []string {
+	t.Helper()
+	entries, err := os.ReadDir("/proc/self/fd")
+	must(t, err)
+	var files []string
+	for _, e := range entries {
+		if target, err := os.Readlink("/proc/self/fd/" + e.Name()); err == nil {
+			files = append(files, target)
+		}
+	}
+	return files
+}
+
+// wantNothing wants that nothing is left of hosts that have been closed.
+func wantNothing(t *testing.T, s *agents.Stage) {
+	t.Helper()
+	if left := ofStage(s); len(left) > 0 {
+		t.Errorf("processes are left:\n%s", strings.Join(left, "\n"))
+	}
+	if left := s.Leftovers(); len(left) > 0 {
+		t.Errorf("files are left:\n%s", strings.Join(left, "\n"))
+	}
+	if left := ours(); len(left) > 0 {
+		t.Errorf("%d goroutines are left, the first:\n%s", len(left), left[0])
+	}
+	if active, _ := os.ReadDir(s.Config + "/runs/active"); len(active) > 0 {
+		t.Errorf("%d runs are marked active", len(active))
+	}
+}
+
+// Runs come and go, many at once; in the end there is nothing but their records.
+// It is not parallel: other tests have goroutines and files too.
+func TestNothingLeaks(t *testing.T) {
+	s := agents.NewStage(t, "fake", "healthy")
+	warm := s.Host()
+	s.Start(warm, host.RunSpec{Agent: "fake", Prompt: "say hi"}).Wait()
+	must(t, warm.Close(context.Background()))
+	runtime.GC()
+	before := openFiles(t)
+	h := s.Host()
+	const runs, atOnce = 200, 50
+	var wg sync.WaitGroup
+	places := make(chan bool, atOnce)
+	for i := range runs {
+		places <- true
+		wg.Go(func() {
+			defer func() { <-places }()
+			spec := host.RunSpec{Agent: "fake", Prompt: "lines 10\nask go\nleave setsid\nlines 10", Approve: host.ApproveAuto, NoRecord: i%2 == 0, Grace: 100 * time.Millisecond}
+			r, err := h.Start(context.Background(), spec)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			if i%5 == 0 {
+				for e, err := range r.Events(1) {
+					if err != nil || e.Seq == 12 { // one that leaves early
+						break
+					}
+				}
+			}
+			if end := r.Wait(); end.State != "completed" {
+				t.Errorf("%s, %v", end.State, end.Err)
+			}
+		})
+	}
+	wg.Wait()
+	must(t, h.Close(context.Background()))
+	wantNothing(t, s)
+	runtime.GC() // a run's event log stays open for as long as somebody may read it
+	now := openFiles(t)
+	for since := time.Now(); len(now) > len(before)+2 && time.Since(since) < 5*time.Second; now = openFiles(t) {
+		runtime.GC()
+		time.Sleep(10 * time.Millisecond)
+	}
+	if len(now) > len(before)+2 {
+		t.Errorf("%d files are open, %d were: %v", len(now), len(before), now)
+	}
+	records, err := os.ReadDir(s.Config + "/runs")
+	must(t, err)
+	if n := len(records) - 1; n != runs/2+1 { // the folder of active ones; the first run
+		t.Errorf("%d records", n)
+	}
+}
+
+// Close comes at any moment of a start.
+func TestCloseDuringStart(t *testing.T) {
+	s := agents.NewStage(t, "fake", "healthy")
+	for i := range 24 {
+		h := s.Host()
+		var wg sync.WaitGroup
+		for range 3 {
+			wg.Go(func() {
+				r, err := h.Start(context.Background(), host.RunSpec{Agent: "fake", Prompt: "leave daemon\nwait", Grace: 50 * time.Millisecond})
+				if err != nil {
+					if !errors.Is(err, pluginapi.CodeHostGone) {
+						t.Errorf("round %d: %v", i, err)
+					}
+					return
+				}
+				if end := r.Wait(); end.State != "canceled" {
+					t.Errorf("round %d: %s, %v", i, end.State, end.Err)
+				}
+			})
+		}
+		time.Sleep(time.Duration(i) * 4 * time.Millisecond)
+		must(t, h.Close(context.Background()))
+		if left := ofStage(s); len(left) > 0 {
+			t.Errorf("round %d: processes are left:\n%s", i, strings.Join(left, "\n"))
+		}
+		wg.Wait()
+		if t.Failed() {
+			return
+		}
+	}
+	wantNothing(t, s)
+}
+
+// A start whose context ends is given up, at whatever moment.
+func TestStartGivenUp(t *testing.T) {
+	s := agents.NewStage(t, "fake", "healthy")
+	h := s.Host()
+	for i := range 16 {
+		ctx, cancel := context.WithCancel(context.Background())
+		if i == 0 {
+			cancel()
+		}
+		stop := time.AfterFunc(time.Duration(i)*3*time.Millisecond, cancel)
+		r, err := h.Start(ctx, host.RunSpec{Agent: "fake", Prompt: "say hi"})
+		switch {
+		case err == nil:
+			if end := r.Wait(); end.State != "completed" {
+				t.Errorf("round %d: %s, %v", i, end.State, end.Err)
+			}
+		case !errors.Is(err, context.Canceled):
+			t.Errorf("round %d: %v", i, err)
+		}
+		stop.Stop()
+		cancel()
+	}
+	must(t, h.Close(context.Background()))
+	wantNothing(t, s)
+}
+
+// Stop comes when the run ends by itself, twice, and from everywhere.
+func TestStopAgainstCompletion(t *testing.T) {
+	t.Parallel()
+	s := agents.NewStage(t, "fake", "healthy")
+	h := s.Host()
+	var wg sync.WaitGroup
+	for i := range 30 {
+		wg.Go(func() {
+			r := s.Start(h, host.RunSpec{Agent: "fake", Prompt: "lines 100", Grace: 50 * time.Millisecond})
+			var stops sync.WaitGroup
+			for range 1 + i%3 {
+				stops.Go(func() {
+					time.Sleep(time.Duration(rand.Int64N(int64(60 * time.Millisecond))))
+					if err := r.Stop(context.Background()); err != nil && !errors.Is(err, pluginapi.CodeRunNotActive) {
+						t.Errorf("stop: %v", err)
+					}
+				})
+			}
+			stops.Wait()
+			end := r.Wait()
+			switch end.State {
+			case "completed":
+				if end.Err != nil {
+					t.Error(end.Err)
+				}
+			case "canceled":
+				if !errors.Is(end.Err, pluginapi.CodeAborted) {
+					t.Error(end.Err)
+				}
+			default:
+				t.Errorf("%s, %v", end.State, end.Err)
+			}
+			if err := r.Stop(context.Background()); !errors.Is(err, pluginapi.CodeRunNotActive) {
+				t.Errorf("stop of what has ended: %v", err)
+			}
+			if d := agents.Difference(string(replay(t, h, r.ID())), string(events(t, r))); d != "" {
+				t.Errorf("replay: %s", d)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// Of two answers one counts.
+func TestApprovedTwice(t *testing.T) {
+	t.Parallel()
+	s := agents.NewStage(t, "fake", "healthy")
+	h := s.Host()
+	const questions = 20
+	script := ""
+	for i := range questions {
+		script += "ask q" + string(rune('a'+i)) + "\n"
+	}
+	r := s.Start(h, host.RunSpec{Agent: "fake", Prompt: script, Approve: host.ApproveAsk})
+	asked := 0
+	for e, err := range r.Events(1) {
+		must(t, err)
+		if e.Type != "approval_request" {
+			continue
+		}
+		var request pluginapi.ApprovalRequest
+		must(t, e.Decode(&request))
+		id := request.InteractionID
+		if asked%2 == 0 {
+			id = "" // the one that waits
+		}
+		asked++
+		results := make(chan error, 2)
+		go func() { results <- r.Approve(context.Background(), id, nil) }()
+		go func() { results <- r.Deny(context.Background(), request.InteractionID, "no") }()
+		won, late := 0, 0
+		for range 2 {
+			switch err := <-results; {
+			case err == nil:
+				won++
+			case errors.Is(err, pluginapi.CodeAlreadyAnswered), id == "" && errors.Is(err, pluginapi.CodeNoPendingInteraction):
+				late++
+			default:
+				t.Errorf("answer to %s: %v", request.InteractionID, err)
+			}
+		}
+		if won != 1 || late != 1 {
+			t.Errorf("%s: %d answers counted", request.InteractionID, won)
+		}
+	}
+	if end := r.Wait(); end.State != "completed" || asked != questions {
+		t.Errorf("%s, %v after %d questions", end.State, end.Err, asked)
+	}
+}

@@ -1,0 +1,8 @@
+//go:build linux && race
+
+package host_test
+
+import "time"
+
+// patience is longer for programs that the race detector slows down.
+const patience = 6 * time.Second
