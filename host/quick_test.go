@@ -6,4 +6,4 @@ import "time"
 
 // patience is how long the hosts of these tests wait for a plugin: long for a
 // busy machine, short for a test.
-const patience = 1500 * time.Millisecond
+const patience = 3 * time.Second

@@ -114,8 +114,8 @@ func TestAdapterBreaksTheContract(t *testing.T) {
 		{"other shapes", `event cost {"cost":"a lot"}`, "completed", "", "", `"cost":"a lot"`},
 		{"endless money", "event cost {\"cost\":{\"usd\":1e308}}\nevent cost {\"cost\":{\"usd\":1e308}}", "completed", "", "", `"usd":1e308`},
 		{"too many tokens", "event token_usage {\"input_tokens\":9223372036854775807}\nevent token_usage {\"input_tokens\":9223372036854775807}", "completed", "", "", "token_usage"},
-		{"a giant event", "do big 50000000", "completed", "", "", "xxxxxxxxxxxxxxxx"},
-		{"a flood of events", "do events 100000", "completed", "", "", `"delta":"99999"`},
+		{"a giant event", "do big 20000000", "completed", "", "", "xxxxxxxxxxxxxxxx"},
+		{"a flood of events", "do events 50000", "completed", "", "", `"delta":"49999"`},
 		{"session over twice", "event session_end {\"session_id\":\"x\",\"turn_count\":0}\nevent session_end {\"session_id\":\"x\",\"turn_count\":0}", "completed", "", "", ""},
 	})
 }

@@ -5,4 +5,4 @@ package host_test
 import "time"
 
 // patience is longer for programs that the race detector slows down.
-const patience = 6 * time.Second
+const patience = 10 * time.Second

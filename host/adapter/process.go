@@ -16,6 +16,7 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -383,7 +384,14 @@ func (r *processRunner) Start(context.Context) (retErr error) {
 	if spawn == nil {
 		spawn = (*exec.Cmd).Start
 	}
-	if err := spawn(r.cmd); err != nil {
+	err := spawn(r.cmd)
+	// A fork elsewhere in this process may for a moment still have the file that
+	// the executable was written through.
+	for tries := 0; errors.Is(err, syscall.ETXTBSY) && tries < 100; tries++ {
+		time.Sleep(2 * time.Millisecond)
+		err = spawn(r.cmd)
+	}
+	if err != nil {
 		return err
 	}
 	r.mu.Lock()
