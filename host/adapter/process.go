@@ -389,6 +389,12 @@ func (r *processRunner) Start(context.Context) (retErr error) {
 	// the executable was written through.
 	for tries := 0; errors.Is(err, syscall.ETXTBSY) && tries < 100; tries++ {
 		time.Sleep(2 * time.Millisecond)
+		// A Cmd can be started once only, whether that succeeds or not.
+		c := r.cmd
+		r.cmd = &exec.Cmd{
+			Path: c.Path, Args: c.Args, Env: c.Env, Dir: c.Dir, Stdout: c.Stdout, Stderr: c.Stderr,
+			ExtraFiles: c.ExtraFiles, SysProcAttr: c.SysProcAttr,
+		}
 		err = spawn(r.cmd)
 	}
 	if err != nil {
