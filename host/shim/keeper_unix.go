@@ -12,6 +12,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -76,8 +77,8 @@ type keeper struct {
 	reason   string
 	alone    *time.Timer
 
-	diskMu   sync.Mutex
-	diskFull bool
+	diskMu   sync.Mutex  // held by who waits for room
+	diskFull atomic.Bool // it was waited for in vain
 
 	done chan struct{} // closed when the keeper may leave
 	once sync.Once
@@ -674,16 +675,19 @@ func (k *keeper) append(kind journal.Kind, payload []byte) bool {
 }
 
 func (k *keeper) appendFramed(kind journal.Kind, buf []byte) bool {
+	if k.diskFull.Load() && (kind == journal.KindStdout || kind == journal.KindStderr) {
+		return false // what is recorded of the output has an end, and no gaps
+	}
 	err := k.journal.AppendFramed(kind, buf)
 	if err != nil && !errors.Is(err, os.ErrClosed) {
 		k.diskMu.Lock()
 		defer k.diskMu.Unlock()
 		for since := time.Now(); err != nil; {
-			if k.diskFull {
+			if k.diskFull.Load() {
 				return false
 			}
 			if time.Since(since) > k.cfg.DiskWait {
-				k.diskFull = true
+				k.diskFull.Store(true)
 				k.mu.Lock()
 				if k.reason == "" {
 					k.reason = "disk_full"
@@ -722,9 +726,35 @@ func (k *keeper) copyOutput(child *child, f *os.File, kind journal.Kind, size in
 			k.appendFramed(kind, buf[:journal.RecordHeader+n])
 			k.active()
 		}
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			k.copyRest(f, kind, buf)
+		}
 		if err != nil {
 			return
 		}
+	}
+}
+
+// copyRest moves what is in a pipe that was not read to its end in time: the
+// records before it may have waited for a full disk. It stops at what a pipe can
+// hold, for whoever writes on is no process of the run.
+func (k *keeper) copyRest(f *os.File, kind journal.Kind, buf []byte) {
+	raw, err := f.SyscallConn()
+	if err != nil || f.SetReadDeadline(time.Time{}) != nil {
+		return
+	}
+	const most = 1 << 20 // what the kernel grants to users
+	for left := most; left > 0; {
+		n := 0
+		_ = raw.Read(func(fd uintptr) bool {
+			n, _ = unix.Read(int(fd), buf[journal.RecordHeader:])
+			return true // whatever is there now
+		})
+		if n <= 0 {
+			return
+		}
+		k.appendFramed(kind, buf[:journal.RecordHeader+n])
+		left -= n
 	}
 }
 
@@ -843,15 +873,24 @@ func (k *keeper) see(child *child) {
 	}
 	k.mu.Unlock()
 	record := journal.Encode(exit)
-	_, _ = k.exit.WriteAt(append(record, '\n'), 0)
-	k.tryAppend(journal.KindExit, record)
+	k.writeExit(record)
+	switch {
+	case exit.Reason == "host_gone":
+		k.tryAppend(journal.KindExit, record) // who comes later reads the file
+	case k.append(journal.KindExit, record): // the host waits for it
+	case exit.Reason == "":
+		exit.Reason = "disk_full"
+		k.writeExit(journal.Encode(exit))
+	}
 	close(child.gone)
-	k.diskMu.Lock()
-	full := k.diskFull
-	k.diskMu.Unlock()
-	if full {
+	if k.diskFull.Load() {
 		k.finish()
 	}
+}
+
+// writeExit writes the file that has its room from the start.
+func (k *keeper) writeExit(record []byte) {
+	_, _ = k.exit.WriteAt(append(record[:len(record):len(record)], '\n'), 0)
 }
 
 // endTree returns when the leader and every descendant are gone. left says how

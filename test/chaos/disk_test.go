@@ -9,7 +9,9 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"runtime"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -44,7 +46,11 @@ func alone(t *testing.T) bool {
 		cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{HostID: uid, Size: 1}}
 		cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{HostID: os.Getgid(), Size: 1}}
 	}
+	// The child dies with the thread that started it, which must not be lent to
+	// something that ends with its own.
+	runtime.LockOSThread()
 	out, err := cmd.CombinedOutput()
+	runtime.UnlockOSThread()
 	switch {
 	case errors.Is(err, syscall.EPERM):
 		t.Skipf("no mount namespace can be made here: %v", err)
@@ -303,4 +309,124 @@ func TestReadOnlyConfigFolder(t *testing.T) {
 			t.Errorf("%s: files are left: %v", name, left)
 		}
 	}
+}
+
+// The agent says its last words to a full disk and exits. They are in the pipe,
+// and nowhere else, until there is room.
+func TestLastWordsToAFullDisk(t *testing.T) {
+	if !alone(t) {
+		return
+	}
+	const lines = 8000 // more than the keeper reads at once, less than that and a pipe
+	s := agents.NewStage(t, "brief", "healthy")
+	mount(t, s, "4m")
+	h := s.Host()
+	r := s.Start(h, host.RunSpec{Agent: "brief", Prompt: fmt.Sprintf("sleep 3\nlines %d\nend\nexit 0", lines)})
+	w := watch(r)
+	w.wait(t, 5)
+	fill(t, s)
+	waitExited(t, r)
+	select {
+	case <-w.done:
+		t.Fatal("the run did not wait")
+	case <-time.After(1500 * time.Millisecond): // longer than output is drained for
+	}
+	if err := os.Remove(s.Config + "/ballast"); err != nil {
+		t.Fatal(err)
+	}
+	if end := r.Wait(); end.State != "completed" {
+		t.Errorf("%s, %v", end.State, end.Err)
+	}
+	<-w.done
+	if n := consecutive(t, deltas(t, w.all.Bytes())); n != lines {
+		t.Errorf("%d lines of %d", n, lines)
+	}
+	same(t, "replay", replay(t, h, r.ID()), w.all.Bytes())
+}
+
+// fill leaves no byte free.
+func fill(t *testing.T, s *agents.Stage) {
+	t.Helper()
+	ballast, err := os.Create(s.Config + "/ballast")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ballast.Close()
+	for _, size := range []int{64 << 10, 4 << 10, 1} {
+		block := make([]byte, size)
+		for err = nil; err == nil; {
+			_, err = ballast.Write(block)
+		}
+	}
+	if !errors.Is(err, syscall.ENOSPC) {
+		t.Fatal(err)
+	}
+}
+
+func waitExited(t *testing.T, r *host.Run) {
+	t.Helper()
+	agents.Eventually(t, 10*time.Second, "the agent has exited", func() bool {
+		for _, p := range agents.OfRun(r.ID()) {
+			if strings.Contains(p.Command, " agent") {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// The agent ends without a word while the journal has no room for its exit.
+func TestExitOnAFullDisk(t *testing.T) {
+	if !alone(t) {
+		return
+	}
+	s := agents.NewStage(t, "silent", "healthy")
+	mount(t, s, "4m")
+	h := s.Host()
+	r := s.Start(h, host.RunSpec{Agent: "silent", Prompt: "sleep 1000", Conversation: true})
+	w := watch(r)
+	w.wait(t, 5)
+	fill(t, s)
+	// What is free in the journal's last page is taken by small records.
+	filled := make(chan error, 1)
+	var tries atomic.Int64
+	go func() {
+		for {
+			if err := r.End(context.Background()); err != nil {
+				filled <- err
+				return
+			}
+			tries.Add(1)
+		}
+	}()
+	for last := int64(-1); last != tries.Load(); time.Sleep(100 * time.Millisecond) {
+		last = tries.Load()
+	}
+	for _, p := range agents.OfRun(r.ID()) {
+		if strings.Contains(p.Command, " agent") {
+			_ = syscall.Kill(p.PID, syscall.SIGKILL)
+		}
+	}
+	waitExited(t, r)
+	select {
+	case <-w.done:
+		t.Fatal("the run did not wait")
+	case <-time.After(300 * time.Millisecond):
+	}
+	if err := os.Remove(s.Config + "/ballast"); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan host.Result, 1)
+	go func() { ended <- r.Wait() }()
+	select {
+	case end := <-ended:
+		if !errors.Is(end.Err, pluginapi.CodeAgentCrash) {
+			t.Errorf("%s, %v", end.State, end.Err)
+		}
+	case <-time.After(10 * time.Second):
+		t.Fatal("the run never ends")
+	}
+	<-filled
+	<-w.done
+	same(t, "replay", replay(t, h, r.ID()), w.all.Bytes())
 }
