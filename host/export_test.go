@@ -4,4 +4,9 @@ import "time"
 
 // Limit makes a host wait no longer than d for a plugin, and take no more than
 // volume bytes for one input. It is called before the host has done anything.
-func (h *Host) Limit(d time.Duration, volume int) { h.limits = limits{d, d, d, volume} }
+func (h *Host) Limit(d time.Duration, volume int) {
+	h.limits = limits{d, d, d, volume, h.limits.answer}
+}
+
+// LimitAnswers makes a host's questions wait for people no longer than d.
+func (h *Host) LimitAnswers(d time.Duration) { h.limits.answer = d }

@@ -42,12 +42,13 @@ type Host struct {
 	starting sync.WaitGroup // no start begins once closing has ended
 }
 
-// limits are how long a plugin may take, and how much it may say.
+// limits are how long a plugin and people may take, and how much a plugin may say.
 type limits struct {
 	start    time.Duration // up to its handshake
 	call     time.Duration // for a call
 	progress time.Duration // for a batch without any answer
 	volume   int           // bytes of what it makes of one input: the longest line with every byte escaped, and room
+	answer   time.Duration // for people, to a question of the agent
 }
 
 // New returns a host. It touches no file.
@@ -104,7 +105,7 @@ func New(opts Options) (*Host, error) {
 	}
 	h := &Host{
 		opts: opts, log: opts.Logger, store: store.New(opts.ConfigDir), runs: map[string]*Run{},
-		limits: limits{10 * time.Second, 10 * time.Second, 10 * time.Second, 8 * pluginapi.MaxLine},
+		limits: limits{10 * time.Second, 10 * time.Second, 10 * time.Second, 8 * pluginapi.MaxLine, answerTime},
 		registry: registry.New(registry.Options{
 			ConfigDir: opts.ConfigDir, PluginDir: envValue(opts.Env, "AMUX_PLUGIN_DIR"), ProjectDir: opts.ProjectDir,
 			BundledDir: opts.BundledDir, BundledHashes: opts.BundledHashes, Overrides: opts.Plugins,

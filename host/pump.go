@@ -60,7 +60,7 @@ type pump struct {
 	// heard is the last input that the adapter hears; what a recorded fault says.
 	heard uint64
 	// act is called with mu held after every step of a live pump; what it
-	// returns is run without mu.
+	// returns is run without mu, in order.
 	act func(*pump) []func()
 	// effect carries out a write, timer or signal of the adapter.
 	effect func(*pb.Output, []byte)
@@ -89,7 +89,10 @@ type pump struct {
 	slots    chan struct{}
 	seenExit bool
 
+	performing sync.Mutex // held by who works off todo
+
 	mu      sync.Mutex
+	todo    []func()
 	n       uint64 // fed, as of the last flush or item
 	facts   facts
 	skip    uint64 // events that the log has
@@ -345,12 +348,20 @@ func (p *pump) goLive() {
 	}
 	p.mu.Lock()
 	p.live = true
-	todo := p.act(p)
+	p.todo = append(p.todo, p.act(p)...)
 	p.mu.Unlock()
-	perform(todo)
+	p.perform()
 }
 
-func perform(todo []func()) {
+// perform does what is to be done, in the order in which it was decided, whoever
+// of feeder and receiver comes first.
+func (p *pump) perform() {
+	p.performing.Lock()
+	defer p.performing.Unlock()
+	p.mu.Lock()
+	todo := p.todo
+	p.todo = nil
+	p.mu.Unlock()
 	for _, f := range todo {
 		f()
 	}
@@ -593,10 +604,10 @@ func (p *pump) flush() error {
 	if len(p.batch.Inputs) == 0 {
 		p.mu.Lock()
 		p.publish()
-		todo := p.advance()
+		p.advance()
 		err := p.broken
 		p.mu.Unlock()
-		perform(todo)
+		p.perform()
 		return err
 	}
 	if err := p.acquire(); err != nil {
@@ -652,10 +663,9 @@ func (p *pump) receive() {
 		}
 		p.mu.Lock()
 		err = p.take(resp)
-		var todo []func()
 		var effects []effect
 		if err == nil {
-			todo = p.advance()
+			p.advance()
 			effects, p.effects = p.effects, nil
 		}
 		p.changed.Broadcast()
@@ -667,7 +677,7 @@ func (p *pump) receive() {
 		for _, e := range effects {
 			p.effect(e.output, e.data)
 		}
-		perform(todo)
+		p.perform()
 	}
 }
 
@@ -861,18 +871,16 @@ func (p *pump) due() {
 	p.itemsBefore(answered + 1)
 }
 
-// advance does what is due, commits, and says what is to be done now.
-func (p *pump) advance() []func() {
+// advance does what is due, commits, and notes what is to be done now.
+func (p *pump) advance() {
 	p.due()
 	if p.partial {
-		return nil
+		return
 	}
-	var todo []func()
 	if p.live {
-		todo = p.act(p) // before the events are seen, by whom it may be asked about them
+		p.todo = append(p.todo, p.act(p)...) // before the events are seen, by whom it may be asked about them
 	}
 	p.commit()
-	return todo
 }
 
 // commit shows the events made so far. On a full disk it waits: the keeper, whose

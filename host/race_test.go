@@ -274,3 +274,29 @@ func TestApprovedTwice(t *testing.T) {
 		t.Errorf("%s, %v after %d questions", end.State, end.Err, asked)
 	}
 }
+
+// A question that is asked while another waits is denied in its own time.
+func TestNobodyAnswers(t *testing.T) {
+	t.Parallel()
+	s := agents.NewStage(t, "fake", "healthy")
+	h := s.Host()
+	h.LimitAnswers(500 * time.Millisecond)
+	script := "event approval_request {\"interaction_id\":\"first\",\"action\":\"shell\"}\nsleep 0.3\nask second\nsay done"
+	r := s.Start(h, host.RunSpec{Agent: "fake", Prompt: script, Approve: host.ApproveAsk})
+	var asked, denied time.Time
+	for e, err := range r.Events(1) {
+		must(t, err)
+		switch e.Type {
+		case "approval_request":
+			asked = e.Time
+		case "approval_denied":
+			denied = e.Time
+			if !strings.Contains(string(e.Raw), "nobody answered within 500ms") {
+				t.Errorf("%s", e.Raw)
+			}
+		}
+	}
+	if end := r.Wait(); end.State != "completed" || denied.Sub(asked) < 490*time.Millisecond {
+		t.Errorf("%s, %v; denied after %v", end.State, end.Err, denied.Sub(asked))
+	}
+}

@@ -8,6 +8,7 @@ import (
 	"iter"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -46,7 +47,6 @@ type Run struct {
 	prompts   int
 	pending   []string // interactions that wait for people
 	result    Result
-	deadline  *time.Timer // for an answer
 
 	remote bool // another process hosts it
 	done   chan struct{}
@@ -453,6 +453,7 @@ func (r *Run) act(p *pump) (todo []func()) {
 			waiting = append(waiting, id)
 		}
 	}
+	todo = append(todo, r.answerClocks(waiting)...)
 	r.pending = waiting
 	if f.spawned {
 		want := stateRunning
@@ -465,7 +466,7 @@ func (r *Run) act(p *pump) (todo []func()) {
 		}
 		if want != r.announced && checkTransition(r.announced, want) == nil {
 			state := journal.State{From: r.announced, To: want}
-			todo = append(todo, r.waitingClock(r.announced, want), func() { _ = r.src.append(journal.KindState, journal.Encode(state)) })
+			todo = append(todo, func() { _ = r.src.append(journal.KindState, journal.Encode(state)) })
 			r.announced = want
 		}
 	}
@@ -479,25 +480,23 @@ func (r *Run) act(p *pump) (todo []func()) {
 // answerTime is how long a question waits for people before it is denied.
 const answerTime = 10 * time.Minute
 
-// waitingClock exchanges the inactivity deadline, which a person's thinking must
-// not trip, for that of the answer, and back.
-func (r *Run) waitingClock(from, to string) func() {
-	switch {
-	case to == stateWaiting:
-		ids := r.pending
-		r.deadline = time.AfterFunc(answerTime, func() {
-			for _, id := range ids {
-				_ = r.input(journal.Input{Kind: "deny", ID: id, Text: "nobody answered within " + answerTime.String(), By: "host"})
-			}
-		})
-		return func() { _ = r.conn.SetLimit(shim.Limit{Kind: "inactivity"}) }
-	case from == stateWaiting:
-		if r.deadline != nil {
-			r.deadline.Stop()
-		}
-		return func() { _ = r.conn.SetLimit(shim.Limit{Kind: "inactivity", After: r.idleLimit}) }
+// answerClocks has the keeper watch over each question that waits for people now,
+// so that its deadline holds whatever becomes of this process.
+func (r *Run) answerClocks(waiting []string) (todo []func()) {
+	set := func(id string, after time.Duration) {
+		todo = append(todo, func() { _ = r.conn.SetLimit(shim.Limit{Kind: "answer", ID: id, After: after}) })
 	}
-	return func() {}
+	for _, id := range waiting {
+		if !slices.Contains(r.pending, id) {
+			set(id, r.h.limits.answer)
+		}
+	}
+	for _, id := range r.pending {
+		if !slices.Contains(waiting, id) {
+			set(id, 0)
+		}
+	}
+	return todo
 }
 
 // effect carries out what the adapter wants done. The keeper ignores what it has
@@ -650,9 +649,6 @@ func (r *Run) abandon(err error) {
 }
 
 func (r *Run) clear(f *facts) {
-	if r.deadline != nil {
-		r.deadline.Stop()
-	}
 	r.log.Finish()
 	if f != nil {
 		r.readEnd()

@@ -513,6 +513,56 @@ func TestSecondAnswerIsRefused(t *testing.T) {
 	}
 }
 
+// Each question has its own time, and while one waits the inactivity clock stands
+// still. It is so without any host.
+func TestQuestionsAreDeniedInTheirOwnTime(t *testing.T) {
+	k := launch(t, func(h *shim.Hello) { h.Detached = true })
+	k.run("sleep 1000")
+	const idle = 200 * time.Millisecond
+	ask := func(id string, after time.Duration) {
+		t.Helper()
+		if err := k.SetLimit(shim.Limit{Kind: "answer", ID: id, After: after}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ask("first", 500*time.Millisecond)
+	if err := k.SetLimit(shim.Limit{Kind: "inactivity", After: idle}); err != nil {
+		t.Fatal(err)
+	}
+	ask("answered", time.Minute)
+	ask("withdrawn", time.Minute)
+	ask("second", 800*time.Millisecond)
+	ask("second", 0)
+	ask("second", 800*time.Millisecond)
+	ask("first", time.Hour) // is armed already
+	ask("withdrawn", 0)
+	if err := k.Append(journal.KindInput, input("approve", "answered")); err != nil {
+		t.Fatal(err)
+	}
+	k.Close()
+	timeout := k.first(journal.KindTimeout)
+	var said []string
+	var last time.Time
+	for _, r := range k.records(journal.KindInput) {
+		var in journal.Input
+		r.decode(&in)
+		said = append(said, in.Kind+" "+in.ID+" "+in.By)
+		last = r.time
+	}
+	if got, want := strings.Join(said, ", "), "approve answered test, deny first shim, deny second shim"; got != want {
+		t.Errorf("%s; want %s", got, want)
+	}
+	if silent := timeout.time.Sub(last); silent < idle-5*time.Millisecond {
+		t.Errorf("inactivity counted from %v before", silent)
+	}
+	if exit := k.exit(); exit.Reason != "inactivity" {
+		t.Errorf("%+v", exit)
+	}
+	if err := k.dial(true).Release(); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestSpawnIsOneAtATime(t *testing.T) {
 	k := launch(t, nil)
 	missing := k.shell("")

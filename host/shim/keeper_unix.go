@@ -70,8 +70,9 @@ type keeper struct {
 	child    *child
 	answered map[string]bool
 	timers   map[string]*time.Timer
-	limits   map[string]*time.Timer
-	idle     time.Duration // inactivity limit, 0 if none
+	limits   map[string]*time.Timer // run, inactivity
+	answers  map[string]*time.Timer // of the questions that wait for people, by id
+	idle     time.Duration          // inactivity limit, 0 if none
 	paused   bool
 	ending   bool // no process will be started any more
 	reason   string
@@ -115,7 +116,8 @@ func Keep(cfg Config) error {
 	}
 	k := &keeper{
 		cfg: cfg, conns: map[*conn]bool{}, answered: map[string]bool{},
-		timers: map[string]*time.Timer{}, limits: map[string]*time.Timer{}, done: make(chan struct{}),
+		timers: map[string]*time.Timer{}, limits: map[string]*time.Timer{}, answers: map[string]*time.Timer{},
+		done: make(chan struct{}),
 	}
 	if t != frameHello || json.Unmarshal(body, &k.hello) != nil {
 		return errFrame
@@ -470,8 +472,9 @@ func (k *keeper) appendFrom(c *conn, body []byte) error {
 		twice := false
 		switch input.Kind {
 		case "approve", "deny", "answer":
-			twice = k.answered[input.ID]
-			k.answered[input.ID] = true
+			if twice = !k.answer(input.ID); !twice {
+				k.runIdle()
+			}
 		}
 		k.mu.Unlock()
 		if !running {
@@ -567,6 +570,10 @@ func (k *keeper) setTimer(id string, after time.Duration) {
 func (k *keeper) arm(limit Limit) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	if limit.Kind == "answer" {
+		k.armAnswer(limit)
+		return
+	}
 	if t := k.limits[limit.Kind]; t != nil {
 		t.Stop()
 		delete(k.limits, limit.Kind)
@@ -576,6 +583,48 @@ func (k *keeper) arm(limit Limit) {
 	}
 	if limit.After > 0 {
 		k.limits[limit.Kind] = time.AfterFunc(limit.After, func() { k.expire(limit.Kind) })
+		k.runIdle()
+	}
+}
+
+// armAnswer sets the deadline of one question. Each has its own, from when it was
+// first armed; a later host that arms it again changes nothing. Called with mu
+// held, as are the next three.
+func (k *keeper) armAnswer(limit Limit) {
+	switch {
+	case limit.After <= 0:
+		k.forget(limit.ID)
+	case k.answers[limit.ID] == nil && !k.answered[limit.ID]:
+		k.answers[limit.ID] = time.AfterFunc(limit.After, func() { k.deny(limit) })
+	}
+	k.runIdle()
+}
+
+// answer reports whether the question had no answer before.
+func (k *keeper) answer(id string) bool {
+	k.forget(id)
+	first := !k.answered[id]
+	k.answered[id] = true
+	return first
+}
+
+func (k *keeper) forget(id string) {
+	if t := k.answers[id]; t != nil {
+		t.Stop()
+		delete(k.answers, id)
+	}
+}
+
+// runIdle starts the inactivity clock anew, or holds it: neither a pause nor the
+// time that people take to answer is the agent's.
+func (k *keeper) runIdle() {
+	t := k.limits["inactivity"]
+	switch {
+	case t == nil:
+	case k.paused || len(k.answers) > 0:
+		t.Stop()
+	default:
+		t.Reset(k.idle)
 	}
 }
 
@@ -583,15 +632,28 @@ func (k *keeper) arm(limit Limit) {
 func (k *keeper) active() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if t := k.limits["inactivity"]; t != nil && !k.paused {
-		t.Reset(k.idle)
+	k.runIdle()
+}
+
+// deny answers a question that nobody has answered in time.
+func (k *keeper) deny(limit Limit) {
+	k.mu.Lock()
+	late := k.child == nil || k.ending || k.reason != "" || k.answers[limit.ID] == nil || !k.answer(limit.ID)
+	if !late {
+		k.runIdle()
+	}
+	k.mu.Unlock()
+	if !late {
+		k.append(journal.KindInput, journal.Encode(journal.Input{
+			Kind: "deny", ID: limit.ID, Text: "nobody answered within " + limit.After.String(), By: "shim",
+		}))
 	}
 }
 
 func (k *keeper) expire(kind string) {
 	k.mu.Lock()
 	child := k.child
-	late := child == nil || k.ending || k.reason != "" || k.paused && kind == "inactivity"
+	late := child == nil || k.ending || k.reason != "" || kind == "inactivity" && (k.paused || len(k.answers) > 0)
 	if !late {
 		k.reason = map[string]string{"run": "timeout", "inactivity": "inactivity"}[kind]
 	}
@@ -639,13 +701,7 @@ func (k *keeper) pause(on bool, by string) error {
 	child, already := k.child, k.paused == on
 	if child != nil {
 		k.paused = on
-		if t := k.limits["inactivity"]; t != nil {
-			if on {
-				t.Stop()
-			} else {
-				t.Reset(k.idle)
-			}
-		}
+		k.runIdle()
 	}
 	k.mu.Unlock()
 	if child == nil {
@@ -866,6 +922,9 @@ func (k *keeper) see(child *child) {
 	for kind, t := range k.limits {
 		t.Stop()
 		delete(k.limits, kind)
+	}
+	for id := range k.answers {
+		k.forget(id)
 	}
 	exit := journal.Exit{Spawn: child.spawn.Number, Code: child.status.ExitStatus(), Reason: k.reason, Killed: left}
 	if child.status.Signaled() {

@@ -98,9 +98,11 @@ type Stop struct {
 }
 
 // Limit arms a deadline that the keeper enforces with or without a host; 0
-// disarms it.
+// disarms it. Run and inactivity end the agent. Answer is that of one question,
+// which is denied then; the inactivity clock stands still while one waits.
 type Limit struct {
-	Kind  string        `json:"kind"` // run, inactivity
+	Kind  string        `json:"kind"`         // run, inactivity, answer
+	ID    string        `json:"id,omitempty"` // of the question
 	After time.Duration `json:"after_ns"`
 }
 
