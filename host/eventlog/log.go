@@ -74,7 +74,11 @@ func Open(path, runID, agent string, writable bool) (*Log, error) {
 
 // scan counts what is there.
 func (l *Log) scan(cut bool) error {
-	buf := make([]byte, 256<<10)
+	info, err := l.file.Stat()
+	if err != nil {
+		return err
+	}
+	buf := make([]byte, min(256<<10, info.Size()+1)) // a new log has nothing
 	var offset, whole int64
 	for {
 		n, err := l.file.ReadAt(buf, offset)
@@ -297,8 +301,22 @@ type Cursor struct {
 	buf    []byte
 }
 
-// readSize is what a cursor reads at once.
-const readSize = 64 << 10
+// readSize is what a cursor reads at once, leastRead its smallest buffer: that of a
+// run which says a line now and then.
+const (
+	readSize  = 64 << 10
+	leastRead = 4 << 10
+)
+
+// small are buffers of leastRead bytes; a cursor has one for as long as it reads.
+var small = sync.Pool{New: func() any { return new([leastRead]byte) }}
+
+func (c *Cursor) release() {
+	if cap(c.buf) == leastRead {
+		small.Put((*[leastRead]byte)(c.buf[:leastRead]))
+	}
+	c.buf = nil
+}
 
 // From returns a cursor at the event of number seq (1 is the first).
 func (l *Log) From(seq uint64) *Cursor {
@@ -324,7 +342,7 @@ func (c *Cursor) Next(ctx context.Context) ([]byte, error) {
 			if closed {
 				return nil, io.EOF
 			}
-			c.buf = nil
+			c.release()
 			select {
 			case <-changed:
 				continue
@@ -334,7 +352,12 @@ func (c *Cursor) Next(ctx context.Context) ([]byte, error) {
 		}
 		want := int(min(readSize, size-c.offset))
 		if cap(c.buf) < want {
-			c.buf = make([]byte, max(want, 4<<10))
+			c.release()
+			if want <= leastRead {
+				c.buf = small.Get().(*[leastRead]byte)[:]
+			} else {
+				c.buf = make([]byte, want)
+			}
 		}
 		n, err := c.log.file.ReadAt(c.buf[:want], c.offset)
 		if n == 0 && err != nil {

@@ -254,9 +254,18 @@ func (r *Reader) Next(limit int64) (Record, error) {
 	return rec, nil
 }
 
-// Release gives the read buffer back to the garbage collector: a reader that
-// waits for an idle run holds nothing.
-func (r *Reader) Release() { r.buf = nil }
+// small are buffers of leastRead bytes for the readers of runs that say a line now
+// and then: each has one for as long as it reads.
+var small = sync.Pool{New: func() any { return new([leastRead]byte) }}
+
+// Release gives the read buffer back: a reader that waits for an idle run holds
+// nothing.
+func (r *Reader) Release() {
+	if cap(r.buf) == leastRead {
+		small.Put((*[leastRead]byte)(r.buf[:leastRead]))
+	}
+	r.buf = nil
+}
 
 // bytes returns n bytes at offset from the buffer, filling it first if needed.
 func (r *Reader) bytes(offset int64, n int, limit int64) ([]byte, error) {
@@ -270,7 +279,12 @@ func (r *Reader) bytes(offset int64, n int, limit int64) ([]byte, error) {
 		// Release drops it when the run is idle. One over the usual size is
 		// not kept.
 		if cap(r.buf) < want || cap(r.buf) > 4*readAhead && want <= readAhead {
-			r.buf = make([]byte, want, max(want, leastRead))
+			r.Release()
+			if want <= leastRead {
+				r.buf = small.Get().(*[leastRead]byte)[:]
+			} else {
+				r.buf = make([]byte, want)
+			}
 		}
 		r.buf = r.buf[:want]
 		r.start = offset

@@ -97,7 +97,13 @@ func (c *Conn) read() {
 	defer c.conn.Close()
 	in := bufio.NewReaderSize(c.conn, 256) // wake-ups are small, and one read gives all that are there
 	for {
-		t, id, body, err := readFrame(in)
+		var t frameType
+		var id uint32
+		var body []byte
+		size, woken, err := readWake(in)
+		if err == nil && !woken {
+			t, id, body, err = readFrame(in)
+		}
 		if err != nil {
 			c.mu.Lock()
 			c.err = fmt.Errorf("%w: %w", ErrGone, err)
@@ -109,19 +115,17 @@ func (c *Conn) read() {
 			close(c.gone)
 			return
 		}
-		switch t {
-		case frameWake:
-			if len(body) != 8 {
-				continue
-			}
+		if woken {
 			c.mu.Lock()
-			c.size = max(c.size, int64(binary.LittleEndian.Uint64(body)))
+			c.size = max(c.size, size)
 			c.mu.Unlock()
 			select {
 			case c.wake <- struct{}{}:
 			default:
 			}
-		case frameReply:
+			continue
+		}
+		if t == frameReply {
 			c.mu.Lock()
 			reply := c.waiting[id]
 			delete(c.waiting, id)
@@ -131,6 +135,22 @@ func (c *Conn) read() {
 			}
 		}
 	}
+}
+
+// readWake takes a wake-up from in, if that is what comes next, and returns the
+// journal's size. There is one for each line of an agent, so nothing is allocated.
+func readWake(in *bufio.Reader) (size int64, woken bool, err error) {
+	head, err := in.Peek(frameHeader)
+	if err != nil || frameType(head[4]) != frameWake || binary.LittleEndian.Uint32(head) != frameHeader-4+8 {
+		return 0, false, err
+	}
+	all, err := in.Peek(frameHeader + 8)
+	if err != nil {
+		return 0, false, err
+	}
+	size = int64(binary.LittleEndian.Uint64(all[frameHeader:]))
+	_, err = in.Discard(frameHeader + 8)
+	return size, true, err
 }
 
 func parseReply(body []byte) error {

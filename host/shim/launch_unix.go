@@ -47,8 +47,9 @@ func Launch(path, dir string, hello Hello) (*Launched, error) {
 	defer log.Close()
 	cmd := exec.Command(path, dir)
 	cmd.Dir = "/"
-	// Two threads are enough, and the heap is a few buffers.
-	cmd.Env = []string{"GOMAXPROCS=2", "GOTRACEBACK=single"}
+	// One thread at a time is enough, and wakes no second one for each line of the
+	// agent; the heap is a few buffers.
+	cmd.Env = []string{"GOMAXPROCS=1", "GOTRACEBACK=single"}
 	cmd.Stderr = log
 	cmd.ExtraFiles = []*os.File{theirs}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/gofrs/flock"
@@ -198,13 +199,20 @@ func (s *Store) Find(ref string) []string {
 // lockWait bounds the wait for the lock of the index.
 const lockWait = 5 * time.Second
 
+// appending lines up the runs of this process, which end by the hundred: the file's
+// lock can only be tried again and again.
+var appending sync.Mutex
+
 // AppendIndex adds one line to the index of ended runs at path, under its lock.
 func AppendIndex(path string, line []byte) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
 	}
+	deadline := time.Now().Add(lockWait)
+	appending.Lock()
+	defer appending.Unlock()
 	lock := flock.New(path + ".lock")
-	for deadline := time.Now().Add(lockWait); ; time.Sleep(10 * time.Millisecond) {
+	for ; ; time.Sleep(10 * time.Millisecond) {
 		ok, err := lock.TryLock()
 		if err != nil {
 			return err

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime/debug"
 	"slices"
@@ -80,11 +81,16 @@ func manyRuns(w *world, t *table) error {
 }
 
 func hundredRuns(w *world, t *table) error {
-	floor, err := w.hundredDirect()
+	pacer, stop, err := w.pacer()
+	if err != nil {
+		return err
+	}
+	defer stop()
+	floor, err := w.hundredDirect(pacer)
 	if err != nil {
 		return fmt.Errorf("floor: %w", err)
 	}
-	got, err := w.figures("hundred", nil)
+	got, err := w.figures("hundred", agentEnv{"pacer": pacer})
 	if err != nil {
 		return err
 	}
@@ -92,13 +98,38 @@ func hundredRuns(w *world, t *table) error {
 	return nil
 }
 
+// pacer starts what writes the lines of many agents.
+func (w *world) pacer() (path string, stop func(), err error) {
+	path = filepath.Join(w.dir, "pacer")
+	_ = os.Remove(path) // of the round before
+	cmd := exec.Command(w.agent, "pace", path)
+	cmd.Env, cmd.Stderr = w.env(nil), os.Stderr
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return "", nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return "", nil, err
+	}
+	stop = func() { in.Close(); _ = cmd.Wait() }
+	for range 1000 {
+		if _, err := os.Stat(path); err == nil {
+			return path, stop, nil
+		}
+		time.Sleep(time.Millisecond)
+	}
+	stop()
+	return "", nil, fmt.Errorf("the pacer does not listen")
+}
+
 // hundredDirect is what a hundred agents cost by themselves: each in a session of
 // its own, as under amux, and one program that reads them.
-func (w *world) hundredDirect() (p99 float64, err error) {
+func (w *world) hundredDirect(pacer string) (p99 float64, err error) {
 	var mu sync.Mutex
 	var all []float64
 	err = each(100, func(int) error {
-		cmd, end, err := w.direct(agentEnv{"lines": 600, "rate": 100})
+		cmd, end, err := w.direct(agentEnv{"lines": 600, "rate": 100, "pacer": pacer})
 		if err != nil {
 			return err
 		}
@@ -143,7 +174,7 @@ func newLibrary() (library, error) {
 func (l library) start(lines, rate int) (*host.Run, error) {
 	spec := host.RunSpec{
 		Agent: "claude", Conversation: true, Approve: host.ApproveAuto,
-		Env: map[string]string{"AMUX_BENCH_LINES": strconv.Itoa(lines), "AMUX_BENCH_RATE": strconv.Itoa(rate)},
+		Env: map[string]string{"AMUX_BENCH_LINES": strconv.Itoa(lines), "AMUX_BENCH_RATE": strconv.Itoa(rate), "AMUX_BENCH_PACER": os.Getenv("AMUX_BENCH_PACER")},
 	}
 	if lines > 0 {
 		spec.Prompt = "go"

@@ -11,8 +11,8 @@ import (
 
 // row is a line of docs/performance.md. Budgets were set on a machine on which an
 // empty program starts in reference milliseconds; where one takes longer, budgets
-// of time are longer by as much. A row with a floor of its own has instead that
-// many floors, if this is more.
+// of time are longer by as much. A row with a floor of its own tells by that what the
+// machine can do: its budget is so many floors, if this is more.
 type row struct {
 	name  string
 	unit  string
@@ -88,6 +88,9 @@ var none = math.NaN()
 
 // budget is what a row may be here and now.
 func (t *table) budget(r row, floor float64) float64 {
+	if r.times > 0 {
+		return max(r.limit, r.times*floor)
+	}
 	budget := r.limit
 	switch r.unit {
 	case "s", "ms", "µs":
@@ -95,9 +98,6 @@ func (t *table) budget(r row, floor float64) float64 {
 	}
 	if r.extra > 0 {
 		return floor + budget
-	}
-	if r.times > 0 {
-		budget = max(budget, r.times*floor)
 	}
 	return budget
 }

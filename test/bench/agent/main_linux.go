@@ -25,6 +25,9 @@ func main() {
 	if len(os.Args) == 2 && os.Args[1] == "sleep" {
 		select {}
 	}
+	if len(os.Args) == 3 && os.Args[1] == "pace" {
+		pace(os.Args[2])
+	}
 	in := input{}
 	for in.untilPrompt() {
 		write([]byte(initial))
@@ -112,6 +115,12 @@ func delta(b []byte, at time.Time) []byte {
 // turn prints so many deltas, at a pace of rate lines a second after the first
 // ones; 0 is as fast as it can.
 func turn(lines, rate, first int) {
+	if pacer := os.Getenv("AMUX_BENCH_PACER"); pacer != "" {
+		write([]byte(opened))
+		askPacer(pacer, lines, rate)
+		write([]byte(closed + result))
+		return
+	}
 	begin := time.Now()
 	var buf []byte
 	for i := range lines {
