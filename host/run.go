@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"github.com/amux-dev/amux/host/adapter"
 	"github.com/amux-dev/amux/host/eventlog"
@@ -144,8 +145,8 @@ func (r *Run) Send(ctx context.Context, prompt string) error {
 	if prompt == "" {
 		return invalid("there is no prompt")
 	}
-	if len(prompt) > maxPrompt {
-		return invalid("the prompt is longer than %d MiB", maxPrompt>>20)
+	if err := checkPrompt(prompt); err != nil {
+		return err
 	}
 	if !r.spec.Conversation {
 		return pluginapi.Errorf(pluginapi.CodeStdinNotAvailable, "run %s takes one prompt only", r.ID()).
@@ -256,7 +257,14 @@ func (r *Run) Resume(ctx context.Context) error {
 }
 
 func (r *Run) input(in journal.Input) error {
-	return r.command(in.Kind, func(c *shim.Conn) error { return c.Append(journal.KindInput, journal.Encode(in)) })
+	if !utf8.ValidString(in.Text) {
+		return invalid("the text is not valid UTF-8")
+	}
+	record := journal.Encode(in)
+	if len(record) > maxInput {
+		return invalid("the text is longer than %d MiB as JSON", maxInput>>20)
+	}
+	return r.command(in.Kind, func(c *shim.Conn) error { return c.Append(journal.KindInput, record) })
 }
 
 func (r *Run) command(what string, do func(*shim.Conn) error) error {

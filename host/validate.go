@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/amux-dev/amux/host/shim"
 	"github.com/amux-dev/amux/pluginapi"
@@ -35,11 +36,8 @@ func (s *RunSpec) validate() error {
 	if s.Prompt == "" && !s.Conversation {
 		return invalid("there is no prompt").WithHint("give it as an argument, or on stdin")
 	}
-	if len(s.Prompt) > maxPrompt {
-		return invalid("the prompt is longer than %d MiB", maxPrompt>>20).WithHint("put the long text into a file and name it")
-	}
-	if strings.ContainsRune(s.Prompt, 0) {
-		return invalid("the prompt has a NUL byte")
+	if err := checkPrompt(s.Prompt); err != nil {
+		return err
 	}
 	switch s.Approve {
 	case "":
@@ -139,10 +137,41 @@ func (s *RunSpec) resolvePaths() error {
 
 const (
 	maxAttachment = 32 << 20
-	// maxPrompt leaves room for what an adapter wraps around it in the queue in
-	// front of the agent's stdin.
-	maxPrompt = shim.StdinLimit / 2
+	maxPrompt     = shim.StdinLimit / 2
+	// maxQuoted is the longest prompt as a JSON string, which is how it is recorded
+	// and how most agents are told. It leaves room for what an adapter wraps around
+	// it in the queue in front of the agent's stdin.
+	maxQuoted = shim.StdinLimit - 1<<20
+	// maxInput is the longest record of an input: a prompt of characters that are
+	// recorded in twice as many bytes, and room for the rest of it.
+	maxInput = 2*maxPrompt + 1<<20
 )
+
+// checkPrompt refuses what could not reach the agent as it is.
+func checkPrompt(prompt string) error {
+	const way = "put the long text into a file and name it"
+	if len(prompt) > maxPrompt {
+		return invalid("the prompt is longer than %d MiB", maxPrompt>>20).WithHint(way)
+	}
+	if !utf8.ValidString(prompt) {
+		return invalid("the prompt is not valid UTF-8").WithHint("convert it, for example: iconv -f latin1 -t utf-8")
+	}
+	quoted := len(prompt)
+	for i := range len(prompt) {
+		switch c := prompt[i]; {
+		case c == 0:
+			return invalid("the prompt has a NUL byte")
+		case c == '"', c == '\\', c == '\n', c == '\r', c == '\t':
+			quoted++
+		case c < ' ':
+			quoted += len(`\u0000`) - 1
+		}
+	}
+	if quoted > maxQuoted {
+		return invalid("the prompt is longer than %d MiB when its control characters and quotes are escaped", maxQuoted>>20).WithHint(way)
+	}
+	return nil
+}
 
 func checkDir(what, dir string) error {
 	info, err := os.Stat(dir)

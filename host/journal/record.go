@@ -1,6 +1,9 @@
 package journal
 
-import "encoding/json"
+import (
+	"bytes"
+	"encoding/json"
+)
 
 // State is a transition of the run.
 type State struct {
@@ -112,13 +115,16 @@ type Note struct {
 	Text string `json:"text"`
 }
 
-// Encode makes the payload of a JSON record.
+// Encode makes the payload of a JSON record. It escapes no more than JSON asks
+// for: a text grows to twice its length at most, but for control characters.
 func Encode(v any) []byte {
-	data, err := json.Marshal(v)
-	if err != nil {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
 		panic(err) // the types above always encode
 	}
-	return data
+	return bytes.TrimSuffix(b.Bytes(), []byte{'\n'})
 }
 
 // Decode reads the payload of a JSON record.

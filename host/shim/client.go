@@ -179,6 +179,11 @@ func (c *Conn) Close() error { return c.conn.Close() }
 
 func (c *Conn) call(t frameType, body ...[]byte) error {
 	reply := make(chan error, 1)
+	f := frame(t, 0, body...)
+	if len(f)-4 > maxFrame {
+		// The keeper would take it for nonsense and hang up.
+		return &RemoteError{"VALIDATION_ERROR", fmt.Sprintf("%d bytes are more than the run's keeper takes at once", len(f))}
+	}
 	c.mu.Lock()
 	if c.err != nil {
 		c.mu.Unlock()
@@ -188,8 +193,9 @@ func (c *Conn) call(t frameType, body ...[]byte) error {
 	id := c.next
 	c.waiting[id] = reply
 	c.mu.Unlock()
+	binary.LittleEndian.PutUint32(f[5:], id)
 	c.write.Lock()
-	_, err := c.conn.Write(frame(t, id, body...))
+	_, err := c.conn.Write(f)
 	c.write.Unlock()
 	if err != nil {
 		// The reader sees the end as well and answers whoever waits; this

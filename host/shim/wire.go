@@ -40,8 +40,9 @@ const (
 
 const (
 	frameHeader = 9
-	// maxFrame bounds a frame: a write as large as the stdin queue, and room.
-	maxFrame = StdinLimit + 1<<20
+	// maxFrame bounds a frame: a spawn with as much for stdin as its queue takes, in
+	// base64, and room for arguments and environment.
+	maxFrame = 2 * StdinLimit
 	// StdinLimit is how much may wait for an agent that does not read.
 	StdinLimit = 16 << 20
 )

@@ -5,6 +5,7 @@
 package jsonrpc
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -117,7 +118,7 @@ func (p *Peer) Notify(method string, params any) ([]byte, error) {
 // Reply makes the line that answers a request of the other side.
 func (p *Peer) Reply(id json.RawMessage, result any) ([]byte, error) {
 	b := append(append(p.head(), `"id":`...), id...)
-	data, err := json.Marshal(result)
+	data, err := encode(result)
 	if err != nil {
 		return nil, fmt.Errorf("encode result: %w", err)
 	}
@@ -141,6 +142,16 @@ func (p *Peer) head() []byte {
 	return []byte(`{"jsonrpc":"2.0",`)
 }
 
+// encode escapes no more than JSON asks for: a prompt must fit into the agent's
+// stdin, and that of a page of HTML would be several times as long.
+func encode(v any) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	err := e.Encode(v)
+	return bytes.TrimSuffix(b.Bytes(), []byte{'\n'}), err
+}
+
 func appendMethod(b []byte, method string, params any) ([]byte, error) {
 	name, err := json.Marshal(method)
 	if err != nil {
@@ -148,7 +159,7 @@ func appendMethod(b []byte, method string, params any) ([]byte, error) {
 	}
 	b = append(append(b, `"method":`...), name...)
 	if params != nil {
-		data, err := json.Marshal(params)
+		data, err := encode(params)
 		if err != nil {
 			return nil, fmt.Errorf("encode params of %s: %w", method, err)
 		}

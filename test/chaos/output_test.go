@@ -157,6 +157,63 @@ func TestLongPrompt(t *testing.T) {
 	}
 }
 
+// Whatever a prompt is made of, it reaches the agent as it is, or is refused before
+// anything was done.
+func TestPromptsOfAnyBytes(t *testing.T) {
+	t.Parallel()
+	s := agents.NewStage(t, "reader", "healthy")
+	h := s.Host()
+	const MiB = 1 << 20
+	fill := func(unit string, size int) string {
+		const begin = "hash\n# "
+		return begin + strings.Repeat(unit, (size-len(begin))/len(unit))
+	}
+	prompts := []string{
+		fill("\x01", 15*MiB/6), fill("x", 8*MiB), fill("<&>", 8*MiB), fill("\u2028", 8*MiB), fill("🙂", 8*MiB), fill("\x7f\u0085\ufffd", 8*MiB),
+		fill("\b\f\v\x1b", 15*MiB/6), fill(`"\`, 15*MiB/2), fill("\r\n\t", 15*MiB/2),
+	}
+	r := s.Start(h, host.RunSpec{Agent: "reader", Conversation: true, Prompt: prompts[0]})
+	turns := 0
+	for e, err := range r.Events(1) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e.Type != "turn_end" {
+			continue
+		}
+		if turns++; turns == len(prompts) {
+			break
+		}
+		if err := r.Send(context.Background(), prompts[turns]); err != nil {
+			t.Fatalf("%q…: %v", prompts[turns][:20], err)
+		}
+	}
+	for what, prompt := range map[string]string{
+		"too long": fill("x", 8*MiB+20), "too long when escaped": fill("\x01", 3*MiB), "no UTF-8": "caf\xe9", "NUL": "a\x00b", "nothing": "",
+	} {
+		_, err := h.Start(context.Background(), host.RunSpec{Agent: "reader", Prompt: prompt})
+		for _, err := range []error{err, r.Send(context.Background(), prompt)} {
+			if !errors.Is(err, pluginapi.CodeValidation) || strings.Contains(err.Error(), "\n") || len(err.Error()) > 200 {
+				t.Errorf("%s: %.300v", what, err)
+			}
+		}
+	}
+	if err := r.End(context.Background()); err != nil {
+		t.Error(err)
+	}
+	got := strings.Join(deltas(t, events(t, r)), "")
+	if end := r.Wait(); end.State != "completed" {
+		t.Errorf("%s, %v", end.State, end.Err)
+	}
+	want := ""
+	for _, prompt := range prompts {
+		want += fmt.Sprintf("%d %x\n", len(prompt), sha256.Sum256([]byte(prompt)))
+	}
+	if got != want {
+		t.Errorf("the agent got\n%swant\n%s", got, want)
+	}
+}
+
 // An agent that reads nothing cannot be told everything, and the run says so.
 func TestAgentThatNeverReads(t *testing.T) {
 	t.Parallel()
