@@ -300,3 +300,32 @@ func TestNobodyAnswers(t *testing.T) {
 		t.Errorf("%s, %v; denied after %v", end.State, end.Err, denied.Sub(asked))
 	}
 }
+
+// Of prompts that are sent while the end is, each is answered or refused.
+func TestSendAgainstEnd(t *testing.T) {
+	t.Parallel()
+	s := agents.NewStage(t, "fake", "healthy")
+	h := s.Host()
+	for round := range 20 {
+		r := s.Start(h, host.RunSpec{Agent: "fake", Prompt: "say first", Conversation: true})
+		ended := make(chan error, 1)
+		var refused error
+		sent := 0
+		for refused == nil && sent < 10_000 {
+			if sent == round {
+				go func() { ended <- r.End(context.Background()) }()
+			}
+			if refused = r.Send(context.Background(), "say more"); refused == nil {
+				sent++
+			}
+		}
+		must(t, <-ended)
+		e := pluginapi.AsError(refused)
+		if e == nil || e.Code != pluginapi.CodeRunNotActive && (e.Code != pluginapi.CodeStdinNotAvailable || !strings.Contains(e.Hint, "--resume")) {
+			t.Errorf("refused with %v", refused)
+		}
+		if end := r.Wait(); end.State != "completed" || end.End.Turns != sent+1 {
+			t.Errorf("%s, %v; %d turns for %d prompts", end.State, end.Err, end.End.Turns, sent+1)
+		}
+	}
+}

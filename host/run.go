@@ -291,7 +291,11 @@ func (r *Run) commandError(what string, err error) error {
 		if code == pluginapi.CodeRunNotActive {
 			return r.notActive()
 		}
-		return (&pluginapi.Error{Code: code, Op: what + " run " + r.ID(), Msg: remote.Msg, Err: err}).WithHint("%s", code.Info().Hint)
+		hint := code.Info().Hint
+		if what == "prompt" && code == pluginapi.CodeStdinNotAvailable {
+			hint = "start another run; --resume goes on with the session of this one"
+		}
+		return (&pluginapi.Error{Code: code, Op: what + " run " + r.ID(), Msg: remote.Msg, Err: err}).WithHint("%s", hint)
 	}
 	if errors.Is(err, shim.ErrGone) {
 		return r.notActive()

@@ -513,6 +513,22 @@ func TestSecondAnswerIsRefused(t *testing.T) {
 	}
 }
 
+func TestNoPromptAfterTheEnd(t *testing.T) {
+	k := launch(t, nil)
+	k.refused("end before there is an agent", k.Append(journal.KindInput, input("end", "")), "RUN_NOT_ACTIVE")
+	k.run("cat")
+	c := k.dial(false)
+	for _, kind := range []string{"prompt", "end", "end", "interrupt", "approve"} {
+		if err := c.Append(journal.KindInput, input(kind, kind)); err != nil {
+			t.Errorf("%s: %v", kind, err)
+		}
+	}
+	k.refused("prompt", c.Append(journal.KindInput, input("prompt", "late")), "STDIN_NOT_AVAILABLE")
+	if n := len(k.records(journal.KindInput)); n != 5 {
+		t.Errorf("%d inputs in the journal", n)
+	}
+}
+
 // Each question has its own time, and while one waits the inactivity clock stands
 // still. It is so without any host.
 func TestQuestionsAreDeniedInTheirOwnTime(t *testing.T) {

@@ -62,6 +62,8 @@ type keeper struct {
 	// reaps a process whose entry in /proc somebody has open.
 	walk sync.Mutex
 
+	inputs sync.Mutex // held from the look at an input to its record
+
 	mu       sync.Mutex
 	conns    map[*conn]bool
 	host     *conn // the newest host
@@ -74,6 +76,7 @@ type keeper struct {
 	answers  map[string]*time.Timer // of the questions that wait for people, by id
 	idle     time.Duration          // inactivity limit, 0 if none
 	paused   bool
+	ended    bool // it was said that no prompt will follow
 	ending   bool // no process will be started any more
 	reason   string
 	alone    *time.Timer
@@ -388,6 +391,7 @@ var (
 	errNotHost   = &RemoteError{"HOST_GONE", "another host has taken over the run"}
 	errNoChild   = &RemoteError{"RUN_NOT_ACTIVE", "the agent is not running"}
 	errNoStdin   = &RemoteError{"RUN_NOT_ACTIVE", "the agent's stdin is closed"}
+	errEnded     = &RemoteError{"STDIN_NOT_AVAILABLE", "the run was told to end and takes no more prompts"}
 	errDiskFull  = &RemoteError{"DISK_FULL", "the disk that holds the run's journal is full"}
 	errStdinFull = &RemoteError{"STDIN_NOT_AVAILABLE", "the agent does not read its stdin: 16 MiB are waiting"}
 )
@@ -467,18 +471,27 @@ func (k *keeper) appendFrom(c *conn, body []byte) error {
 		if err := json.Unmarshal(payload, &input); err != nil {
 			return errFrame
 		}
+		k.inputs.Lock()
+		defer k.inputs.Unlock()
 		k.mu.Lock()
 		running := k.child != nil && !k.ending
-		twice := false
+		twice, late := false, false
 		switch input.Kind {
+		case "prompt":
+			late = k.ended
+		case "end":
+			k.ended = k.ended || running
 		case "approve", "deny", "answer":
 			if twice = !k.answer(input.ID); !twice {
 				k.runIdle()
 			}
 		}
 		k.mu.Unlock()
-		if !running {
+		switch {
+		case !running:
 			return errNoChild
+		case late:
+			return errEnded
 		}
 		if twice {
 			return &RemoteError{"ALREADY_ANSWERED", "somebody else has answered " + input.ID}
