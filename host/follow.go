@@ -31,6 +31,7 @@ type follower struct {
 	buf    []byte
 	ended  bool // the last event was read
 	pause  time.Duration
+	called time.Time  // OnOrphan
 	conn   *shim.Conn // nil: only the clock tells
 }
 
@@ -60,15 +61,17 @@ func (f *follower) next(ctx context.Context) ([]byte, error) {
 		if f.ended {
 			return nil, io.EOF
 		}
-		if f.pause >= followLast && !f.r.hosted() {
-			// What was written before the host left is there by now.
-			if data, err = f.read(); err != nil || len(data) > 0 {
-				return data, err
+		if f.pause >= followLast {
+			if err := f.unhosted(ctx); err != nil {
+				// What was written before the host left is there by now.
+				if data, err := f.read(); err != nil || len(data) > 0 {
+					return data, err
+				}
+				if f.ended {
+					return nil, io.EOF
+				}
+				return nil, err
 			}
-			if f.ended {
-				return nil, io.EOF
-			}
-			return nil, f.r.hostGone()
 		}
 		if err := f.idle(ctx); err != nil {
 			return nil, err
@@ -76,11 +79,33 @@ func (f *follower) next(ctx context.Context) ([]byte, error) {
 	}
 }
 
+// unhosted is an error if nobody is left who would write events, and nobody can be
+// found.
+func (f *follower) unhosted(ctx context.Context) error {
+	if f.r.hosted() && (!f.r.spec.Detached || !orphaned(f.r.dir)) {
+		return nil
+	}
+	if !f.r.spec.Detached || !f.r.hosted() {
+		return f.r.hostGone()
+	}
+	if time.Since(f.called) < time.Second {
+		return nil // it was called for
+	}
+	f.called = time.Now()
+	e := f.r.hostGone()
+	if find := f.r.h.opts.OnOrphan; find == nil {
+		return e
+	} else if e.Err = find(ctx); e.Err != nil {
+		return e
+	}
+	return nil
+}
+
 // idle waits until it is worth to look again.
 func (f *follower) idle(ctx context.Context) error {
 	if f.conn == nil && f.pause < followLast {
 		if keeper, err := shim.ReadInfo(f.r.dir.Dir); err == nil && keeperLives(keeper) {
-			f.conn, _ = shim.Dial(ctx, keeper, false) // the clock alone will do
+			f.conn, _ = shim.Dial(ctx, keeper) // the clock alone will do
 		}
 	}
 	var wake <-chan struct{}

@@ -2,6 +2,7 @@ package host
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"os"
 	"path/filepath"
@@ -114,9 +115,9 @@ func New(opts Options) (*Host, error) {
 	}
 	h.plugins = &plugins{
 		opts: opts, shared: map[string]*slot{}, all: map[*adapter.Process]bool{}, limits: &h.limits,
-		// The host's pid and start time are in the name, so that a later host
-		// can tell whose is left over.
-		socket: filepath.Join(opts.RuntimeDir, pluginFolder+strconv.Itoa(os.Getpid())+"-"+selfStart()),
+		// The process's pid and start time are in the name, so that a later host
+		// can tell whose is left over; the rest tells its hosts apart.
+		socket: filepath.Join(opts.RuntimeDir, pluginFolder+strconv.Itoa(os.Getpid())+"-"+selfStart()+"-"+strings.ToLower(rand.Text()[:4])),
 	}
 	h.closing, h.close = context.WithCancel(context.Background())
 	h.plugins.closing, h.plugins.end = context.WithCancel(context.Background())
@@ -216,7 +217,8 @@ func (h *Host) enter(ctx context.Context) (_ context.Context, leave func(err err
 }
 
 // Close stops every run that this host started, waits for them, and ends all
-// plugins. When ctx ends, the stops become kills.
+// plugins. When ctx ends, the stops become kills. Detached runs go on; what waits
+// for one of them here is told HOST_GONE.
 func (h *Host) Close(ctx context.Context) error {
 	h.mu.Lock()
 	h.close()
@@ -231,6 +233,11 @@ func (h *Host) Close(ctx context.Context) error {
 	var wg sync.WaitGroup
 	for _, r := range runs {
 		wg.Go(func() {
+			if r.spec.Detached {
+				r.letGo()
+				<-r.done
+				return
+			}
 			_ = r.Stop(ctx) // a run that has just ended cannot be stopped
 			select {
 			case <-r.done:

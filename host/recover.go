@@ -23,7 +23,8 @@ import (
 
 // Recover ends the runs whose host has died: processes they left are killed, and
 // the rest of their events is made from the journal, by the plugin they were
-// started with if it is still there. Runs that another host holds are left alone.
+// started with if it is still there. Runs that another host holds are left alone,
+// and so are detached ones whose keeper lives: see Adopt.
 func (h *Host) Recover(ctx context.Context) error {
 	var errs []error
 	for _, id := range h.store.Active() {
@@ -63,7 +64,8 @@ func (h *Host) sweepFolders() {
 	}
 	for _, e := range entries {
 		if name, ok := strings.CutPrefix(e.Name(), pluginFolder); ok {
-			pid, start, _ := strings.Cut(name, "-")
+			pid, rest, _ := strings.Cut(name, "-")
+			start, _, _ := strings.Cut(rest, "-")
 			number, err1 := strconv.Atoi(pid)
 			since, err2 := strconv.ParseUint(start, 36, 64)
 			if err1 == nil && err2 == nil && !process.Alive(process.ID{PID: number, Start: since}) {
@@ -91,9 +93,9 @@ func (h *Host) recoverRun(ctx context.Context, id string) error {
 	defer dir.Unlock()
 	info, err := shim.ReadInfo(dir.Dir)
 	if err == nil && keeperLives(info) {
-		// Its host has just died, or it is detached and will be taken up by the
-		// next host that serves. A foreground keeper leaves within moments.
-		if !waitGone(ctx, info) {
+		// A detached one is for a host that serves: see Adopt. That of a foreground
+		// run leaves within moments of its host's death.
+		if isDetached(meta) || !waitGone(ctx, info) {
 			return nil
 		}
 	}
@@ -231,12 +233,12 @@ func (h *Host) replayPump(ctx context.Context, meta store.Meta, src source, log 
 	if err := json.Unmarshal(meta.Spec, &spec); err != nil {
 		return nil, stop, err
 	}
-	fault, err := findFault(src)
+	past, err := readPast(src)
 	if err != nil {
 		return nil, stop, err
 	}
-	if fault != nil {
-		p.heard = fault.Done
+	if past.fault != nil {
+		p.heard = past.fault.Done // the adapter is not heard any more
 	}
 	p.start = &pb.Start{Agent: meta.Agent}
 	p.effect = func(*pb.Output, []byte) {} // what is over is not done again
@@ -280,24 +282,6 @@ func (h *Host) replayPump(ctx context.Context, meta store.Meta, src source, log 
 	}
 	p.cancel = cancel
 	return p, stop, nil
-}
-
-// findFault looks for the record that says how far the adapter was heard.
-func findFault(src source) (*journal.Fault, error) {
-	reader, err := journal.NewReader(src)
-	if err != nil {
-		return nil, err
-	}
-	for {
-		rec, err := reader.Next(src.Committed())
-		if err != nil {
-			return nil, nil // the end, or a torn tail
-		}
-		if rec.Kind == journal.KindFault {
-			var fault journal.Fault
-			return &fault, rec.Decode(&fault)
-		}
-	}
 }
 
 // index adds a run that has ended to the index of its project, or of the user.

@@ -119,7 +119,7 @@ func (r *Run) ask(do func(*shim.Conn) error) error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), answerWait)
 	defer cancel()
-	conn, err := shim.Dial(ctx, keeper, false)
+	conn, err := shim.Dial(ctx, keeper)
 	if err != nil {
 		return err
 	}

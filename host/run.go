@@ -39,9 +39,10 @@ type Run struct {
 	conn       *shim.Conn
 	src        *liveSource
 	shimExited <-chan struct{}
+	leave      func()           // forgets the keeper's process
+	keeper     shim.Info        // of an adopted run
 	process    *adapter.Process // the shared one it began with
 	own        *adapter.Process // its own, after the shared one failed it
-	idleLimit  time.Duration
 
 	mu        sync.Mutex
 	announced string // state that was recorded last
@@ -49,8 +50,11 @@ type Run struct {
 	pending   []string // interactions that wait for people
 	result    Result
 
-	remote bool // another process hosts it
-	done   chan struct{}
+	remote  bool           // another process hosts it
+	adopted bool           // another process hosted it before
+	faulty  *journal.Fault // that process had found
+	letGo   context.CancelFunc
+	done    chan struct{}
 }
 
 // ID is the run's ULID.
@@ -156,7 +160,7 @@ func (r *Run) Send(ctx context.Context, prompt string) error {
 	r.prompts++
 	id := "prompt-" + strconv.Itoa(r.prompts+1)
 	r.mu.Unlock()
-	if r.remote {
+	if r.remote || r.adopted {
 		id = remotePrompt()
 	}
 	return r.input(journal.Input{Kind: "prompt", ID: id, Text: prompt, By: "user"})
@@ -313,6 +317,11 @@ const maxStuck = 5
 // chance in a process of the run's own, which is fed the journal again, for as
 // long as that helps.
 func (r *Run) main(ctx context.Context) {
+	defer r.letGo()
+	if r.faulty != nil {
+		r.endFaulty(ctx)
+		return
+	}
 	var best *pump // the one that got furthest, for what it has learned
 	var suspect deathbed
 	for attempt, stuck := 1, 1; ; attempt, stuck = attempt+1, stuck+1 {
@@ -328,6 +337,10 @@ func (r *Run) main(ctx context.Context) {
 		}
 		if err == nil {
 			r.finish(p)
+			return
+		}
+		if ctx.Err() != nil {
+			r.part()
 			return
 		}
 		broken, ok := errors.AsType[*errConversation](err)
@@ -359,6 +372,7 @@ func (r *Run) main(ctx context.Context) {
 				return
 			}
 			best.start = &pb.Start{Agent: r.Agent(), Options: r.spec.recorded(r.agent)}
+			best.mute = r.adopted // what was told before cannot be made again
 		}
 		r.fault(ctx, best, broken)
 		return
@@ -393,6 +407,11 @@ func (d *deathbed) again(broken *errConversation) bool {
 }
 
 func (r *Run) newPump(ctx context.Context, attempt int, suspect deathbed) (*pump, error) {
+	if r.process == nil && attempt == 1 {
+		if err := r.findPlugin(ctx); err != nil {
+			return nil, err
+		}
+	}
 	process := r.process
 	if attempt > 1 {
 		if r.own != nil {
@@ -420,7 +439,7 @@ func (r *Run) newPump(ctx context.Context, attempt int, suspect deathbed) (*pump
 	if suspect.single {
 		p.single, p.singleTo = suspect.from, suspect.to
 	}
-	if attempt > 1 {
+	if attempt > 1 || r.adopted {
 		p.target = r.src.Committed()
 	}
 	if r.spec.OnEvent != nil {
@@ -567,11 +586,63 @@ func (r *Run) fault(ctx context.Context, p *pump, broken *errConversation) {
 	p.act, p.effect, p.exited = nil, nil, r.exited
 	p.live = false
 	p.facts.fault = &record
-	if err := p.run(ctx); err != nil {
+	r.last(ctx, p, p.run(ctx))
+}
+
+// last is what follows the pump that tells the end.
+func (r *Run) last(ctx context.Context, p *pump, err error) {
+	switch {
+	case err == nil:
+		r.finish(p)
+	case ctx.Err() != nil:
+		r.part()
+	default:
 		r.abandon(err)
-		return
 	}
-	r.finish(p)
+}
+
+// endFaulty ends an adopted run whose adapter had failed the host before.
+func (r *Run) endFaulty(ctx context.Context) {
+	_ = r.conn.Kill(shim.Stop{Reason: "fault", By: "host"}) // it may have been done
+	p, err := r.h.retell(ctx, r.meta, r.src, r.log, r.exited)
+	if err != nil && ctx.Err() == nil && pluginapi.AsError(err).Code != pluginapi.CodeDiskFull {
+		p, err = r.h.tellEnd(ctx, r.src, r.log, r.exited)
+	}
+	r.last(ctx, p, err)
+}
+
+// findPlugin starts, or finds, the plugin that an adopted run was started with.
+func (r *Run) findPlugin(ctx context.Context) (err error) {
+	if r.plugin.Path, err = r.h.registry.Pinned(r.plugin.SHA256); err != nil {
+		return err
+	}
+	r.process, err = r.h.plugins.get(ctx, r.plugin)
+	return err
+}
+
+// part lets a detached run go on without this host.
+func (r *Run) part() {
+	r.log.Rollback()
+	r.log.Finish()
+	if r.leave != nil {
+		r.leave()
+	}
+	r.conn.Close()
+	r.src.close()
+	if r.own != nil {
+		r.h.plugins.drop(r.own)
+	}
+	e := r.hostGone()
+	r.mu.Lock()
+	r.result = Result{RunID: r.ID(), State: r.announced, Err: e, End: pluginapi.RunEnd{
+		State: r.announced, Reason: "host_gone", Code: e.Code, Message: e.Error(),
+	}}
+	r.mu.Unlock()
+	r.dir.Unlock()
+	r.h.mu.Lock()
+	delete(r.h.runs, r.ID())
+	r.h.mu.Unlock()
+	close(r.done)
 }
 
 // exited is told by the pump that the run's processes are gone and all their
@@ -581,9 +652,7 @@ func (r *Run) exited(p *pump) error {
 		_ = r.conn.Release()
 		<-r.conn.Gone()
 	}
-	if r.shimExited != nil {
-		<-r.shimExited
-	}
+	r.waitKeeper()
 	p.mu.Lock()
 	lost := p.facts.exit == nil && p.facts.spawnFailed == nil
 	p.mu.Unlock()
@@ -612,6 +681,15 @@ func (r *Run) exited(p *pump) error {
 		p.mu.Unlock()
 	}
 	return nil
+}
+
+// waitKeeper waits until the keeper's process is gone, whose connection is.
+func (r *Run) waitKeeper() {
+	if r.shimExited != nil {
+		<-r.shimExited
+	} else {
+		waitGone(context.Background(), r.keeper)
+	}
 }
 
 // readExit reads what the keeper wrote beside a journal that took no more.
@@ -649,9 +727,7 @@ func (r *Run) abandon(err error) {
 	_ = r.conn.Kill(shim.Stop{Reason: stop, By: "host"}) // it may have ended
 	_ = r.conn.Release()
 	<-r.conn.Gone()
-	if r.shimExited != nil {
-		<-r.shimExited
-	}
+	r.waitKeeper()
 	r.mu.Lock()
 	r.result = Result{RunID: r.ID(), State: stateFailed, Err: e, End: pluginapi.RunEnd{
 		State: stateFailed, Reason: reason, Code: e.Code, Message: e.Error(),

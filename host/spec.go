@@ -1,6 +1,7 @@
 package host
 
 import (
+	"context"
 	"encoding/json"
 	"time"
 
@@ -42,6 +43,10 @@ type Options struct {
 	// Subreaper adopts what a killed shim leaves behind. Only programs that wait
 	// for no children of their own may set it.
 	Subreaper bool
+	// OnOrphan finds a host for detached runs that have none: whoever follows such
+	// a run calls it, at most once a second, and goes on waiting. If it is nil, or
+	// fails, the follower ends with HOST_GONE.
+	OnOrphan func(ctx context.Context) error `json:"-"`
 	// Version is recorded with each run.
 	Version string
 	// Logger gets what is of use to people who debug amux; nil is silence.
@@ -90,6 +95,9 @@ type RunSpec struct {
 	// Unattended says that nobody will answer questions: they are denied at once
 	// instead of waiting.
 	Unattended bool `json:"unattended,omitempty"`
+	// Detached lets the run go on when its host is closed or dies, for as long as an
+	// hour: see Adopt.
+	Detached bool `json:"detached,omitempty"`
 	// NoRecord deletes the run's directory when the run has ended.
 	NoRecord bool `json:"no_record,omitempty"`
 	// OnEvent is called for every event before any consumer sees it. It delays

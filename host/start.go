@@ -204,7 +204,7 @@ func (l *launch) launchShim() error {
 	l.nonce = hex.EncodeToString(nonce[:])
 	s, err := shim.Launch(l.h.opts.ShimPath, l.dir.Dir, shim.Hello{
 		Version: shim.Version, Nonce: l.nonce, Host: true, RunID: l.meta.RunID, TempDir: l.meta.TempDir,
-		Socket:  socketPath(l.h.opts.RuntimeDir, l.meta.RunID),
+		Socket: socketPath(l.h.opts.RuntimeDir, l.meta.RunID), Detached: l.spec.Detached,
 		HostDir: l.h.plugins.socket, HostPID: l.meta.HostPID, HostStart: l.meta.HostStart,
 	})
 	if err != nil {
@@ -295,6 +295,7 @@ func (l *launch) prepareSpawn(plan *pluginapi.Plan) (shim.Spawn, journal.Plan, e
 		Stdin:   plan.Stdin == pb.Stdin_STDIN_OPEN || plan.Stdin == pb.Stdin_STDIN_PROMPT,
 		Close:   plan.Stdin == pb.Stdin_STDIN_PROMPT,
 		Initial: plan.InitialStdin, Collect: plan.Collect, Grace: l.grace(),
+		Limits: []shim.Limit{{Kind: "run", After: max(l.spec.Timeout, 0)}, {Kind: "inactivity", After: l.idleLimit(plan)}},
 	}, record, nil
 }
 
@@ -349,10 +350,9 @@ func (l *launch) begin(ctx context.Context, spawn shim.Spawn, record journal.Pla
 	}
 	r := &Run{
 		h: l.h, spec: l.spec, meta: l.meta, agent: l.agent, plugin: l.plugin, dir: l.dir, log: log, conn: l.shim.Conn,
-		src: &liveSource{file: file, path: l.dir.Path("journal"), conn: l.shim.Conn}, shimExited: l.shim.Exited,
+		src: &liveSource{file: file, path: l.dir.Path("journal"), conn: l.shim.Conn}, shimExited: l.shim.Exited, leave: l.shim.Leave,
 		process: l.process, announced: stateStarting, done: make(chan struct{}),
 	}
-	r.idleLimit = l.idleLimit(plan)
 	fail := func(err error) (*Run, error) {
 		r.src.close()
 		log.Close()
@@ -368,20 +368,24 @@ func (l *launch) begin(ctx context.Context, spawn shim.Spawn, record journal.Pla
 		return fail(r.commandError("start the agent", err))
 	}
 	// From here on there is a run, and what goes wrong is its end, not ours.
-	limits := []shim.Limit{{Kind: "run", After: max(l.spec.Timeout, 0)}, {Kind: "inactivity", After: r.idleLimit}}
-	for _, limit := range limits {
-		if limit.After > 0 {
-			_ = r.conn.SetLimit(limit) // a keeper that is gone has no need of it
-		}
-	}
 	if l.spec.Prompt != "" || !l.spec.Conversation {
-		_ = r.input(journal.Input{Kind: "prompt", ID: "prompt-1", Text: l.spec.Prompt, By: "user", First: true})
+		_ = r.firstPrompt()
 	}
-	l.h.mu.Lock()
-	l.h.runs[r.meta.RunID] = r
-	l.h.mu.Unlock()
-	go r.main(context.WithoutCancel(ctx))
+	l.h.begin(context.WithoutCancel(ctx), r)
 	return r, nil
+}
+
+// begin makes a run one of this host's.
+func (h *Host) begin(ctx context.Context, r *Run) {
+	ctx, r.letGo = context.WithCancel(ctx)
+	h.mu.Lock()
+	h.runs[r.meta.RunID] = r
+	h.mu.Unlock()
+	go r.main(ctx)
+}
+
+func (r *Run) firstPrompt() error {
+	return r.input(journal.Input{Kind: "prompt", ID: "prompt-1", Text: r.spec.Prompt, By: "user", First: true})
 }
 
 func (l *launch) idleLimit(plan *pluginapi.Plan) time.Duration {

@@ -51,15 +51,26 @@ func ReadInfo(dir string) (Info, error) {
 	return info, nil
 }
 
-// Dial connects to the keeper that info names. As host it takes over stdin and
-// spawning from every earlier host; the caller holds the run's lock.
-func Dial(ctx context.Context, info Info, host bool) (*Conn, error) {
+// Dial connects to the keeper that info names, to command it.
+func Dial(ctx context.Context, info Info) (*Conn, error) { return dial(ctx, info, Hello{}) }
+
+// DialHost connects as the run's host, which takes over stdin and spawning from
+// every earlier one; the caller holds the run's lock. Of hello only what it says
+// of the host counts.
+func DialHost(ctx context.Context, info Info, hello Hello) (*Conn, error) {
+	hello.Host = true
+	return dial(ctx, info, hello)
+}
+
+func dial(ctx context.Context, info Info, hello Hello) (*Conn, error) {
 	var d net.Dialer
 	conn, err := d.DialContext(ctx, "unix", info.Socket)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrGone, err)
 	}
-	return open(conn, Hello{Version: Version, Nonce: info.Nonce, Host: host})
+	defer context.AfterFunc(ctx, func() { conn.Close() })() // while it is greeted
+	hello.Version, hello.Nonce = Version, info.Nonce
+	return open(conn, hello)
 }
 
 // open says hello and starts the reader, which ends when the connection does.

@@ -226,12 +226,12 @@ func (k *keeper) serve(file *os.File, launch bool) {
 	c := &conn{file: file, wake: make(chan struct{}, 1)}
 	c.raw, _ = file.SyscallConn()
 	defer file.Close()
+	var hello Hello
 	if launch {
 		c.host = true
 	} else {
 		_ = file.SetReadDeadline(time.Now().Add(5 * time.Second))
 		t, _, body, err := readFrame(file)
-		var hello Hello
 		if err != nil || t != frameHello || json.Unmarshal(body, &hello) != nil || hello.Nonce != k.hello.Nonce {
 			_, _ = file.Write(frame(frameWelcome, 0, encode(Welcome{Version: Version, Code: "VALIDATION_ERROR", Error: "wrong nonce"})))
 			return
@@ -244,6 +244,9 @@ func (k *keeper) serve(file *os.File, launch bool) {
 	if c.host {
 		k.host = c
 		k.epoch++
+		if !launch {
+			k.hello.HostDir, k.hello.HostPID, k.hello.HostStart = hello.HostDir, hello.HostPID, hello.HostStart
+		}
 		if k.alone != nil {
 			k.alone.Stop()
 			k.alone = nil
@@ -277,12 +280,13 @@ func (k *keeper) serve(file *os.File, launch bool) {
 	k.mu.Lock()
 	delete(k.conns, c)
 	wasHost := k.host == c
+	dead := k.hello
 	if wasHost {
 		k.host = nil
 	}
 	k.mu.Unlock()
 	if wasHost {
-		k.hostGone()
+		k.hostGone(dead)
 	}
 }
 
@@ -336,36 +340,42 @@ func (k *keeper) ring() {
 }
 
 // hostGone is what the run does without a host: a foreground one ends at once,
-// a detached one goes on for a while.
-func (k *keeper) hostGone() {
+// a detached one goes on for a while, if it has an agent.
+func (k *keeper) hostGone(dead Hello) {
 	k.mu.Lock()
-	if !k.hello.Detached {
+	if !k.hello.Detached || k.child == nil || isClosed(k.child.gone) {
 		k.mu.Unlock()
 		k.endAlone("host_gone")
+		k.clearHost(dead)
+		k.finish()
+		return
+	}
+	if k.host != nil { // a new one was quicker
+		k.mu.Unlock()
 		return
 	}
 	if k.alone == nil {
-		k.alone = time.AfterFunc(k.hello.Alone, func() { k.endAlone("host_gone") })
+		k.alone = time.AfterFunc(k.hello.Alone, func() { k.endAlone("host_gone"); k.finish() })
 	}
 	k.mu.Unlock()
-	k.clearHost()
+	k.clearHost(dead)
 }
 
-// clearHost removes what the host that started the run has left, if it has died.
-func (k *keeper) clearHost() {
-	if k.hello.HostDir == "" {
+// clearHost removes what a host has left that has died.
+func (k *keeper) clearHost(dead Hello) {
+	if dead.HostDir == "" {
 		return
 	}
 	for range 200 { // its connection ends a moment before its process
-		if k.cfg.Tree.Start(k.hello.HostPID) != k.hello.HostStart {
-			_ = os.RemoveAll(k.hello.HostDir)
+		if k.cfg.Tree.Start(dead.HostPID) != dead.HostStart {
+			_ = os.RemoveAll(dead.HostDir)
 			return
 		}
 		time.Sleep(time.Millisecond)
 	}
 }
 
-// endAlone ends everything without anybody to tell, and leaves.
+// endAlone ends everything without anybody to tell. The keeper may leave then.
 func (k *keeper) endAlone(reason string) {
 	k.mu.Lock()
 	k.ending = true
@@ -381,8 +391,6 @@ func (k *keeper) endAlone(reason string) {
 	if k.hello.TempDir != "" {
 		_ = os.RemoveAll(k.hello.TempDir)
 	}
-	k.clearHost()
-	k.finish()
 }
 
 // ---- commands ----
@@ -583,6 +591,10 @@ func (k *keeper) setTimer(id string, after time.Duration) {
 func (k *keeper) arm(limit Limit) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	k.armLocked(limit)
+}
+
+func (k *keeper) armLocked(limit Limit) {
 	if limit.Kind == "answer" {
 		k.armAnswer(limit)
 		return
@@ -861,6 +873,9 @@ func (k *keeper) spawn(spawn Spawn) error {
 	child.outputs.Add(2)
 	go k.copyOutput(child, outputs[0], journal.KindStdout, 64<<10)
 	go k.copyOutput(child, outputs[1], journal.KindStderr, 16<<10)
+	for _, limit := range spawn.Limits {
+		k.armLocked(limit)
+	}
 	go k.see(child)
 	go k.ring()
 	return nil
@@ -956,6 +971,13 @@ func (k *keeper) see(child *child) {
 	}
 	close(child.gone)
 	if k.diskFull.Load() {
+		k.finish()
+	}
+	k.mu.Lock()
+	alone := k.alone != nil
+	k.mu.Unlock()
+	if alone { // the journal says all that the next host must know
+		k.endAlone("host_gone")
 		k.finish()
 	}
 }

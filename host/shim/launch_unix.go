@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"sync"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -18,6 +19,14 @@ type Launched struct {
 	*Conn
 	// Exited is closed when the keeper's process has been waited for.
 	Exited <-chan struct{}
+	left   chan struct{}
+	once   sync.Once
+}
+
+// Leave closes the connection and forgets the process: it is to outlive this one.
+func (l *Launched) Leave() {
+	l.once.Do(func() { close(l.left) })
+	_ = l.Close()
 }
 
 // Launch starts the program at path as the keeper of the run in dir. The
@@ -72,9 +81,15 @@ func Launch(path, dir string, hello Hello) (*Launched, error) {
 		wait()
 		return nil, err
 	}
+	l := &Launched{Conn: c, Exited: exited, left: make(chan struct{})}
 	go func() {
 		<-c.Gone() // to wait any longer would take a thread for each run
-		wait()
+		select {
+		case <-l.left:
+			_ = cmd.Process.Release()
+		default:
+			wait()
+		}
 	}()
-	return &Launched{Conn: c, Exited: exited}, nil
+	return l, nil
 }

@@ -89,6 +89,7 @@ type Spawn struct {
 	Initial []byte        `json:"initial,omitempty"`
 	Collect []string      `json:"collect,omitempty"`
 	Grace   time.Duration `json:"grace_ns"`
+	Limits  []Limit       `json:"limits,omitempty"` // armed when it has started
 }
 
 // Stop asks for the end of the agent and its descendants.

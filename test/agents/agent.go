@@ -111,6 +111,14 @@ func (a *agent) turn(script string) int {
 				b := append(a.out.AvailableBuffer(), "t line "...)
 				a.out.Write(append(strconv.AppendInt(b, int64(i+1), 10), '\n'))
 			}
+		case "ticks": // lines, with a pause behind each: ticks LINES MILLISECONDS
+			var pause int
+			fmt.Sscan(rest, &n, &pause)
+			for i := range n {
+				a.say("t line " + strconv.Itoa(i+1))
+				a.out.Flush()
+				time.Sleep(time.Duration(pause) * time.Millisecond)
+			}
 		case "say":
 			a.say("t " + rest)
 		case "out":

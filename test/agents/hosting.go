@@ -3,11 +3,14 @@
 package agents
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
+	"strings"
 
 	"github.com/amux-dev/amux/host"
 )
@@ -48,4 +51,19 @@ func runHost(told string) int {
 	r.Wait()
 	_ = hosting.Close(context.Background())
 	return 0
+}
+
+// ReadUntil reads a host's events until one has mark in it, and returns the run's
+// id; none if the events end before.
+func ReadUntil(events io.Reader, mark string) (runID string) {
+	lines := bufio.NewScanner(events)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		if strings.Contains(lines.Text(), mark) {
+			_, rest, _ := strings.Cut(lines.Text(), `"run_id":"`)
+			runID, _, _ = strings.Cut(rest, `"`)
+			return runID
+		}
+	}
+	return ""
 }

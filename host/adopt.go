@@ -1,0 +1,213 @@
+package host
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"time"
+
+	"github.com/amux-dev/amux/host/eventlog"
+	"github.com/amux-dev/amux/host/journal"
+	"github.com/amux-dev/amux/host/process"
+	"github.com/amux-dev/amux/host/registry"
+	"github.com/amux-dev/amux/host/shim"
+	"github.com/amux-dev/amux/host/store"
+	"github.com/amux-dev/amux/pluginapi"
+)
+
+// Adopt takes up the detached runs whose host is gone while their keeper lives:
+// this host is theirs from now on, and what they did meanwhile is told. Of several
+// hosts that try, one gets a run. Runs whose keeper is gone as well are for
+// Recover. The error speaks of the runs that are not in the list.
+func (h *Host) Adopt(ctx context.Context) (adopted []*Run, _ error) {
+	ctx, leave, err := h.enter(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var errs []error
+	for _, id := range h.store.Active() {
+		if ctx.Err() != nil {
+			errs = append(errs, ctx.Err())
+			break
+		}
+		r, err := h.adopt(ctx, id)
+		if err != nil {
+			errs = append(errs, err)
+		}
+		if r != nil {
+			adopted = append(adopted, r)
+		}
+	}
+	return adopted, leave(errors.Join(errs...))
+}
+
+// Orphans lists the detached runs that Adopt would take up.
+func (h *Host) Orphans() []string {
+	var ids []string
+	for _, id := range h.store.Active() {
+		dir := h.store.Run(id)
+		if meta, err := dir.ReadMeta(); err == nil && isDetached(meta) && orphaned(dir) {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+func isDetached(meta store.Meta) bool {
+	var spec struct{ Detached bool }
+	return json.Unmarshal(meta.Spec, &spec) == nil && spec.Detached
+}
+
+// orphaned reports that the keeper of a detached run is all that it has.
+func orphaned(dir *store.Run) bool {
+	keeper, err := shim.ReadInfo(dir.Dir)
+	return err == nil && keeperLives(keeper) && !dir.Held()
+}
+
+// lockTries is how often the lock of a run is tried for that somebody holds who
+// may only be looking.
+const lockTries = 5
+
+// adopt takes up one run. nil and no error: it is none of ours to take.
+func (h *Host) adopt(ctx context.Context, id string) (_ *Run, retErr error) {
+	h.mu.Lock()
+	ours := h.runs[id] != nil
+	h.mu.Unlock()
+	if ours {
+		return nil, nil
+	}
+	dir := h.store.Run(id)
+	meta, err := dir.ReadMeta()
+	if err != nil || !isDetached(meta) {
+		return nil, nil // Recover's, or another host is making it
+	}
+	if keeper, err := shim.ReadInfo(dir.Dir); err != nil || !keeperLives(keeper) {
+		return nil, nil
+	}
+	for try := 1; ; try++ {
+		err := dir.Lock()
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, store.ErrLocked) {
+			return nil, folderError("folder of the run", dir.Dir, err)
+		}
+		if try == lockTries {
+			return nil, nil
+		}
+		time.Sleep(time.Millisecond)
+	}
+	fail := func(err error) error {
+		return pluginapi.Errorf(pluginapi.AsError(err).Code, "take up run %s: %w", id, err)
+	}
+	r := &Run{
+		h: h, meta: meta, dir: dir, adopted: true, announced: stateStarting, done: make(chan struct{}),
+		agent: &pluginapi.Agent{Id: meta.Agent},
+	}
+	defer func() {
+		if retErr == nil {
+			return
+		}
+		if r.log != nil {
+			r.log.Close()
+		}
+		if r.src != nil {
+			r.src.close()
+		}
+		if r.conn != nil {
+			r.conn.Close()
+		}
+		dir.Unlock()
+	}()
+	if err := json.Unmarshal(meta.Spec, &r.spec); err != nil {
+		return nil, fail(err)
+	}
+	if err := h.prepare(); err != nil {
+		return nil, err
+	}
+	keeper, err := shim.ReadInfo(dir.Dir) // under the lock: it is the run's own
+	if err != nil {
+		return nil, fail(err)
+	}
+	dialCtx, cancel := context.WithTimeout(ctx, answerWait)
+	defer cancel()
+	start, _ := process.Start(os.Getpid())
+	r.conn, err = shim.DialHost(dialCtx, keeper, shim.Hello{HostDir: h.plugins.socket, HostPID: os.Getpid(), HostStart: start})
+	if errors.Is(err, shim.ErrGone) {
+		dir.Unlock()
+		return nil, nil // it has just left: Recover's
+	}
+	if err != nil {
+		return nil, fail(err)
+	}
+	r.keeper = keeper
+	file, err := os.Open(dir.Path("journal"))
+	if err != nil {
+		return nil, fail(err)
+	}
+	r.src = &liveSource{file: file, path: dir.Path("journal"), conn: r.conn}
+	past, err := readPast(r.src)
+	if err != nil {
+		return nil, fail(err)
+	}
+	r.faulty = past.fault
+	if past.state != "" {
+		r.announced = past.state
+	}
+	if r.log, err = eventlog.Open(dir.Path("events.jsonl"), meta.RunID, meta.Agent, true); err != nil {
+		return nil, fail(err)
+	}
+	r.plugin = registry.Verified{Plugin: registry.Plugin{Name: meta.Plugin, Manifest: &registry.Manifest{}}, SHA256: meta.PluginHash}
+	if plugin, agent, err := h.registry.Agent(meta.Agent); err == nil {
+		r.agent, r.plugin.Plugin = agent, plugin
+	}
+	if past.spawned && !past.prompted && (r.spec.Prompt != "" || !r.spec.Conversation) {
+		// Its host died between the agent's start and the first prompt.
+		_ = r.firstPrompt()
+	}
+	h.begin(context.WithoutCancel(ctx), r)
+	return r, nil
+}
+
+// past is what the host of a run has to know of what was before it, and the pump
+// does not tell it.
+type past struct {
+	state    string // the last that was recorded
+	fault    *journal.Fault
+	spawned  bool
+	prompted bool
+}
+
+// readPast reads a journal from its start.
+func readPast(src source) (past, error) {
+	var p past
+	reader, err := journal.NewReader(src)
+	if err != nil {
+		return p, err
+	}
+	for {
+		rec, err := reader.Next(src.Committed())
+		if err != nil {
+			return p, nil // the end, or a torn tail
+		}
+		switch rec.Kind {
+		case journal.KindState:
+			var state journal.State
+			err = rec.Decode(&state)
+			p.state = state.To
+		case journal.KindSpawned:
+			p.spawned = true
+		case journal.KindInput:
+			var in journal.Input
+			err = rec.Decode(&in)
+			p.prompted = p.prompted || in.First
+		case journal.KindFault:
+			p.fault = &journal.Fault{}
+			err = rec.Decode(p.fault)
+		}
+		if err != nil {
+			return p, err
+		}
+	}
+}

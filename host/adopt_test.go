@@ -1,0 +1,274 @@
+//go:build linux
+
+package host_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/amux-dev/amux/host"
+	"github.com/amux-dev/amux/host/shim"
+	"github.com/amux-dev/amux/pluginapi"
+	"github.com/amux-dev/amux/test/agents"
+)
+
+// next is a further host on the stage, as another process would be.
+func next(t *testing.T, s *agents.Stage) *host.Host {
+	t.Helper()
+	h, err := host.New(s.Options())
+	must(t, err)
+	t.Cleanup(func() { _ = h.Close(context.Background()) })
+	return h
+}
+
+// endRun ends a run that a failed test has left.
+func endRun(t *testing.T, s *agents.Stage, id string) {
+	t.Cleanup(func() {
+		if info, err := shim.ReadInfo(filepath.Join(s.Config, "runs", id)); err == nil {
+			if conn, err := shim.Dial(context.Background(), info); err == nil {
+				_ = conn.Kill(shim.Stop{Reason: "kill", By: "test"})
+				conn.Close()
+			}
+		}
+	})
+}
+
+// wantWhole holds the events of a run that has ended against its replay, and wants
+// that the agent's lines 1 … n are there, each once.
+func wantWhole(t *testing.T, h *host.Host, r *host.Run, n int) {
+	t.Helper()
+	got, err := os.ReadFile(filepath.Join(r.Dir(), "events.jsonl"))
+	must(t, err)
+	if d := agents.Difference(string(replay(t, h, r.ID())), string(got)); d != "" {
+		t.Errorf("replay: %s", d)
+	}
+	agents.Comparable(t, got)
+	if ends := bytes.Count(got, []byte(`{"type":"run_end"`)); ends != 1 {
+		t.Errorf("it has ended %d times", ends)
+	}
+	rest := got
+	for i := range n {
+		_, after, found := bytes.Cut(rest, fmt.Appendf(nil, `"delta":"line %d\n"`, i+1))
+		if !found {
+			t.Fatalf("line %d is not where it should be", i+1)
+		}
+		rest = after
+	}
+	if lines := bytes.Count(got, []byte(`"delta":"line `)); lines != n {
+		t.Errorf("%d lines, want %d", lines, n)
+	}
+}
+
+// A detached run goes from host to host while its agent talks and asks. Of those
+// that want it, one gets it each time, and nobody who follows it notices.
+func TestAdopt(t *testing.T) {
+	t.Parallel()
+	s := agents.NewStage(t, "fake", "healthy")
+	rounds := 25
+	if testing.Short() {
+		rounds = 10
+	}
+	lines := rounds * 40
+	first := next(t, s)
+	r := s.Start(first, host.RunSpec{
+		Agent: "fake", Prompt: "leave setsid\nticks " + strconv.Itoa(lines) + " 1\nask go", Detached: true, Approve: host.ApproveAsk,
+	})
+	endRun(t, s, r.ID())
+	var hosts sync.Mutex // who looks for a host waits for the one that is coming
+	watch := s.Options()
+	watch.OnOrphan = func(context.Context) error { hosts.Lock(); defer hosts.Unlock(); return nil }
+	watcher, err := host.New(watch)
+	must(t, err)
+	t.Cleanup(func() { _ = watcher.Close(context.Background()) })
+	follower, err := watcher.Open(context.Background(), r.ID())
+	must(t, err)
+	followed := make(chan []byte, 1)
+	go func() { followed <- events(t, follower) }()
+	owner := first
+	for round := range rounds {
+		time.Sleep(time.Duration(round%5) * 7 * time.Millisecond)
+		must(t, owner.Close(context.Background()))
+		if round == 0 {
+			if end := r.Wait(); !errors.Is(end.Err, pluginapi.CodeHostGone) {
+				t.Errorf("who waits for it at the closed host is told %v", end.Err)
+			}
+			if ids := watcher.Orphans(); len(ids) != 1 || ids[0] != r.ID() {
+				t.Errorf("orphans: %v", ids)
+			}
+			must(t, watcher.Recover(context.Background())) // is not to end it
+		}
+		hosts.Lock()
+		const rivals = 3
+		var wg sync.WaitGroup
+		var got [rivals]*host.Run
+		var all [rivals]*host.Host
+		for i := range rivals {
+			all[i] = next(t, s)
+			wg.Go(func() {
+				runs, err := all[i].Adopt(context.Background())
+				if err != nil {
+					t.Errorf("round %d: %v", round, err)
+				}
+				if len(runs) > 0 {
+					got[i] = runs[0]
+				}
+			})
+		}
+		wg.Wait()
+		hosts.Unlock()
+		owners := 0
+		for i, run := range got {
+			if run != nil {
+				owners++
+				owner, r = all[i], run
+			} else {
+				must(t, all[i].Close(context.Background()))
+			}
+		}
+		if owners != 1 {
+			t.Fatalf("round %d: %d hosts have the run", round, owners)
+		}
+	}
+	agents.Eventually(t, time.Minute, "the run waits", func() bool { return r.Info().State == "waiting" })
+	must(t, follower.Approve(context.Background(), "", nil))
+	if end := r.Wait(); end.State != "completed" {
+		t.Errorf("%s, %v, %+v", end.State, end.Err, end.End)
+	}
+	wantWhole(t, owner, r, lines)
+	want, err := os.ReadFile(filepath.Join(r.Dir(), "events.jsonl"))
+	must(t, err)
+	if got := <-followed; !bytes.Equal(got, want) {
+		t.Errorf("who followed it has %s", agents.Difference(string(got), string(want)))
+	}
+	must(t, owner.Close(context.Background()))
+	if left := agents.OfRun(r.ID()); len(left) > 0 {
+		t.Errorf("left: %v", left)
+	}
+}
+
+// killedHost starts a detached run in a process of its own, which it kills as soon
+// as the run has told so much.
+func killedHost(t *testing.T, s *agents.Stage, spec host.RunSpec, mark string) (id string) {
+	t.Helper()
+	spec.Agent, spec.Detached, spec.Timeout = "fake", true, 20*time.Second
+	cmd := agents.HostCommand(agents.Hosting{Options: s.Options(), Spec: spec})
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	must(t, err)
+	must(t, cmd.Start())
+	id = agents.ReadUntil(out, mark)
+	must(t, cmd.Process.Kill())
+	_ = cmd.Wait()
+	if id == "" {
+		t.Fatalf("the host said no %q", mark)
+	}
+	endRun(t, s, id)
+	return id
+}
+
+// What is asked of a run while it has no host is done, and told by the next.
+func TestAnsweredWithoutHost(t *testing.T) {
+	t.Parallel()
+	s := agents.NewStage(t, "fake", "healthy")
+	id := killedHost(t, s, host.RunSpec{Prompt: "lines 10\nask one\nask two", Approve: host.ApproveAsk}, `"to":"waiting"`)
+	h := next(t, s)
+	r, err := h.Open(context.Background(), id)
+	must(t, err)
+	must(t, r.Approve(context.Background(), "", nil))
+	if err := r.Deny(context.Background(), "one", ""); !errors.Is(err, pluginapi.CodeAlreadyAnswered) {
+		t.Errorf("a second answer: %v", err)
+	}
+	if end := r.Wait(); !errors.Is(end.Err, pluginapi.CodeHostGone) {
+		t.Errorf("without a host: %v", end.Err)
+	}
+	runs, err := h.Adopt(context.Background())
+	must(t, err)
+	if len(runs) != 1 {
+		t.Fatalf("%d runs", len(runs))
+	}
+	if again, err := h.Adopt(context.Background()); err != nil || len(again) > 0 {
+		t.Errorf("a second time: %v, %v", again, err)
+	}
+	r = runs[0]
+	for e, err := range r.Events(1) {
+		must(t, err)
+		if e.Type == "approval_request" && bytes.Contains(e.Raw, []byte(`"two"`)) {
+			break
+		}
+	}
+	must(t, r.Deny(context.Background(), "two", "no"))
+	if end := r.Wait(); end.State != "completed" {
+		t.Errorf("%s, %v, %+v", end.State, end.Err, end.End)
+	}
+	got := events(t, r)
+	for _, want := range []string{`"delta":"one granted\n"`, `"delta":"two denied\n"`} {
+		if bytes.Count(got, []byte(want)) != 1 {
+			t.Errorf("%q is not there once", want)
+		}
+	}
+	wantWhole(t, h, r, 10)
+}
+
+// An agent that ends while nobody hosts it leaves nothing that waits for a host.
+func TestEndsWithoutHost(t *testing.T) {
+	t.Parallel()
+	s := agents.NewStage(t, "fake", "healthy")
+	id := killedHost(t, s, host.RunSpec{Prompt: "say here\nsleep 0.3\nleave setsid\nlines 20\nexit 3"}, `"delta":"here`)
+	agents.Eventually(t, 10*time.Second, "all processes leave", func() bool { return len(agents.OfRun(id)) == 0 })
+	h := next(t, s)
+	if ids := h.Orphans(); len(ids) > 0 {
+		t.Errorf("orphans: %v", ids)
+	}
+	must(t, h.Recover(context.Background()))
+	r, err := h.Open(context.Background(), id)
+	must(t, err)
+	if end := r.Wait(); end.State != "failed" || !errors.Is(end.Err, pluginapi.CodeAgentFailed) || *end.End.ExitCode != 3 {
+		t.Errorf("%s, %v, %+v", end.State, end.Err, end.End)
+	}
+	wantWhole(t, h, r, 20)
+}
+
+// Deadlines count while no host lives.
+func TestDeadlinesWithoutHost(t *testing.T) {
+	t.Parallel()
+	s := agents.NewStage(t, "fake", "healthy")
+	idle := killedHost(t, s, host.RunSpec{Prompt: "say here\nleave daemon\nsleep 1000", IdleTimeout: 300 * time.Millisecond, Grace: 50 * time.Millisecond}, `"delta":"here`)
+	agents.Eventually(t, 10*time.Second, "all processes leave", func() bool { return len(agents.OfRun(idle)) == 0 })
+	h := next(t, s)
+	must(t, h.Recover(context.Background()))
+	r, err := h.Open(context.Background(), idle)
+	must(t, err)
+	if end := r.Wait(); end.State != "timed_out" || !errors.Is(end.Err, pluginapi.CodeInactivityTimeout) {
+		t.Errorf("%s, %v, %+v", end.State, end.Err, end.End)
+	}
+	wantWhole(t, h, r, 0)
+}
+
+// The plugin that a detached run was started with is gone, or has failed it, when
+// the next host comes: the run ends, and says why.
+func TestAdoptWithoutPlugin(t *testing.T) {
+	t.Parallel()
+	s := agents.NewStage(t, "fake", "healthy")
+	id := killedHost(t, s, host.RunSpec{Prompt: "lines 20\nsay here\nsleep 1000"}, `"delta":"here`)
+	must(t, errors.Join(os.RemoveAll(s.Plugins), os.RemoveAll(s.Config+"/plugins")))
+	h := next(t, s)
+	runs, err := h.Adopt(context.Background())
+	must(t, err)
+	if len(runs) != 1 || runs[0].ID() != id {
+		t.Fatalf("runs: %v", runs)
+	}
+	if end := runs[0].Wait(); end.State != "failed" || end.End.Code != pluginapi.CodePluginChanged {
+		t.Errorf("%s, %v, %+v", end.State, end.Err, end.End)
+	}
+	if left := agents.OfRun(id); len(left) > 0 {
+		t.Errorf("left: %v", left)
+	}
+}
