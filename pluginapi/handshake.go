@@ -27,3 +27,11 @@ const LifelineEnv = "AMUX_PLUGIN_LIFELINE_FD"
 // MaxMessage bounds one gRPC message in both directions. go-plugin leaves the
 // server at gRPC's 4 MiB, which a batch of pieces can exceed.
 const MaxMessage = 64 << 20
+
+// StreamWindow and ConnWindow are HTTP/2 receive windows in bytes, of one run and of
+// all. They are fixed because gRPC, left alone, measures the connection with a ping
+// for each message, and so wakes both sides twice for each line of an agent.
+const (
+	StreamWindow = 256 << 10
+	ConnWindow   = 1 << 20
+)

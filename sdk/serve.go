@@ -71,6 +71,8 @@ func ServerOptions() []grpc.ServerOption {
 	return []grpc.ServerOption{
 		grpc.MaxRecvMsgSize(pluginapi.MaxMessage),
 		grpc.MaxSendMsgSize(pluginapi.MaxMessage),
+		grpc.StaticStreamWindowSize(pluginapi.StreamWindow),
+		grpc.StaticConnWindowSize(pluginapi.ConnWindow),
 		grpc.ForceServerCodecV2(wire.Codec{}),
 	}
 }

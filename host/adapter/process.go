@@ -78,6 +78,7 @@ func Start(ctx context.Context, opts Options) (_ *Process, retErr error) {
 		SyncStderr:       io.Discard,
 		UnixSocketConfig: &plugin.UnixSocketConfig{TempDir: opts.SocketDir},
 		GRPCDialOptions: []grpc.DialOption{
+			grpc.WithStaticStreamWindowSize(pluginapi.StreamWindow), grpc.WithStaticConnWindowSize(pluginapi.ConnWindow),
 			grpc.WithDefaultCallOptions(
 				grpc.MaxCallRecvMsgSize(pluginapi.MaxMessage), grpc.MaxCallSendMsgSize(pluginapi.MaxMessage),
 				grpc.ForceCodecV2(wire.Codec{})),
