@@ -38,6 +38,7 @@ type facts struct {
 	outcomeAt   uint64 // the input that gave it
 	askedAt     uint64 // the first input by which amux asked for the end
 	interrupted bool
+	signaled    bool // a person has sent a signal, and no prompt since
 
 	spawnFailed *journal.SpawnFailed
 	exit        *journal.Exit
@@ -232,6 +233,9 @@ func (f *facts) verdict() journal.State {
 			return fail(pluginapi.CodeInactivityTimeout, "inactivity", "the agent was silent for longer than its limit")
 		case "host_gone":
 			return fail(pluginapi.CodeHostGone, "host_gone", "the process that hosted the run ended before it")
+		case "signal":
+			end.To = stateCanceled
+			return fail(pluginapi.CodeAborted, "signal", "the run was ended by a signal that somebody sent")
 		case "kill":
 			end.To = stateCanceled
 			return fail(pluginapi.CodeAborted, "killed", "the run was killed")

@@ -476,6 +476,9 @@ func (p *pump) userInput(in journal.Input, at time.Time) {
 		// The message comes before what the adapter makes of it.
 		p.item(at, func(at time.Time) {
 			p.facts.idle = false
+			if p.facts.signaled { // and survived it
+				p.facts.signaled, p.facts.askedAt = false, 0
+			}
 			p.emitHost(pluginapi.UserMessage{ID: in.ID, Text: in.Text}, at)
 		})
 		p.input(&pb.Input{Kind: kind, Id: in.ID, Data: []byte(in.Text)}, at)
@@ -487,6 +490,9 @@ func (p *pump) userInput(in journal.Input, at time.Time) {
 		p.item(at, func(time.Time) { p.facts.endSent = true })
 	case "stop", "kill":
 		p.asked(at)
+	case "signal":
+		p.asked(at)
+		p.item(at, func(time.Time) { p.facts.signaled = true })
 	case "pause", "resume":
 		on := in.Kind == "pause"
 		p.item(at, func(at time.Time) {

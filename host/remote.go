@@ -270,19 +270,22 @@ func resultOf(info RunInfo) Result {
 	return result
 }
 
-// Signal sends a signal to the leader of the run's processes: "INT", "SIGUSR1".
-// KILL, STOP and CONT go to all of them, as Kill, Pause and Resume do.
+// Signal sends a signal: "INT", "SIGUSR1". KILL, TERM, STOP and CONT are Kill, Stop,
+// Pause and Resume. HUP, INT and QUIT reach every process of the run, others the
+// agent's first one. A run that ends of what was asked for is canceled.
 func (r *Run) Signal(ctx context.Context, name string) error {
 	name = "SIG" + strings.TrimPrefix(strings.ToUpper(name), "SIG")
 	switch name {
 	case "SIGKILL":
 		return r.Kill(ctx)
+	case "SIGTERM":
+		return r.Stop(ctx)
 	case "SIGSTOP":
 		return r.Pause(ctx)
 	case "SIGCONT":
 		return r.Resume(ctx)
 	}
-	return r.command("signal", func(c *shim.Conn) error { return c.Signal(shim.EffectID{}, name) })
+	return r.command("signal", func(c *shim.Conn) error { return c.AskSignal(name) })
 }
 
 // Tail writes the last n lines that the agent printed, on stdout and on stderr,

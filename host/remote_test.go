@@ -187,8 +187,19 @@ func TestRemoteSignal(t *testing.T) {
 	if err := remote.Signal(t.Context(), "quit"); err != nil {
 		t.Error(err)
 	}
-	if got := remote.Wait(); !errors.Is(got.Err, pluginapi.CodeAgentCrash) || !strings.Contains(got.Err.Msg, "exited") {
+	if got := remote.Wait(); got.State != "canceled" || got.End.Reason != "signal" || !errors.Is(got.Err, pluginapi.CodeAborted) {
 		t.Errorf("%+v", got)
+	}
+	for name, want := range map[string]string{"term": "stopped", "kill": "killed", "hup": "signal"} {
+		local := start(t, here, host.RunSpec{Prompt: "[say:up][sleep:60]"})
+		remote := open(t, there, local.ID())
+		until(t, remote, "text_delta")
+		if err := remote.Signal(t.Context(), name); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if got := remote.Wait(); got.State != "canceled" || got.End.Reason != want {
+			t.Errorf("%s: %+v", name, got)
+		}
 	}
 }
 

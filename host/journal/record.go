@@ -49,7 +49,7 @@ type SpawnFailed struct {
 }
 
 // Input is what somebody asked of the agent. Kind is one of prompt, approve,
-// deny, answer, interrupt, set_model, end, stop, kill, pause, resume.
+// deny, answer, interrupt, set_model, end, stop, kill, signal, pause, resume.
 type Input struct {
 	Kind  string          `json:"kind"`
 	ID    string          `json:"id,omitempty"`
@@ -96,7 +96,7 @@ type Exit struct {
 	Spawn    int    `json:"spawn"`
 	Code     int    `json:"code"` // -1 if a signal ended it
 	Signal   string `json:"signal,omitempty"`
-	Reason   string `json:"reason,omitempty"` // why amux ended it: stop, kill, timeout, inactivity, host_gone, disk_full
+	Reason   string `json:"reason,omitempty"` // why amux ended it: stop, kill, signal, timeout, inactivity, host_gone, disk_full
 	Killed   int    `json:"killed,omitempty"` // processes it left behind
 	Survived int    `json:"survived,omitempty"`
 }

@@ -238,10 +238,15 @@ func (c *Conn) SetTimer(id EffectID, name string, after time.Duration) error {
 	return c.call(frameTimer, body, []byte(name))
 }
 
-// Signal sends a signal to the leader. A zero id is a person's wish.
+// Signal sends a signal of the adapter to the leader.
 func (c *Conn) Signal(id EffectID, name string) error {
 	return c.call(frameSignal, id.append(nil), []byte(name))
 }
+
+// AskSignal sends a signal that a person asks for: one that asks for the end to
+// every process of the tree, another to the leader. If the agent ends of it, the
+// exit says so.
+func (c *Conn) AskSignal(name string) error { return c.call(frameAsk, []byte(name)) }
 
 // Stop ends the tree by TERM, grace, KILL; the journal's Exit tells when.
 func (c *Conn) Stop(s Stop) error { return c.call(frameStop, encode(s)) }

@@ -535,6 +535,56 @@ func TestNoPromptAfterTheEnd(t *testing.T) {
 	}
 }
 
+// What people ask for by a signal is recorded first, reaches who should hear it,
+// and is the reason of the end if the agent ends of it.
+func TestSignalsThatPeopleAskFor(t *testing.T) {
+	const family = "setsid sh -c 'trap \"echo child hears it\" HUP USR1; echo $$; while :; do sleep 0.01; done' & "
+	for _, c := range []struct {
+		name, script, signal string
+		prompt               bool // before the agent ends
+		heard                bool // by the child
+		exit                 journal.Exit
+	}{
+		{"HUP to the tree", family + "trap 'sleep 0.3; exit 4' HUP; echo $$; while :; do sleep 0.01; done", "SIGHUP", false, true, journal.Exit{Code: 4, Reason: "signal"}},
+		{"HUP survived", family + "trap 'echo on' HUP; echo $$; while :; do read line && exit 5; done", "SIGHUP", true, true, journal.Exit{Code: 5}},
+		{"USR1 to the leader", family + "echo $$; while :; do sleep 0.01; done", "SIGUSR1", false, false, journal.Exit{Code: -1, Signal: "SIGUSR1", Reason: "signal"}},
+		{"USR1 handled", family + "trap 'exit 6' USR1; echo $$; while :; do sleep 0.01; done", "SIGUSR1", false, false, journal.Exit{Code: 6}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			k := launch(t, nil)
+			k.run(c.script)
+			k.pids(2)
+			person := k.dial(false)
+			k.refused("no such signal", person.AskSignal("SIGNONE"), "VALIDATION_ERROR")
+			if err := person.AskSignal(c.signal); err != nil {
+				t.Fatal(err)
+			}
+			if c.prompt {
+				k.until("the agent goes on", func() bool { return strings.Contains(k.stdout(), "on\n") })
+				if err := person.Append(journal.KindInput, input("prompt", "p")); err != nil {
+					t.Error(err)
+				}
+				k.until("the child hears it", func() bool { return strings.Contains(k.stdout(), "child") })
+				if err := k.Write(shim.EffectID{N: 1}, []byte("go\n")); err != nil {
+					t.Error(err)
+				}
+			}
+			exit := k.exit()
+			exit.Spawn, exit.Killed = 0, 0
+			if exit != c.exit {
+				t.Errorf("%+v, want %+v", exit, c.exit)
+			}
+			if heard := strings.Contains(k.stdout(), "child"); heard != c.heard {
+				t.Errorf("the child heard it: %v", heard)
+			}
+			if first := string(k.records(journal.KindInput)[0].payload); !strings.Contains(first, c.signal) {
+				t.Errorf("recorded: %s", first)
+			}
+			k.refused("a signal after the end", person.AskSignal(c.signal), "RUN_NOT_ACTIVE")
+		})
+	}
+}
+
 // Each question has its own time, and while one waits the inactivity clock stands
 // still. It is so without any host.
 func TestQuestionsAreDeniedInTheirOwnTime(t *testing.T) {

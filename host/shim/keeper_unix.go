@@ -76,8 +76,9 @@ type keeper struct {
 	answers  map[string]*time.Timer // of the questions that wait for people, by id
 	idle     time.Duration          // inactivity limit, 0 if none
 	paused   bool
-	ended    bool // it was said that no prompt will follow
-	ending   bool // no process will be started any more
+	ended    bool   // it was said that no prompt will follow
+	signaled string // the last signal that a person asked for, and nothing after it
+	ending   bool   // no process will be started any more
 	reason   string
 	alone    *time.Timer
 
@@ -404,9 +405,13 @@ var (
 	errStdinFull = &RemoteError{"STDIN_NOT_AVAILABLE", "the agent does not read its stdin: 16 MiB are waiting"}
 )
 
+func errNoSignal(name string) error {
+	return &RemoteError{"VALIDATION_ERROR", "no signal has the name " + name}
+}
+
 func (k *keeper) command(c *conn, t frameType, body []byte) error {
 	switch t {
-	case frameSpawn, frameWrite, frameClose, frameTimer, frameLimit, frameRelease:
+	case frameSpawn, frameWrite, frameClose, frameTimer, frameSignal, frameLimit, frameRelease:
 		if !k.isHost(c) {
 			return errNotHost
 		}
@@ -421,7 +426,9 @@ func (k *keeper) command(c *conn, t frameType, body []byte) error {
 	case frameAppend:
 		return k.appendFrom(c, body)
 	case frameWrite, frameClose, frameTimer, frameSignal:
-		return k.carryOut(c, t, body)
+		return k.carryOut(t, body)
+	case frameAsk:
+		return k.signalAsked(string(body))
 	case frameStop, frameKill:
 		var stop Stop
 		if err := json.Unmarshal(body, &stop); err != nil {
@@ -486,7 +493,9 @@ func (k *keeper) appendFrom(c *conn, body []byte) error {
 		twice, late := false, false
 		switch input.Kind {
 		case "prompt":
-			late = k.ended
+			if late = k.ended; !late && running {
+				k.signaled = "" // it was survived
+			}
 		case "end":
 			k.ended = k.ended || running
 		case "approve", "deny", "answer":
@@ -514,13 +523,10 @@ func (k *keeper) appendFrom(c *conn, body []byte) error {
 }
 
 // carryOut does one effect of the adapter, unless it was done before.
-func (k *keeper) carryOut(c *conn, t frameType, body []byte) error {
+func (k *keeper) carryOut(t frameType, body []byte) error {
 	id, rest, err := cutEffect(body)
 	if err != nil {
 		return err
-	}
-	if id != (EffectID{}) && !k.isHost(c) {
-		return errNotHost // only the host speaks for the adapter
 	}
 	k.mu.Lock()
 	child := k.child
@@ -560,17 +566,58 @@ func (k *keeper) carryOut(c *conn, t frameType, body []byte) error {
 	default:
 		sig := unix.SignalNum(string(rest))
 		if sig == 0 {
-			return &RemoteError{"VALIDATION_ERROR", "no signal has the name " + string(rest)}
+			return errNoSignal(string(rest))
 		}
 		k.append(journal.KindSignal, journal.Encode(journal.Signal{Name: string(rest), To: "leader"}))
-		select {
-		case <-child.exited:
+		if sent, err := k.signalLeader(child, sig); err != nil || !sent {
 			return errNoChild
-		default:
 		}
-		// The leader is our child and not reaped, so its pid is its own.
-		return syscall.Kill(child.pid, sig)
+		return nil
 	}
+}
+
+// asksForEnd are the signals by which people ask a program to end. Every process
+// of the run gets them, as from a terminal: launchers do not pass them on, and
+// what sits in a session of its own would not know. TERM is Stop.
+var asksForEnd = map[string]bool{"SIGHUP": true, "SIGINT": true, "SIGQUIT": true}
+
+// signalAsked sends a signal that a person asks for. That it was asked for is in
+// the journal before anything happens.
+func (k *keeper) signalAsked(name string) error {
+	sig := unix.SignalNum(name)
+	if sig == 0 {
+		return errNoSignal(name)
+	}
+	k.mu.Lock()
+	child := k.child
+	running := child != nil && !isClosed(child.exited)
+	if running {
+		k.signaled = name
+	}
+	k.mu.Unlock()
+	if !running {
+		return errNoChild
+	}
+	k.tryAppend(journal.KindInput, journal.Encode(journal.Input{Kind: "signal", Text: name, By: "user"}))
+	if asksForEnd[name] {
+		k.signal(sig)
+		return nil
+	}
+	if sent, err := k.signalLeader(child, sig); err != nil || !sent {
+		return errNoChild
+	}
+	return nil
+}
+
+// signalLeader signals the leader if it has not been reaped: its pid is its own
+// until then.
+func (k *keeper) signalLeader(child *child, sig syscall.Signal) (bool, error) {
+	k.walk.Lock()
+	defer k.walk.Unlock()
+	if isClosed(child.exited) {
+		return false, nil
+	}
+	return true, syscall.Kill(child.pid, sig)
 }
 
 func (k *keeper) setTimer(id string, after time.Duration) {
@@ -957,6 +1004,9 @@ func (k *keeper) see(child *child) {
 	exit := journal.Exit{Spawn: child.spawn.Number, Code: child.status.ExitStatus(), Reason: k.reason, Killed: left}
 	if child.status.Signaled() {
 		exit.Code, exit.Signal = -1, unix.SignalName(child.status.Signal())
+	}
+	if exit.Reason == "" && k.signaled != "" && (asksForEnd[k.signaled] || exit.Signal == k.signaled) {
+		exit.Reason = "signal"
 	}
 	k.mu.Unlock()
 	record := journal.Encode(exit)

@@ -25,7 +25,8 @@ const (
 	frameWrite   frameType = 'W' // effect id, bytes for stdin; host only
 	frameClose   frameType = 'C' // effect id; closes stdin; host only
 	frameTimer   frameType = 'T' // effect id, millis (8), timer id; host only
-	frameSignal  frameType = 'G' // effect id (0 if not an adapter's), signal name
+	frameSignal  frameType = 'G' // effect id, signal name; host only
+	frameAsk     frameType = 'Q' // signal name: a person's wish
 	frameStop    frameType = 'X' // Stop
 	frameKill    frameType = 'K' // Stop
 	framePause   frameType = 'P' // who asked

@@ -10,9 +10,12 @@ func newKill(s *session) *cobra.Command {
 	var signal string
 	cmd := &cobra.Command{
 		Use:   "kill RUN",
-		Short: "End a run at once, or send its agent a signal",
-		Long: `End a run at once: KILL to all its processes, until none is left. With --signal
-the agent's first process gets that signal and decides itself what it means.`,
+		Short: "End a run at once, or send it a signal",
+		Long: `End a run at once: KILL to all its processes, until none is left.
+
+With --signal the run gets that signal, and its processes decide what it means:
+HUP, INT and QUIT reach all of them, others the agent's first one. TERM is amux
+stop, STOP amux pause, CONT amux resume. A run that ends of it is canceled.`,
 		Example:           "  amux kill 86CCFA\n  amux kill 86CCFA --signal USR1",
 		Args:              exactly("a run"),
 		ValidArgsFunction: s.completeRuns(true),
@@ -27,6 +30,6 @@ the agent's first process gets that signal and decides itself what it means.`,
 			return run.Signal(context.Background(), signal)
 		}),
 	}
-	cmd.Flags().StringVar(&signal, "signal", "", "send this signal to the agent, for example `INT`")
+	cmd.Flags().StringVar(&signal, "signal", "", "send this signal instead, for example `INT`")
 	return cmd
 }
