@@ -32,6 +32,9 @@ func BootID() string {
 	return id
 }
 
+// childless is not known: what loses its parent is not ours.
+func childless() bool { return false }
+
 // Descendants returns every live process below root, parents first. A process
 // that was double-forked into a session of its own is not below root any more:
 // macOS has no subreaper.

@@ -2,7 +2,10 @@
 
 package process
 
-import "syscall"
+import (
+	"os"
+	"syscall"
+)
 
 // Tree is every process below the one of that pid, which adopts what loses its
 // parent: see AdoptOrphans.
@@ -11,6 +14,9 @@ type Tree int
 // Signal sends the signals to each and says how many there are; without any it
 // only counts them.
 func (t Tree) Signal(signals ...syscall.Signal) int {
+	if int(t) == os.Getpid() && childless() {
+		return 0
+	}
 	members := Descendants(int(t))
 	for _, id := range members {
 		for _, sig := range signals {
