@@ -1,0 +1,46 @@
+// Package pty makes pseudo-terminals. The master's reads and writes wait in the
+// runtime's poller and so cost no thread each; deadlines work on it. Nothing here
+// starts a process: the slave is for whoever does, who then closes it.
+package pty
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"syscall"
+)
+
+// Open makes a pseudo-terminal of that many columns and rows. An error that is
+// errors.ErrUnsupported says that this system has none to give; any other, that
+// one could not be had now.
+func Open(cols, rows int) (master, slave *os.File, err error) {
+	if cols < 1 || rows < 1 || cols > 1<<15 || rows > 1<<15 {
+		return nil, nil, fmt.Errorf("a terminal of %d columns and %d rows cannot be", cols, rows)
+	}
+	master, slave, err = open(cols, rows)
+	if err == nil {
+		return master, slave, nil
+	}
+	if none := (errNone{err}); none.never() {
+		return nil, nil, none
+	}
+	return nil, nil, exhausted(err)
+}
+
+// errNone says that there are no pseudo-terminals here.
+type errNone struct{ err error }
+
+func (e errNone) Error() string {
+	return fmt.Sprintf("this system gives no pseudo-terminal: %v", e.err)
+}
+
+func (e errNone) Unwrap() error { return e.err }
+
+func (e errNone) Is(target error) bool { return target == errors.ErrUnsupported }
+
+// never reports whether to try again would be in vain.
+func (e errNone) never() bool {
+	return errors.Is(e.err, fs.ErrNotExist) || errors.Is(e.err, fs.ErrPermission) || errors.Is(e.err, errors.ErrUnsupported) ||
+		errors.Is(e.err, syscall.ENODEV) || errors.Is(e.err, syscall.ENXIO) && !limited
+}

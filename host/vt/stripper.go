@@ -1,0 +1,54 @@
+package vt
+
+// Stripper makes text of what a program has sent to a terminal: control
+// sequences and control characters go, but for tab, line feed and carriage
+// return. Bytes that are no UTF-8 stay as they are. The zero value is ready.
+type Stripper struct {
+	parser parser
+	out    []byte
+}
+
+// Append appends to dst the text of the next piece of the stream, which is never
+// longer than the pieces so far. A character that is not whole is kept for the
+// next call.
+func (s *Stripper) Append(dst, piece []byte) []byte {
+	s.out = dst
+	for i := 0; i < len(piece); {
+		if s.parser.idle() {
+			start := i
+			for i < len(piece) && (piece[i] >= 0x20 && piece[i] < 0x7f || piece[i] == '\n') {
+				i++
+			}
+			s.out = append(s.out, piece[start:i]...)
+			if i == len(piece) {
+				break
+			}
+		}
+		s.parser.advance(piece[i], (*stripping)(s))
+		i++
+	}
+	dst, s.out = s.out, nil
+	return dst
+}
+
+// Flush appends the bytes of a character that the stream ended in, and makes the
+// stripper as new.
+func (s *Stripper) Flush(dst []byte) []byte {
+	s.out = dst
+	s.parser.flush((*stripping)(s))
+	dst = s.out
+	*s = Stripper{}
+	return dst
+}
+
+type stripping Stripper
+
+func (s *stripping) print(_ rune, raw []byte) { s.out = append(s.out, raw...) }
+
+func (s *stripping) control(c rune) {
+	if c == '\n' || c == '\t' || c == '\r' {
+		s.out = append(s.out, byte(c))
+	}
+}
+
+func (s *stripping) sequence(*sequence) {}

@@ -1,0 +1,367 @@
+package vt
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strconv"
+	"unicode/utf8"
+)
+
+// Terminal follows what a program sends: where the cursor is and which modes are
+// set, not what is on the screen. It answers the program's questions as a
+// terminal does that is an xterm with 256 colours, dark, without a mouse that
+// moves or a window of its own.
+type Terminal struct {
+	parser  parser
+	answers []byte
+
+	cols, rows  int
+	x, y        int  // from 0
+	wrap        bool // the last column was written: the next character begins a line
+	top, bottom int  // margins, from 0, both inclusive
+	saved       cursor
+	last        int // columns of the last character, for it may be repeated
+	modes       map[int]bool
+	keypad      bool // in application mode
+	style       int  // of the cursor: DECSCUSR
+}
+
+type cursor struct {
+	x, y   int
+	origin bool
+}
+
+// New returns a terminal that has just been switched on.
+func New(cols, rows int) *Terminal {
+	t := &Terminal{}
+	t.reset(cols, rows)
+	return t
+}
+
+func (t *Terminal) reset(cols, rows int) {
+	*t = Terminal{
+		parser: t.parser, answers: t.answers, cols: cols, rows: rows, bottom: rows - 1,
+		modes: map[int]bool{modeWrap: true, modeCursor: true},
+	}
+}
+
+// DEC's private modes that mean something here.
+const (
+	modeCursorKeys = 1
+	modeOrigin     = 6
+	modeWrap       = 7
+	modeCursor     = 25
+	modeFocus      = 1004
+	modePaste      = 2004
+)
+
+// known are the modes that an attached terminal is put into, and asked about.
+var known = []int{modeCursorKeys, modeOrigin, modeWrap, 9, 12, modeCursor, 47, 1000, 1002, 1003, modeFocus, 1005, 1006, 1015, 1047, 1048, 1049, modePaste, 2026}
+
+// Resize gives it another size.
+func (t *Terminal) Resize(cols, rows int) {
+	t.cols, t.rows, t.top, t.bottom = cols, rows, 0, rows-1
+	t.move(t.x, t.y)
+}
+
+// Answer takes the next piece of the program's output and returns what the
+// terminal says to it, if anything. It is valid until the next call.
+func (t *Terminal) Answer(piece []byte) []byte {
+	t.answers = t.answers[:0]
+	for i := 0; i < len(piece); i++ {
+		if t.parser.idle() {
+			start := i
+			for i < len(piece) && piece[i] >= 0x20 && piece[i] < 0x7f {
+				i++
+			}
+			t.put(i-start, 1)
+			if i == len(piece) {
+				break
+			}
+		}
+		t.parser.advance(piece[i], (*terminal)(t))
+	}
+	return t.answers
+}
+
+// Cursor is where the cursor is, from 0.
+func (t *Terminal) Cursor() (x, y int) { return t.x, t.y }
+
+// Alternate reports whether the program has taken the whole screen for itself.
+func (t *Terminal) Alternate() bool { return t.modes[47] || t.modes[1047] || t.modes[1049] }
+
+// AppendModes appends what puts another terminal, which has just been reset, into
+// the modes of this one; the screen and the cursor's place are not among them.
+func (t *Terminal) AppendModes(dst []byte) []byte {
+	for _, mode := range known {
+		on, seen := t.modes[mode]
+		switch {
+		case !seen, mode == 47, mode == 1047, mode == 1048, mode == 1049, mode == modeOrigin, mode == 2026:
+		case on:
+			dst = fmt.Appendf(dst, "\x1b[?%dh", mode)
+		default:
+			dst = fmt.Appendf(dst, "\x1b[?%dl", mode)
+		}
+	}
+	if t.keypad {
+		dst = append(dst, "\x1b="...)
+	}
+	if t.style != 0 {
+		dst = fmt.Appendf(dst, "\x1b[%d q", t.style)
+	}
+	return dst
+}
+
+// put writes n characters of that many columns.
+func (t *Terminal) put(n, width int) {
+	if n == 0 || width == 0 {
+		return
+	}
+	t.last = width
+	for n > 0 {
+		if t.wrap || t.x+width > t.cols {
+			if !t.modes[modeWrap] {
+				t.x, t.wrap = t.cols-1, true
+				return
+			}
+			t.x = 0
+			t.lineFeed()
+		}
+		line := max(1, min(n, (t.cols-t.x)/width))
+		t.x += line * width
+		if t.wrap = t.x >= t.cols; t.wrap {
+			t.x = t.cols - 1
+		}
+		n -= line
+	}
+}
+
+func (t *Terminal) lineFeed() {
+	t.wrap = false
+	if t.y != t.bottom && t.y < t.rows-1 {
+		t.y++
+	}
+}
+
+// move puts the cursor somewhere on the screen.
+func (t *Terminal) move(x, y int) {
+	t.x, t.y = max(0, min(x, t.cols-1)), max(0, min(y, t.rows-1))
+	t.wrap = false
+}
+
+// moveTo is move to a place that the program has named.
+func (t *Terminal) moveTo(x, y int) {
+	if t.modes[modeOrigin] {
+		y = min(y+t.top, t.bottom)
+	}
+	t.move(x, y)
+}
+
+// vertical moves by lines. It stops at the margins, where the cursor is within
+// them.
+func (t *Terminal) vertical(n int) {
+	first, last := 0, t.rows-1
+	if t.y >= t.top {
+		first = t.top
+	}
+	if t.y <= t.bottom {
+		last = t.bottom
+	}
+	t.move(t.x, max(first, min(t.y+n, last)))
+}
+
+// terminal is the Terminal as the parser's handler.
+type terminal Terminal
+
+func (h *terminal) print(r rune, raw []byte) {
+	width := 1
+	if r != utf8.RuneError {
+		width = columns(r)
+	}
+	(*Terminal)(h).put(1, width)
+}
+
+func (h *terminal) control(c rune) {
+	t := (*Terminal)(h)
+	switch c {
+	case '\b':
+		t.move(t.x-1, t.y)
+	case '\t':
+		t.move((t.x/8+1)*8, t.y)
+	case '\n', '\v', '\f', 0x84:
+		t.lineFeed()
+	case '\r':
+		t.move(0, t.y)
+	case 0x85:
+		t.x = 0
+		t.lineFeed()
+	case 0x8d:
+		t.reverse()
+	}
+}
+
+// reverse is a line feed upwards.
+func (t *Terminal) reverse() {
+	t.wrap = false
+	if t.y != t.top && t.y > 0 {
+		t.y--
+	}
+}
+
+func (h *terminal) sequence(s *sequence) {
+	t := (*Terminal)(h)
+	if s.cut {
+		return
+	}
+	switch s.kind {
+	case 0:
+		t.escape(s)
+	case '[':
+		t.control(s)
+	}
+	t.answer(s)
+}
+
+func (t *Terminal) escape(s *sequence) {
+	if len(s.body) > 0 {
+		if string(s.body) == "#" && s.final == '8' { // fills the screen
+			t.move(0, 0)
+		}
+		return
+	}
+	switch s.final {
+	case '7':
+		t.save()
+	case '8':
+		t.restore()
+	case 'D':
+		t.lineFeed()
+	case 'E':
+		t.x = 0
+		t.lineFeed()
+	case 'M':
+		t.reverse()
+	case '=', '>':
+		t.keypad = s.final == '='
+	case 'c':
+		t.reset(t.cols, t.rows)
+	}
+}
+
+func (t *Terminal) save() { t.saved = cursor{t.x, t.y, t.modes[modeOrigin]} }
+
+func (t *Terminal) restore() {
+	t.modes[modeOrigin] = t.saved.origin
+	t.move(t.saved.x, t.saved.y)
+}
+
+// control does what a control sequence does to cursor and modes.
+func (t *Terminal) control(s *sequence) {
+	if body, ok := bytes.CutPrefix(s.body, []byte("?")); ok {
+		if s.final == 'h' || s.final == 'l' {
+			for mode := range bytes.SplitSeq(body, []byte(";")) {
+				t.set(number(mode, 0), s.final == 'h')
+			}
+		}
+		return
+	}
+	if string(s.body) == "!" && s.final == 'p' { // soft reset
+		t.modes[modeOrigin], t.modes[modeWrap], t.modes[modeCursor], t.modes[modeCursorKeys] = false, true, true, false
+		t.keypad, t.top, t.bottom, t.saved = false, 0, t.rows-1, cursor{}
+		return
+	}
+	if body, ok := bytes.CutSuffix(s.body, []byte(" ")); ok {
+		if s.final == 'q' {
+			t.style = min(number(body, 0), 6)
+		}
+		return
+	}
+	if len(s.body) > 0 && (s.body[0] < '0' || s.body[0] > '9') && s.body[0] != ';' {
+		return
+	}
+	first, second, _ := bytes.Cut(s.body, []byte(";"))
+	n := max(1, number(first, 1))
+	switch s.final {
+	case 'A':
+		t.vertical(-n)
+	case 'B', 'e':
+		t.vertical(n)
+	case 'C', 'a':
+		t.move(t.x+n, t.y)
+	case 'D':
+		t.move(t.x-n, t.y)
+	case 'E':
+		t.x = 0
+		t.vertical(n)
+	case 'F':
+		t.x = 0
+		t.vertical(-n)
+	case 'G', '`':
+		t.move(n-1, t.y)
+	case 'H', 'f':
+		t.moveTo(max(1, number(second, 1))-1, n-1)
+	case 'd':
+		t.moveTo(t.x, n-1)
+	case 'I':
+		t.move((t.x/8+n)*8, t.y)
+	case 'Z':
+		t.move(((t.x+7)/8-n)*8, t.y)
+	case 'L', 'M':
+		t.move(0, t.y)
+	case 'b':
+		t.put(n, t.last)
+	case 'r':
+		bottom := number(second, t.rows)
+		if bottom = min(bottom, t.rows); bottom == 0 {
+			bottom = t.rows
+		}
+		if n < bottom {
+			t.top, t.bottom = n-1, bottom-1
+			t.moveTo(0, 0)
+		}
+	case 's':
+		t.save()
+	case 'u':
+		t.restore()
+	}
+}
+
+func (t *Terminal) set(mode int, on bool) {
+	if !slices.Contains(known, mode) {
+		return
+	}
+	before := t.modes[mode]
+	t.modes[mode] = on
+	switch mode {
+	case modeOrigin:
+		t.moveTo(0, 0)
+	case 1048:
+		if on {
+			t.save()
+		} else {
+			t.restore()
+		}
+	case 1049:
+		if on && !before {
+			t.save()
+		} else if !on && before {
+			t.restore()
+		}
+	}
+}
+
+// number reads a parameter; missing is its value if there is none. Parts after a
+// colon are not looked at.
+func number(text []byte, missing int) int {
+	text, _, _ = bytes.Cut(text, []byte(":"))
+	text, _, _ = bytes.Cut(text, []byte(";"))
+	if len(text) == 0 {
+		return missing
+	}
+	n, err := strconv.Atoi(string(text))
+	if err != nil || n < 0 {
+		return missing
+	}
+	return min(n, 1<<15)
+}
