@@ -15,6 +15,7 @@ import (
 	"github.com/amux-dev/amux/host/journal"
 	"github.com/amux-dev/amux/host/lines"
 	"github.com/amux-dev/amux/host/shim"
+	"github.com/amux-dev/amux/host/vt"
 	"github.com/amux-dev/amux/pluginapi"
 	pb "github.com/amux-dev/amux/pluginapi/amuxplugin1"
 )
@@ -79,6 +80,7 @@ type pump struct {
 
 	// The feeder's own.
 	reader   *journal.Reader
+	stripper *vt.Stripper // of stdout, while the agent is on a terminal
 	stdout   lines.Splitter
 	stderr   lines.Splitter
 	batch    pb.ConverseRequest
@@ -371,7 +373,11 @@ func (p *pump) perform() {
 func (p *pump) record(rec journal.Record) error {
 	switch rec.Kind {
 	case journal.KindStdout:
-		p.stdout.Feed(rec.Payload, func(l lines.Line) { p.line(l, "stdout", rec.Time) })
+		text := rec.Payload
+		if p.stripper != nil {
+			text = p.stripper.Append(nil, text)
+		}
+		p.stdout.Feed(text, func(l lines.Line) { p.line(l, "stdout", rec.Time) })
 	case journal.KindStderr:
 		p.stderr.Feed(rec.Payload, func(l lines.Line) { p.line(l, "stderr", rec.Time) })
 	case journal.KindState:
@@ -387,6 +393,10 @@ func (p *pump) record(rec journal.Record) error {
 		var plan journal.Plan
 		if err := rec.Decode(&plan); err != nil {
 			return err
+		}
+		p.stripper = nil
+		if plan.PTY {
+			p.stripper = &vt.Stripper{}
 		}
 		start := &pb.Start{
 			Agent: p.start.GetAgent(), Options: p.start.GetOptions(), State: plan.State, SessionId: plan.SessionID,
@@ -529,6 +539,9 @@ func (p *pump) asked(at time.Time) {
 }
 
 func (p *pump) flushLines(at time.Time) {
+	if p.stripper != nil {
+		p.stdout.Feed(p.stripper.Flush(nil), func(l lines.Line) { p.line(l, "stdout", at) })
+	}
 	p.stdout.Flush(func(l lines.Line) { p.line(l, "stdout", at) })
 	p.stderr.Flush(func(l lines.Line) { p.line(l, "stderr", at) })
 }

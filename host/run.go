@@ -224,11 +224,17 @@ func (r *Run) SetModel(ctx context.Context, model string) error {
 }
 
 // Interrupt asks the agent to leave its turn. A conversation can go on after it.
+// An agent that has no way of its own gets Ctrl-C, if it is on a terminal.
 func (r *Run) Interrupt(ctx context.Context) error {
-	if !r.agent.GetCapabilities().GetInterrupt() {
+	own := r.agent.GetCapabilities().GetInterrupt()
+	if !own && !r.onTerminal(ctx) {
 		return pluginapi.Errorf(pluginapi.CodeCapability, "agent %s cannot be interrupted", r.Agent()).WithHint("stop it instead")
 	}
-	return r.input(journal.Input{Kind: "interrupt", By: "user"})
+	err := r.input(journal.Input{Kind: "interrupt", By: "user"})
+	if err == nil && !own {
+		err = r.Keys(ctx, []byte{3})
+	}
+	return err
 }
 
 // End says that no prompt will follow: the agent finishes its turn and exits.

@@ -242,6 +242,12 @@ func sessionID(runID string) string {
 	return fmt.Sprintf("%s-%s-%s-%s-%s", h[:8], h[8:12], h[12:16], h[16:20], h[20:])
 }
 
+// The size of a pseudo-terminal, until somebody who is attached to it changes it.
+const (
+	terminalCols = 120
+	terminalRows = 40
+)
+
 // maxArg is the longest argument that the Linux kernel takes.
 const maxArg = 128 << 10
 
@@ -252,8 +258,9 @@ func (l *launch) prepareSpawn(plan *pluginapi.Plan) (shim.Spawn, journal.Plan, e
 			l.plugin.Plugin.Name, fmt.Sprintf(format, args...)).WithHint("report it to the plugin's author")
 	}
 	fail := func(err error) (shim.Spawn, journal.Plan, error) { return shim.Spawn{}, journal.Plan{}, err }
-	if plan.Pty {
-		return fail(pluginapi.Errorf(pluginapi.CodePTYNotAvailable, "agent %s needs a pseudo-terminal, which this version of amux does not give", l.agent.Id))
+	if l.spec.PTY && !plan.Pty {
+		return fail(pluginapi.Errorf(pluginapi.CodeCapability, "agent %s cannot run in a pseudo-terminal (--pty) as it was asked to", l.agent.Id).
+			WithHint("leave out --pty, or choose another driver"))
 	}
 	if plan.Shell {
 		return fail(bad("a shell line needs a trusted plugin"))
@@ -278,7 +285,7 @@ func (l *launch) prepareSpawn(plan *pluginapi.Plan) (shim.Spawn, journal.Plan, e
 	}
 	record := journal.Plan{
 		Spawn: 1, Attempt: 1, Program: program, Args: plan.Args, EnvSet: sortedKeys(plan.EnvSet), EnvUnset: plan.EnvUnset,
-		Cwd: cwd, Stdin: strings.ToLower(strings.TrimPrefix(plan.Stdin.String(), "STDIN_")), Collect: plan.Collect,
+		Cwd: cwd, Stdin: strings.ToLower(strings.TrimPrefix(plan.Stdin.String(), "STDIN_")), Collect: plan.Collect, PTY: plan.Pty,
 		SessionID: plan.SessionId, Version: l.program.version, State: plan.State, Warnings: plan.Warnings,
 	}
 	for _, f := range plan.Files {
@@ -290,11 +297,15 @@ func (l *launch) prepareSpawn(plan *pluginapi.Plan) (shim.Spawn, journal.Plan, e
 		}
 		record.Files = append(record.Files, f.Name)
 	}
+	var terminal *shim.Size
+	if plan.Pty {
+		terminal = &shim.Size{Cols: terminalCols, Rows: terminalRows}
+	}
 	return shim.Spawn{
 		Number: 1, Program: program, Args: plan.Args, Env: l.env(plan), Cwd: cwd,
 		Stdin:   plan.Stdin == pb.Stdin_STDIN_OPEN || plan.Stdin == pb.Stdin_STDIN_PROMPT,
 		Close:   plan.Stdin == pb.Stdin_STDIN_PROMPT,
-		Initial: plan.InitialStdin, Collect: plan.Collect, Grace: l.grace(),
+		Initial: plan.InitialStdin, Collect: plan.Collect, Grace: l.grace(), Terminal: terminal,
 		Limits: []shim.Limit{{Kind: "run", After: max(l.spec.Timeout, 0)}, {Kind: "inactivity", After: l.idleLimit(plan)}},
 	}, record, nil
 }
@@ -320,6 +331,12 @@ func (l *launch) env(plan *pluginapi.Plan) []string {
 	}
 	for _, name := range plan.EnvUnset {
 		delete(vars, name)
+	}
+	if plan.Pty {
+		// Of the agent's terminal, not of the caller's.
+		vars["TERM"] = "xterm-256color"
+		delete(vars, "COLUMNS")
+		delete(vars, "LINES")
 	}
 	for name, value := range plan.EnvSet {
 		vars[name] = value

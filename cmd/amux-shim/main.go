@@ -14,7 +14,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/amux-dev/amux/host/process"
+	"github.com/amux-dev/amux/host/pty"
 	"github.com/amux-dev/amux/host/shim"
+	"github.com/amux-dev/amux/host/vt"
 )
 
 func main() {
@@ -41,6 +43,10 @@ func keep(dir string) error {
 		Dir:    dir,
 		Launch: os.NewFile(launchFD, "launch"),
 		Tree:   process.Tree(pid),
-		Self:   shim.Info{PID: pid, Start: start, BootID: process.BootID()},
+		Terminals: shim.Terminals{
+			Open: pty.Open, Resize: pty.Resize,
+			Answerer: func(cols, rows int) shim.Answerer { return vt.New(cols, rows) },
+		},
+		Self: shim.Info{PID: pid, Start: start, BootID: process.BootID()},
 	})
 }

@@ -26,7 +26,7 @@ import (
 type Kind uint8
 
 // The kinds. Payloads are JSON (see record.go), or the bytes themselves for
-// Stdout, Stderr and Screen.
+// Stdout and Stderr.
 const (
 	KindState       Kind = 1  // State
 	KindPlan        Kind = 2  // Plan: what will be spawned, without values of variables
@@ -34,7 +34,7 @@ const (
 	KindSpawnFailed Kind = 4  // SpawnFailed
 	KindStdout      Kind = 5  // bytes
 	KindStderr      Kind = 6  // bytes
-	KindScreen      Kind = 7  // bytes of a pseudo-terminal
+	KindTerminal    Kind = 7  // Terminal: what concerns the agent's terminal beside its output
 	KindInput       Kind = 8  // Input
 	KindEffect      Kind = 9  // Effect: bytes of the adapter went to stdin, or stdin was closed
 	KindTimer       Kind = 10 // Timer: one that the adapter set has fired

@@ -67,6 +67,18 @@ type Effect struct {
 	Size int    `json:"size,omitempty"`
 }
 
+// Terminal is of an agent that runs on a pseudo-terminal, whose output is Stdout.
+// Kind is open (with the size), resize (with the size), keys (typed by somebody:
+// their number only), or answer (the keeper's, to a question that the agent asked
+// its terminal). None is told to the adapter.
+type Terminal struct {
+	Kind string `json:"kind"`
+	Cols int    `json:"cols,omitempty"`
+	Rows int    `json:"rows,omitempty"`
+	Size int    `json:"size,omitempty"`
+	Data []byte `json:"data,omitempty"`
+}
+
 // Timer is one that the adapter set.
 type Timer struct {
 	ID string `json:"id"`

@@ -217,7 +217,30 @@ func (c *Conn) call(t frameType, body ...[]byte) error {
 }
 
 // Spawn starts the agent.
-func (c *Conn) Spawn(s Spawn) error { return c.call(frameSpawn, encode(s)) }
+func (c *Conn) Spawn(s Spawn) error {
+	if s.Terminal != nil && !c.Welcome.Terminals {
+		return &RemoteError{"PTY_NOT_AVAILABLE", "the run's keeper is of an older amux, which makes no pseudo-terminals"}
+	}
+	return c.call(frameSpawn, encode(s))
+}
+
+// Keys types on the agent's terminal.
+func (c *Conn) Keys(data []byte) error {
+	if !c.Welcome.Terminals {
+		return errOldKeeper
+	}
+	return c.call(frameKeys, data)
+}
+
+// Resize gives the agent's terminal another size.
+func (c *Conn) Resize(s Size) error {
+	if !c.Welcome.Terminals {
+		return errOldKeeper
+	}
+	return c.call(frameResize, encode(s))
+}
+
+var errOldKeeper = &RemoteError{"CAPABILITY_ERROR", "the run was started by an older amux and has no terminal"}
 
 // Append commits a record.
 func (c *Conn) Append(kind journal.Kind, payload []byte) error {

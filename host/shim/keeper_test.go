@@ -18,7 +18,9 @@ import (
 
 	"github.com/amux-dev/amux/host/journal"
 	"github.com/amux-dev/amux/host/process"
+	"github.com/amux-dev/amux/host/pty"
 	"github.com/amux-dev/amux/host/shim"
+	"github.com/amux-dev/amux/host/vt"
 )
 
 // The test's executable is the keeper, too: Launch starts it with a folder as
@@ -44,6 +46,10 @@ func keep(dir string) error {
 	start, _ := process.Start(pid)
 	return shim.Keep(shim.Config{
 		Dir: dir, Launch: os.NewFile(launchFD, "launch"), Tree: process.Tree(pid),
+		Terminals: shim.Terminals{
+			Open: pty.Open, Resize: pty.Resize,
+			Answerer: func(cols, rows int) shim.Answerer { return vt.New(cols, rows) },
+		},
 		Self: shim.Info{PID: pid, Start: start, BootID: process.BootID()},
 	})
 }
@@ -58,7 +64,9 @@ type kept struct {
 
 func launch(t *testing.T, change func(*shim.Hello)) *kept {
 	t.Helper()
-	t.Parallel()
+	if os.Getenv(namespaceEnv) == "" {
+		t.Parallel()
+	}
 	root, err := os.MkdirTemp("/tmp", "axk") // a socket's path is short
 	if err != nil {
 		t.Fatal(err)

@@ -34,7 +34,9 @@ type Config struct {
 	Dir    string   // the run's directory
 	Launch *os.File // the connection to the host that started it
 	Tree   Tree
-	Self   Info // pid, start time and boot id of this process
+	// Terminals are for agents that run on one.
+	Terminals Terminals
+	Self      Info // pid, start time and boot id of this process
 
 	// DiskWait is how long a full disk is waited for; 30 s if 0.
 	DiskWait time.Duration
@@ -100,6 +102,8 @@ type child struct {
 	exited  chan struct{} // the leader was reaped
 	gone    chan struct{} // its exit is in the journal
 	stop    chan stopRequest
+
+	terminal *terminal // nil if it has pipes
 }
 
 type stopRequest struct {
@@ -253,7 +257,7 @@ func (k *keeper) serve(file *os.File, launch bool) {
 			k.alone = nil
 		}
 	}
-	welcome := Welcome{Version: Version, Epoch: k.epoch, Size: k.journal.Size(), PID: k.cfg.Self.PID}
+	welcome := Welcome{Version: Version, Epoch: k.epoch, Size: k.journal.Size(), PID: k.cfg.Self.PID, Terminals: true}
 	k.mu.Unlock()
 	stop := make(chan struct{})
 	go func() {
@@ -437,6 +441,14 @@ func (k *keeper) command(c *conn, t frameType, body []byte) error {
 		return k.stop(stop, t == frameKill)
 	case framePause, frameResume:
 		return k.pause(t == framePause, string(body))
+	case frameKeys:
+		return k.keys(body)
+	case frameResize:
+		var size Size
+		if err := json.Unmarshal(body, &size); err != nil {
+			return errFrame
+		}
+		return k.resize(size)
 	case frameLimit:
 		var limit Limit
 		if err := json.Unmarshal(body, &limit); err != nil {
@@ -561,7 +573,7 @@ func (k *keeper) carryOut(t frameType, body []byte) error {
 	case frameClose:
 		effect.Kind = "close_stdin"
 		k.append(journal.KindEffect, journal.Encode(effect))
-		child.in.close()
+		child.endInput()
 		return nil
 	default:
 		sig := unix.SignalNum(string(rest))
@@ -901,11 +913,21 @@ func (k *keeper) spawn(spawn Spawn) error {
 			return &RemoteError{"INVALID_STATE_TRANSITION", "the agent is already running"}
 		}
 	}
-	child, outputs, err := start(spawn)
+	var child *child
+	var outputs [2]*os.File
+	var err error
+	if spawn.Terminal == nil {
+		child, outputs, err = start(spawn)
+	} else {
+		child, err = k.startTerminal(spawn)
+	}
 	if err != nil {
 		record := journal.SpawnFailed{Spawn: spawn.Number, Error: err.Error()}
 		if k.journal.Append(journal.KindSpawnFailed, journal.Encode(record)) == nil {
 			go k.ring()
+		}
+		if refused, ok := errors.AsType[*RemoteError](err); ok {
+			return refused
 		}
 		return &RemoteError{"SPAWN_ERROR", err.Error()}
 	}
@@ -917,9 +939,16 @@ func (k *keeper) spawn(spawn Spawn) error {
 		k.reason = "disk_full"
 		defer child.request(stopRequest{kill: true})
 	}
-	child.outputs.Add(2)
-	go k.copyOutput(child, outputs[0], journal.KindStdout, 64<<10)
-	go k.copyOutput(child, outputs[1], journal.KindStderr, 16<<10)
+	if child.terminal != nil {
+		opened := journal.Terminal{Kind: "open", Cols: spawn.Terminal.Cols, Rows: spawn.Terminal.Rows}
+		_ = k.journal.Append(journal.KindTerminal, journal.Encode(opened)) // on a full disk the output waits, and this is no worse
+		child.outputs.Add(1)
+		go k.copyTerminal(child)
+	} else {
+		child.outputs.Add(2)
+		go k.copyOutput(child, outputs[0], journal.KindStdout, 64<<10)
+		go k.copyOutput(child, outputs[1], journal.KindStderr, 16<<10)
+	}
 	for _, limit := range spawn.Limits {
 		k.armLocked(limit)
 	}

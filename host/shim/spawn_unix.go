@@ -72,11 +72,8 @@ func start(spawn Spawn) (_ *child, outputs [2]*os.File, retErr error) {
 	if err != nil {
 		return nil, outputs, fmt.Errorf("start %s: %w", spawn.Program, err)
 	}
-	c := &child{
-		spawn: spawn, pid: pid, files: outputs[:], in: &stdin{},
-		exited: make(chan struct{}), gone: make(chan struct{}), stop: make(chan stopRequest),
-	}
-	c.in.ready = sync.NewCond(&c.in.mu)
+	c := newChild(spawn, pid)
+	c.files = outputs[:]
 	if !spawn.Stdin {
 		c.in.ended = true
 		return c, outputs, nil
@@ -91,8 +88,18 @@ func start(spawn Spawn) (_ *child, outputs [2]*os.File, retErr error) {
 	if spawn.Close {
 		c.in.close()
 	}
-	c.spawn.Initial, c.spawn.Env = nil, nil // secrets are kept no longer than needed
 	return c, outputs, nil
+}
+
+// newChild is a child that was just started; its files and input are yet to come.
+func newChild(spawn Spawn, pid int) *child {
+	c := &child{
+		spawn: spawn, pid: pid, in: &stdin{},
+		exited: make(chan struct{}), gone: make(chan struct{}), stop: make(chan stopRequest),
+	}
+	c.in.ready = sync.NewCond(&c.in.mu)
+	c.spawn.Initial, c.spawn.Env = nil, nil // secrets are kept no longer than needed
+	return c
 }
 
 // stdin is the bounded queue in front of the agent's stdin.
@@ -120,6 +127,13 @@ func (s *stdin) write(data []byte) error {
 	s.size += len(data)
 	s.ready.Signal()
 	return nil
+}
+
+// waiting is how much nobody has read yet.
+func (s *stdin) waiting() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.size
 }
 
 func (s *stdin) close() {

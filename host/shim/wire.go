@@ -33,6 +33,8 @@ const (
 	frameResume  frameType = 'R' // who asked
 	frameLimit   frameType = 'D' // Limit; host only
 	frameRelease frameType = 'E' // nothing more will come; host only
+	frameKeys    frameType = 'Y' // bytes that are typed on the agent's terminal
+	frameResize  frameType = 'Z' // Size of the agent's terminal
 	// Keeper → host or client.
 	frameWelcome frameType = 'h' // Welcome
 	frameWake    frameType = 'w' // committed size of the journal (8)
@@ -70,13 +72,24 @@ type Hello struct {
 
 // Welcome answers a Hello.
 type Welcome struct {
-	Version int    `json:"version"`
-	Epoch   int    `json:"epoch"`
-	Size    int64  `json:"size"` // committed size of the journal
-	PID     int    `json:"pid"`
-	Code    string `json:"code,omitempty"` // an error code: the connection was refused
-	Error   string `json:"error,omitempty"`
+	Version int   `json:"version"`
+	Epoch   int   `json:"epoch"`
+	Size    int64 `json:"size"` // committed size of the journal
+	PID     int   `json:"pid"`
+	// Terminals says that the keeper knows of them; those of older builds do not.
+	Terminals bool   `json:"terminals,omitempty"`
+	Code      string `json:"code,omitempty"` // an error code: the connection was refused
+	Error     string `json:"error,omitempty"`
 }
+
+// Size is that of a terminal, in characters.
+type Size struct {
+	Cols int `json:"cols"`
+	Rows int `json:"rows"`
+}
+
+// maxSize is more columns, and more rows, than any screen has.
+const maxSize = 10_000
 
 // Spawn says what to run. Values of variables are in memory only.
 type Spawn struct {
@@ -91,6 +104,8 @@ type Spawn struct {
 	Collect []string      `json:"collect,omitempty"`
 	Grace   time.Duration `json:"grace_ns"`
 	Limits  []Limit       `json:"limits,omitempty"` // armed when it has started
+	// Terminal is the pseudo-terminal to run on instead of pipes; nil for pipes.
+	Terminal *Size `json:"terminal,omitempty"`
 }
 
 // Stop asks for the end of the agent and its descendants.

@@ -1,11 +1,13 @@
 package vt
 
 // Stripper makes text of what a program has sent to a terminal: control
-// sequences and control characters go, but for tab, line feed and carriage
-// return. Bytes that are no UTF-8 stay as they are. The zero value is ready.
+// sequences and control characters go, but for tab, line feed, and carriage
+// returns within a line. Bytes that are no UTF-8 stay as they are. The zero value
+// is ready.
 type Stripper struct {
 	parser parser
 	out    []byte
+	cr     bool // a carriage return, which a line feed would swallow
 }
 
 // Append appends to dst the text of the next piece of the stream, which is never
@@ -19,7 +21,7 @@ func (s *Stripper) Append(dst, piece []byte) []byte {
 			for i < len(piece) && (piece[i] >= 0x20 && piece[i] < 0x7f || piece[i] == '\n') {
 				i++
 			}
-			s.out = append(s.out, piece[start:i]...)
+			s.text(piece[start:i])
 			if i == len(piece) {
 				break
 			}
@@ -37,17 +39,37 @@ func (s *Stripper) Flush(dst []byte) []byte {
 	s.out = dst
 	s.parser.flush((*stripping)(s))
 	dst = s.out
+	if s.cr {
+		dst = append(dst, '\r')
+	}
 	*s = Stripper{}
 	return dst
 }
 
 type stripping Stripper
 
-func (s *stripping) print(_ rune, raw []byte) { s.out = append(s.out, raw...) }
+// text appends what is shown. A terminal gives a line feed a carriage return of
+// its own, so that there may be several before it.
+func (s *Stripper) text(text []byte) {
+	if s.cr && len(text) > 0 {
+		if text[0] != '\n' {
+			s.out = append(s.out, '\r')
+		}
+		s.cr = false
+	}
+	s.out = append(s.out, text...)
+}
+
+func (s *stripping) print(_ rune, raw []byte) { (*Stripper)(s).text(raw) }
 
 func (s *stripping) control(c rune) {
-	if c == '\n' || c == '\t' || c == '\r' {
-		s.out = append(s.out, byte(c))
+	switch c {
+	case '\r':
+		s.cr = true
+	case '\n':
+		(*Stripper)(s).text([]byte{'\n'})
+	case '\t':
+		(*Stripper)(s).text([]byte{'\t'})
 	}
 }
 

@@ -21,7 +21,8 @@ func strip(pieces ...string) string {
 func TestStripper(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct{ name, in, want string }{
-		{"text", "one\r\ntwo\tthree\n", "one\r\ntwo\tthree\n"},
+		{"text", "one\r\ntwo\tthree\n", "one\ntwo\tthree\n"},
+		{"carriage returns", "10%\r\r20%\r\x1b[K\r\n\r\x1b[1m\n\rx\r", "10%\r20%\n\n\rx\r"},
 		{"colours", "\x1b[1;31mred\x1b[0m \x1b[38:2::1:2:3mtrue\x1b[m", "red true"},
 		{"cursor and erasing", "a\x1b[2;1Hb\x1b[K\x1b[?25l\x1b[?2004hc", "abc"},
 		{"title ended by BEL", "\x1b]0;the title\ax", "x"},

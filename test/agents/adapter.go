@@ -43,7 +43,7 @@ func (a adapter) Describe() *pluginapi.Agent {
 func describe(id string) *pluginapi.Agent {
 	return &pluginapi.Agent{
 		Id: id, DisplayName: id, Summary: "an agent of the tests",
-		Capabilities: &pluginapi.Capabilities{MultiTurn: true, TextStreaming: true, Approvals: true, Tools: true},
+		Capabilities: &pluginapi.Capabilities{MultiTurn: true, TextStreaming: true, Approvals: true, Tools: true, PtyOptional: true},
 	}
 }
 
@@ -58,6 +58,7 @@ func (a adapter) Plan(_ context.Context, req *pluginapi.PlanRequest) (*pluginapi
 	}
 	plan := &pluginapi.Plan{
 		Program: self(), Args: []string{castArg, "agent"}, Stdin: pb.Stdin_STDIN_OPEN, SessionId: req.SessionId,
+		Pty: req.Options.GetPty(),
 	}
 	if prompt := req.Options.GetPrompt(); strings.HasPrefix(prompt, "deaf\n") {
 		plan.Args = append(plan.Args, prompt)

@@ -33,6 +33,8 @@ import (
 //	freeze           SIGSTOP itself
 //	sleep SECONDS
 //	wait             until stdin ends
+//	tui              take the whole screen, until q is typed (see tui.go)
+//	program ARGS     run another program on the agent's stdin and stdout
 //	exit N           at once
 //	end              of the turn, in success; later commands come after it
 //
@@ -47,6 +49,7 @@ type agent struct {
 
 func runAgent(args []string) int {
 	a := &agent{out: bufio.NewWriterSize(os.Stdout, 64<<10), in: bufio.NewReaderSize(os.Stdin, 64<<10)}
+	quietTerminal()
 	if len(args) > 0 && strings.HasPrefix(args[0], "deaf") {
 		return a.turn(args[0])
 	}
@@ -162,6 +165,14 @@ func (a *agent) turn(script string) int {
 			for !a.over {
 				a.next()
 			}
+		case "tui":
+			a.out.Flush()
+			a.say(fmt.Sprintf("\nt typed %q", a.tui())) // what it drew had no line end
+		case "program":
+			a.out.Flush()
+			cmd := exec.Command("sh", "-c", rest)
+			cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+			a.say(fmt.Sprintf("t ended %v", cmd.Run()))
 		case "exit":
 			a.out.Flush()
 			return n
