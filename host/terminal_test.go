@@ -206,34 +206,45 @@ func TestNoTerminal(t *testing.T) {
 func TestKeeperOnTerminalIsSmall(t *testing.T) {
 	s := agents.NewStage(t, "fake", "healthy")
 	h := s.Host()
-	r := s.Start(h, host.RunSpec{Agent: "fake", PTY: true, Prompt: "lines 20000\nsay ready\nsleep 1000"})
+	r := s.Start(h, host.RunSpec{Agent: "fake", PTY: true, Prompt: "say ready\nprogram read line\nlines 20000\nsay done\nsleep 1000"})
 	defer func() { _ = r.Kill(context.Background()); r.Wait() }()
-	printsOnTerminal(t, r, "t ready")
-	time.Sleep(100 * time.Millisecond)
-	keepers := process.Descendants(os.Getpid())
-	pid := 0
-	for _, id := range keepers {
+	keeper := 0
+	for _, id := range process.Descendants(os.Getpid()) {
 		if name, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", id.PID)); strings.TrimSpace(string(name)) == "amux-shim" {
-			pid = id.PID
+			keeper = id.PID
 		}
 	}
-	if pid == 0 {
+	if keeper == 0 {
 		t.Fatal("no keeper")
 	}
-	tasks, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
-	if err != nil {
+	// Six threads are usual; the runtime keeps those that a busy machine made it
+	// start for once.
+	const threads = 8
+	small := func(when string) {
+		t.Helper()
+		time.Sleep(100 * time.Millisecond)
+		tasks, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", keeper))
+		if err != nil {
+			t.Fatal(err)
+		}
+		rollup, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", keeper))
+		if err != nil {
+			t.Skipf("memory cannot be measured here: %v", err)
+		}
+		pss := 0
+		for line := range strings.Lines(string(rollup)) {
+			_, _ = fmt.Sscanf(line, "Pss: %d kB", &pss)
+		}
+		t.Logf("%s: %d threads, %d KB", when, len(tasks), pss)
+		if len(tasks) > threads || pss > 7<<10 {
+			t.Errorf("%s the keeper has %d threads and %d KB; want at most %d and 7168", when, len(tasks), pss, threads)
+		}
+	}
+	printsOnTerminal(t, r, "t ready")
+	small("quiet")
+	if err := r.Keys(context.Background(), []byte("\n")); err != nil {
 		t.Fatal(err)
 	}
-	pss := 0
-	rollup, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", pid))
-	if err != nil {
-		t.Skipf("memory cannot be measured here: %v", err)
-	}
-	for line := range strings.Lines(string(rollup)) {
-		_, _ = fmt.Sscanf(line, "Pss: %d kB", &pss)
-	}
-	t.Logf("%d threads, %d KB", len(tasks), pss)
-	if len(tasks) > 6 || pss > 7<<10 {
-		t.Errorf("the keeper has %d threads and %d KB; want at most 6 and 7168", len(tasks), pss)
-	}
+	printsOnTerminal(t, r, "t done")
+	small("after a flood")
 }
