@@ -230,7 +230,7 @@ func (h *Host) runBounded(ctx context.Context, argv []string, cwd string) *plugi
 	cmd.Env, cmd.Dir, cmd.Stdout, cmd.Stderr = h.opts.Env, cwd, &stdout, &stderr
 	cmd.WaitDelay = time.Second
 	err := cmd.Run()
-	result.Stdout, result.Stderr = stdout.Bytes(), stderr.Bytes()
+	result.Stdout, result.Stderr = stdout.kept.Bytes(), stderr.kept.Bytes()
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 		result.ExitCode = int32(exit.ExitCode())
 	} else if err == nil {
@@ -239,12 +239,13 @@ func (h *Host) runBounded(ctx context.Context, argv []string, cwd string) *plugi
 	return result
 }
 
-// limited keeps the first execLimit bytes and takes the rest.
-type limited struct{ bytes.Buffer }
+// limited keeps the first execLimit bytes and takes the rest. It is no
+// bytes.Buffer itself: that could be filled past Write.
+type limited struct{ kept bytes.Buffer }
 
 func (l *limited) Write(b []byte) (int, error) {
-	if room := execLimit - l.Len(); room > 0 {
-		l.Buffer.Write(b[:min(room, len(b))])
+	if room := execLimit - l.kept.Len(); room > 0 {
+		l.kept.Write(b[:min(room, len(b))])
 	}
 	return len(b), nil
 }

@@ -1,13 +1,17 @@
 package registry
 
 import (
+	"crypto/sha256"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -34,16 +38,29 @@ type lockEntry struct {
 	Version string            `toml:"version"`
 	Source  string            `toml:"source"`
 	Signer  string            `toml:"signer"`
-	H1      map[string]string `toml:"h1"` // of the unpacked files, by os_arch
+	Link    string            `toml:"link"`   // folder of a plugin under development; the user's lock only
+	H1      map[string]string `toml:"h1"`     // of the unpacked files, by os_arch
+	SHA256  map[string]string `toml:"sha256"` // of the archives, by os_arch
 }
 
 // receipt is what the installer wrote, last, into a plugin's folder.
 type receipt struct {
-	Source           string `json:"source"`
-	H1               string `json:"h1"`
-	ExecutableSHA256 string `json:"executable_sha256"`
-	Signer           string `json:"signer"`      // key that signed it; empty: none
-	SignerName       string `json:"signer_name"` // who that is, as trust.toml said
+	Source        string            `json:"source"`
+	ArchiveSHA256 string            `json:"archive_sha256"`
+	H1            string            `json:"h1"`
+	Files         map[string]string `json:"files"`       // SHA-256 by name
+	Signer        string            `json:"signer"`      // key that signed it; empty: none
+	SignerName    string            `json:"signer_name"` // who that is, as trust.toml said
+	Unverified    bool              `json:"unverified"`  // nothing vouched for it
+}
+
+// h1 is the hash over all files, which the lock keeps.
+func (r receipt) h1() string {
+	h := sha256.New()
+	for _, name := range slices.Sorted(maps.Keys(r.Files)) {
+		fmt.Fprintf(h, "%s  %s\n", r.Files[name], name)
+	}
+	return "h1:" + base64.StdEncoding.EncodeToString(h.Sum(nil))
 }
 
 // fromLock adds the plugins that a lock names, unless their names are taken.
@@ -91,6 +108,16 @@ func (r *Registry) fromStore(entry lockEntry, lockPath string, origin Origin) Pl
 	if p.Err = checkName(entry.Name); p.Err != nil {
 		return p
 	}
+	if entry.Link != "" {
+		if origin != OriginUser || !filepath.IsAbs(entry.Link) {
+			p.Err = p.errorf(pluginapi.CodePluginUntrusted, "%s links to a folder, which only the user's lock may do", lockPath)
+			return p
+		}
+		p.Version, p.Trust, p.Linked = "", TrustLocal, true // the manifest tells the version of the day
+		p.Dir, p.Executable = entry.Link, filepath.Join(entry.Link, executableName(p.Name))
+		r.load(&p)
+		return p
+	}
 	if _, err := semver.StrictNewVersion(entry.Version); err != nil {
 		p.Err = p.errorf(pluginapi.CodeConfig, "%s: version %q is no semantic version", lockPath, entry.Version)
 		return p
@@ -112,25 +139,39 @@ func (r *Registry) fromStore(entry lockEntry, lockPath string, origin Origin) Pl
 	if err == nil {
 		err = json.Unmarshal(data, &got)
 	}
+	place := filepath.Join(p.Dir, receiptName)
+	own := filepath.Base(p.Executable)
+	differs := func(what, asked, found string) {
+		p.Err = p.errorf(pluginapi.CodePluginUntrusted, "what is installed is not what %s asks for (%s %s, installed %s)",
+			lockPath, what, short(asked), short(found)).WithHint("reinstall the plugin, or change %s", lockPath)
+	}
 	switch {
 	case err != nil:
-		p.Err = p.errorf(pluginapi.CodePluginInvalid, "%s: %w", filepath.Join(p.Dir, receiptName), plain(err))
-		return p
-	case len(got.ExecutableSHA256) != 64:
-		p.Err = p.errorf(pluginapi.CodePluginInvalid, "%s does not say the hash of the executable", filepath.Join(p.Dir, receiptName))
-		return p
+		p.Err = p.errorf(pluginapi.CodePluginInvalid, "%s: %w", place, plain(err))
+	case len(got.Files[own]) != 64:
+		p.Err = p.errorf(pluginapi.CodePluginInvalid, "%s does not say the hash of the executable", place)
+	case got.h1() != got.H1:
+		p.Err = p.errorf(pluginapi.CodePluginUntrusted, "%s is not as the installer wrote it", place)
 	case entry.H1[platform] != "" && entry.H1[platform] != got.H1:
-		p.Err = p.errorf(pluginapi.CodePluginUntrusted, "what is installed is not what %s asks for (%s, installed %s)",
-			lockPath, short(entry.H1[platform]), short(got.H1)).
-			WithHint("reinstall the plugin, or change %s", lockPath)
+		differs("files", entry.H1[platform], got.H1)
+	case entry.SHA256[platform] != "" && entry.SHA256[platform] != got.ArchiveSHA256:
+		differs("archive", entry.SHA256[platform], got.ArchiveSHA256)
+	case entry.Signer != "" && entry.Signer != got.Signer:
+		differs("signer", entry.Signer, got.Signer)
+	case origin == OriginUser && entry.H1[platform] == "":
+		p.Err = p.errorf(pluginapi.CodePluginUntrusted, "%s has no hash of it for %s", lockPath, platform)
+	}
+	if p.Err != nil {
 		return p
 	}
-	p.Source, p.SHA256 = got.Source, got.ExecutableSHA256
+	p.Source, p.SHA256, p.files = got.Source, got.Files[own], got.Files
 	switch {
 	case got.Signer != "":
 		p.Trust = "signed by " + got.SignerName + " (" + short(got.Signer) + ")"
 	case strings.HasPrefix(got.Source, "go:"):
 		p.Trust = TrustBuilt
+	case got.Unverified:
+		p.Trust = TrustUnverified
 	default:
 		p.Trust = TrustPinned
 	}

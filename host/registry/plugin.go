@@ -1,6 +1,8 @@
 package registry
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"io/fs"
 	"os"
@@ -59,8 +61,12 @@ type Plugin struct {
 	// Err says why the plugin cannot be used.
 	Err error
 
+	// Linked says that the plugin is a folder that amux plugin install has linked.
+	Linked bool
+
 	rank     rank
 	lockFile bool
+	files    map[string]string // what each file must hash to, if it was installed
 }
 
 // Manifest is the part of amux-plugin.toml that matters here.
@@ -183,10 +189,14 @@ func (r *Registry) load(p *Plugin) {
 	data, err := os.ReadFile(path)
 	if err != nil {
 		missing := p.errorf(pluginapi.CodePluginInvalid, "it has no readable %s in %s: %w", describeName, p.Dir, plain(err))
-		if p.Origin == OriginOverride {
+		if p.Origin == OriginOverride || p.Linked {
 			missing.WithHint("make it with: %s --amux-describe > %s", p.Executable, path)
 		}
 		p.Err = missing
+		return
+	}
+	if err := p.checkFile(describeName, data); err != nil {
+		p.Err = err
 		return
 	}
 	description := &pluginapi.Description{}
@@ -221,6 +231,9 @@ func (r *Registry) loadManifest(p *Plugin) error {
 	}
 	if err != nil {
 		return p.errorf(pluginapi.CodePluginInvalid, "it has no readable %s in %s: %w", manifestName, p.Dir, plain(err))
+	}
+	if err := p.checkFile(manifestName, data); err != nil {
+		return err
 	}
 	var m Manifest
 	err = toml.Unmarshal(data, &m)
@@ -259,6 +272,20 @@ func (r *Registry) loadManifest(p *Plugin) error {
 			return p.errorf(pluginapi.CodePluginIncompatible, "it needs amux %s; this is %s", m.Protocol.Amux, own).
 				WithHint("upgrade the older of the two")
 		}
+	}
+	return nil
+}
+
+// checkFile holds what was read of an installed plugin's small files against its
+// receipt: they say what it is, and what its process may see.
+func (p Plugin) checkFile(name string, data []byte) error {
+	if p.files == nil {
+		return nil
+	}
+	sum := sha256.Sum256(data)
+	if got := hex.EncodeToString(sum[:]); got != p.files[name] {
+		return p.errorf(pluginapi.CodePluginUntrusted, "%s is not the file that was installed (sha256 must be %s, is %s)",
+			filepath.Join(p.Dir, name), short(p.files[name]), short(got))
 	}
 	return nil
 }

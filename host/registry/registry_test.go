@@ -81,9 +81,26 @@ func platform() string { return runtime.GOOS + "_" + runtime.GOARCH }
 func (w *world) install(name, version string, agents ...string) string {
 	dir := filepath.Join(w.config, "plugins", "store", name, version, platform())
 	exe := w.plugin(dir, name, version, agents...)
-	w.write(filepath.Join(dir, receiptName), fmt.Sprintf(`{"source":"gh:acme/%s","h1":"h1:%s","executable_sha256":%q}`,
-		name, version, sum("program of "+name+" "+version)), 0o444)
+	w.receipt(dir, "")
 	return exe
+}
+
+// receipt writes the receipt of what lies in dir, and returns its h1.
+func (w *world) receipt(dir, signer string) string {
+	w.t.Helper()
+	got := receipt{Source: "gh:acme/x", ArchiveSHA256: strings.Repeat("a", 64), Files: map[string]string{}, Signer: signer, SignerName: signer}
+	entries, _ := os.ReadDir(dir)
+	for _, e := range entries {
+		if e.Name() != receiptName {
+			data, _ := os.ReadFile(filepath.Join(dir, e.Name()))
+			got.Files[e.Name()] = sum(string(data))
+		}
+	}
+	got.H1 = got.h1()
+	data, _ := json.Marshal(got)
+	os.Remove(filepath.Join(dir, receiptName))
+	w.write(filepath.Join(dir, receiptName), string(data), 0o444)
+	return got.H1
 }
 
 func (w *world) lock(path string, entries ...string) {
@@ -102,13 +119,27 @@ func entry(name, version string) string {
 	return fmt.Sprintf("[[plugin]]\nname = %q\nversion = %q\n", name, version)
 }
 
+// locked is an entry with the hash of what is installed.
+func (w *world) locked(name, version string) string {
+	w.t.Helper()
+	var got receipt
+	data, err := os.ReadFile(filepath.Join(w.config, "plugins", "store", name, version, platform(), receiptName))
+	if err == nil {
+		err = json.Unmarshal(data, &got)
+	}
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return entry(name, version) + fmt.Sprintf("signer = %q\nh1 = { %s = %q }\n", got.Signer, platform(), got.H1)
+}
+
 func TestPrecedence(t *testing.T) {
 	t.Parallel()
 	all := func(w *world) {
 		w.bundle("acme", "1.0.0", "acme")
 		w.install("acme", "2.0.0", "acme")
 		w.install("acme", "3.0.0", "acme")
-		w.userLock(entry("acme", "2.0.0"))
+		w.userLock(w.locked("acme", "2.0.0"))
 		w.projectLock(entry("acme", "3.0.0"))
 		w.opts.Overrides["acme"] = filepath.Dir(w.plugin(filepath.Join(w.project, "dev"), "acme", "4.0.0", "acme"))
 	}
@@ -295,6 +326,47 @@ func TestLocks(t *testing.T) {
 			w.write(filepath.Join(dir, receiptName), "{}", 0o444)
 			w.userLock(entry("acme", "2.0.0"))
 		}, pluginapi.CodePluginInvalid, "does not say the hash"},
+		{"receipt altered", func(w *world) {
+			dir := filepath.Dir(w.install("acme", "2.0.0", "acme"))
+			w.userLock(w.locked("acme", "2.0.0"))
+			data, _ := os.ReadFile(filepath.Join(dir, receiptName))
+			w.forge(filepath.Join(dir, receiptName), strings.Replace(string(data), sum("program of acme 2.0.0"), sum("another"), 1))
+		}, pluginapi.CodePluginUntrusted, "not as the installer wrote it"},
+		{"files and receipt altered", func(w *world) {
+			exe := w.install("acme", "2.0.0", "acme")
+			w.userLock(w.locked("acme", "2.0.0"))
+			w.forge(exe, "another program")
+			w.receipt(filepath.Dir(exe), "")
+		}, pluginapi.CodePluginUntrusted, "is not what"},
+		{"manifest altered", func(w *world) {
+			dir := filepath.Dir(w.install("acme", "2.0.0", "acme"))
+			w.userLock(w.locked("acme", "2.0.0"))
+			w.forge(filepath.Join(dir, manifestName), "manifest = 1\nname = \"acme\"\nversion = \"2.0.0\"\n[protocol]\nmajor = [1]\n[process]\nenv = [\"*\"]\n")
+		}, pluginapi.CodePluginUntrusted, "amux-plugin.toml is not the file"},
+		{"describe.json altered", func(w *world) {
+			dir := filepath.Dir(w.install("acme", "2.0.0", "acme"))
+			w.userLock(w.locked("acme", "2.0.0"))
+			data, _ := os.ReadFile(filepath.Join(dir, describeName))
+			w.forge(filepath.Join(dir, describeName), strings.Replace(string(data), "from", "form", 1))
+		}, pluginapi.CodePluginUntrusted, "describe.json is not the file"},
+		{"another archive", func(w *world) {
+			w.install("acme", "2.0.0", "acme")
+			w.userLock(w.locked("acme", "2.0.0") + "sha256 = { " + platform() + " = \"" + strings.Repeat("b", 64) + "\" }\n")
+		}, pluginapi.CodePluginUntrusted, "is not what"},
+		{"another signer", func(w *world) {
+			w.receipt(filepath.Dir(w.install("acme", "2.0.0", "acme")), "RWevil")
+			w.userLock(strings.Replace(w.locked("acme", "2.0.0"), "RWevil", "RWgood", 1))
+		}, pluginapi.CodePluginUntrusted, "signer"},
+		{"user's lock without a hash", func(w *world) {
+			w.install("acme", "2.0.0", "acme")
+			w.userLock(entry("acme", "2.0.0"))
+		}, pluginapi.CodePluginUntrusted, "no hash of it"},
+		{"project links a folder", func(w *world) {
+			w.projectLock(entry("acme", "2.0.0") + fmt.Sprintf("link = %q\n", w.project))
+		}, pluginapi.CodePluginUntrusted, "only the user's lock"},
+		{"linked folder is gone", func(w *world) {
+			w.userLock(entry("acme", "2.0.0") + fmt.Sprintf("link = %q\n", filepath.Join(w.project, "gone")))
+		}, pluginapi.CodePluginInvalid, "no readable amux-plugin.toml"},
 		{"lock is no TOML", func(w *world) { w.write(filepath.Join(w.project, ".agent-mux", lockName), "lock = 1\n[[plug", 0o644) },
 			pluginapi.CodeConfig, "plugins.lock:2:"},
 		{"lock too new", func(w *world) { w.write(filepath.Join(w.project, ".agent-mux", lockName), "lock = 7\n", 0o644) },
@@ -327,6 +399,37 @@ func TestLocks(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// forge alters a read-only file.
+func (w *world) forge(path, content string) {
+	w.t.Helper()
+	if err := os.Remove(path); err != nil {
+		w.t.Fatal(err)
+	}
+	w.write(path, content, 0o755)
+}
+
+func TestLinked(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	exe := w.plugin(filepath.Join(w.project, "work"), "acme", "0.0.1", "acme")
+	w.userLock(entry("acme", "0.0.0") + fmt.Sprintf("link = %q\n", filepath.Dir(exe)))
+	p := mustAgent(t, w.registry(), "acme")
+	if !p.Linked || p.Version != "0.0.1" || p.Trust != TrustLocal || p.SHA256 != "" {
+		t.Errorf("got %+v", p)
+	}
+	mustVerify(t, w.registry(), p)
+}
+
+// The hash over all files is that of Go's and Terraform's lock files: this one
+// was made by golang.org/x/mod/sumdb/dirhash.
+func TestH1(t *testing.T) {
+	t.Parallel()
+	got := receipt{Files: map[string]string{"b": sum("two\n"), "a": sum("one\n"), "dir/c": sum("three\n")}}.h1()
+	if want := "h1:Yh6jS/bm7cgh2Y1bAHG4MFQkyrZCYSdmkyNsaVSd13I="; got != want {
+		t.Errorf("got %s, want %s", got, want)
 	}
 }
 

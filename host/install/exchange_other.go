@@ -1,0 +1,5 @@
+//go:build !linux
+
+package install
+
+func exchange(from, to string) error { return exchangeSlowly(from, to) }

@@ -1,0 +1,102 @@
+package install
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/amux-dev/amux/pluginapi"
+)
+
+// replaceFile puts data in the place of a file, so that it holds the old content
+// or the new, whenever this process or the machine dies.
+func replaceFile(path string, data []byte) (retErr error) {
+	dir := filepath.Dir(path)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return writeError(err)
+	}
+	temp, err := os.CreateTemp(dir, "."+filepath.Base(path)+"-*")
+	if err != nil {
+		return writeError(err)
+	}
+	defer func() {
+		if retErr != nil {
+			_ = temp.Close()
+			_ = os.Remove(temp.Name())
+		}
+	}()
+	if _, err := temp.Write(data); err != nil {
+		return writeError(err)
+	}
+	if err := errors.Join(temp.Sync(), temp.Close()); err != nil {
+		return writeError(err)
+	}
+	if err := os.Rename(temp.Name(), path); err != nil {
+		return writeError(err)
+	}
+	return writeError(syncDir(dir))
+}
+
+// writeError is the error of writing below the plugin folder; nil stays nil.
+func writeError(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case isDiskFull(err):
+		return pluginapi.Errorf(pluginapi.CodeDiskFull, "the disk is full: %s", describePath(err))
+	}
+	return pluginapi.Errorf(pluginapi.CodeConfig, "cannot write %s: %w", describePath(err), plain(err)).
+		WithHint("make it writable, or choose another folder with --config-dir or AMUX_PLUGIN_DIR")
+}
+
+func describePath(err error) string {
+	if e, ok := errors.AsType[*fs.PathError](err); ok {
+		return e.Path
+	}
+	if e, ok := errors.AsType[*os.LinkError](err); ok {
+		return e.New
+	}
+	return "the folder of plugins"
+}
+
+// plain takes the operation and the path off an error of package os.
+func plain(err error) error {
+	if e, ok := errors.AsType[*fs.PathError](err); ok {
+		return e.Err
+	}
+	if e, ok := errors.AsType[*os.LinkError](err); ok {
+		return e.Err
+	}
+	return err
+}
+
+// exchangeSlowly swaps two folders by three renames: for a moment there is none
+// at the second path.
+func exchangeSlowly(from, to string) error {
+	aside := from + ".aside"
+	if err := os.Rename(to, aside); err != nil {
+		return err
+	}
+	if err := os.Rename(from, to); err != nil {
+		return errors.Join(err, os.Rename(aside, to))
+	}
+	return os.Rename(aside, from)
+}
+
+// syncTree makes all that lies in a folder last.
+func syncTree(dir string) error {
+	return filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if entry.IsDir() {
+			return syncDir(path)
+		}
+		f, err := os.Open(path)
+		if err != nil {
+			return err
+		}
+		return errors.Join(syncFile(f), f.Close())
+	})
+}

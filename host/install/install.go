@@ -1,0 +1,564 @@
+package install
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"net/http"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gofrs/flock"
+
+	"github.com/amux-dev/amux/pluginapi"
+)
+
+// Options say where plugins are kept.
+type Options struct {
+	Dir     string // <config>/plugins
+	Version string // of amux
+	Mirrors []Mirror
+	// HTTP is the client for downloads; nil: one that speaks HTTPS only.
+	HTTP *http.Client
+	// GitHubAPI is the address of the releases API; empty: GitHub's.
+	GitHubAPI   string
+	GitHubToken string // never stored, sent to the API only
+	// Fault is called at every step of a change, for tests that end it there.
+	Fault func(step string) error
+}
+
+// Installer changes and checks the folder of plugins.
+type Installer struct{ opts Options }
+
+// New returns an Installer. It touches no file.
+func New(opts Options) *Installer {
+	if opts.HTTP == nil {
+		opts.HTTP = newClient()
+	}
+	if opts.GitHubAPI == "" {
+		opts.GitHubAPI = "https://api.github.com"
+	}
+	opts.GitHubAPI = strings.TrimSuffix(opts.GitHubAPI, "/")
+	return &Installer{opts}
+}
+
+// Platform is the one that this process runs on.
+func Platform() string { return runtime.GOOS + "/" + runtime.GOARCH }
+
+func (in *Installer) path(name string) string { return filepath.Join(in.opts.Dir, name) }
+
+// LockFile is the path of the user's lock.
+func (in *Installer) LockFile() string { return in.path(lockName) }
+
+func (in *Installer) fault(step string) error {
+	if in.opts.Fault == nil {
+		return nil
+	}
+	return in.opts.Fault(step)
+}
+
+// lockTime is how long a writer waits for another.
+const lockTime = 30 * time.Second
+
+// lock waits for other writers and clears up what those that died have left.
+func (in *Installer) lock() (unlock func(), _ error) {
+	if err := os.MkdirAll(in.opts.Dir, 0o700); err != nil {
+		return nil, writeError(err)
+	}
+	l := flock.New(in.path(".lock"), flock.SetPermissions(0o600))
+	ctx, cancel := context.WithTimeout(context.Background(), lockTime)
+	defer cancel()
+	ok, err := l.TryLockContext(ctx, 20*time.Millisecond)
+	if err != nil && ctx.Err() == nil {
+		return nil, writeError(err)
+	}
+	if !ok {
+		return nil, pluginapi.Errorf(pluginapi.CodeConfigLock, "another amux is changing the plugins in %s", in.opts.Dir)
+	}
+	removeAll(in.path("staging"))
+	for _, name := range []string{lockName, trustName, seenName} {
+		leftovers, _ := filepath.Glob(in.path("." + name + "-*")) // of files that were being replaced
+		for _, path := range leftovers {
+			_ = os.Remove(path)
+		}
+	}
+	return func() { _ = l.Unlock() }, nil
+}
+
+// removeAll removes a folder whose files may be read-only. What stays is swept by
+// the next writer.
+func removeAll(dir string) { _ = os.RemoveAll(dir) }
+
+// Require is what must vouch for a plugin that is installed.
+type Require string
+
+const (
+	// RequireDefault wants a signature or a checksum, and asks where somebody can answer.
+	RequireDefault Require = ""
+	// RequireSignature wants a signature by a trusted key.
+	RequireSignature Require = "signature"
+	// RequireChecksum wants a signature or a checksum, and asks nobody.
+	RequireChecksum Require = "checksum"
+	// RequireNone takes what comes.
+	RequireNone Require = "none"
+)
+
+// Request says what to install and how much may change.
+type Request struct {
+	Place
+	Name string // that it must have; "" if the source may tell
+	Pin  bool   // no upgrades
+	Require
+	Replace        bool // the same name from another source
+	AllowDowngrade bool // an older version, an older index of a mirror
+	AcceptSigner   bool // another signer than before, or none
+	NoExec         bool // do not compare what the plugin says of itself
+	DryRun         bool
+	// Ask is asked whether to install what nothing vouches for; nil: nobody is there.
+	Ask func(Question) bool
+}
+
+// Question is what a person must look at before they vouch for a plugin.
+type Question struct {
+	Name, Version, Source string
+	SHA256                string // of the archive
+	Signer                string // id of the unknown key; "" if nobody has signed it
+}
+
+// Result is what was installed.
+type Result struct {
+	Name      string   `json:"name"`
+	Version   string   `json:"version"`
+	Previous  string   `json:"previous,omitempty"` // version that was active
+	Source    string   `json:"source"`
+	Trust     string   `json:"trust"`
+	Dir       string   `json:"dir"`
+	SHA256    string   `json:"sha256,omitempty"` // of the archive
+	Unchanged bool     `json:"unchanged"`
+	Warnings  []string `json:"warnings,omitempty"`
+}
+
+// Install installs a plugin, or links a folder. On an error nothing has changed.
+func (in *Installer) Install(ctx context.Context, req Request) (*Result, error) {
+	unlock, err := in.lock()
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	if req.Link != "" {
+		return in.link(req)
+	}
+	return in.install(ctx, req)
+}
+
+func (in *Installer) install(ctx context.Context, req Request) (*Result, error) {
+	if err := in.fault("locked"); err != nil {
+		return nil, err
+	}
+	lock, err := ReadLock(in.LockFile())
+	if err != nil {
+		return nil, err
+	}
+	r, err := in.findRelease(ctx, req.Source, req.Name, req.Constraint)
+	if err != nil {
+		return nil, err
+	}
+	platform := Platform()
+	file := r.archives[platform]
+	if file == "" {
+		return nil, pluginapi.Errorf(pluginapi.CodePluginNotFound, "plugin %s %s has no build for %s", r.name, r.version, platform).
+			WithHint("there are: %s", strings.Join(slices.Sorted(maps.Keys(r.archives)), ", "))
+	}
+	current := lock.Get(r.name)
+	source := req.Source.String()
+	if err := in.checkChange(req, current, r, source); err != nil {
+		return nil, err
+	}
+	if err := in.fault("resolved"); err != nil {
+		return nil, err
+	}
+
+	who, unknown, err := in.vouch(r)
+	if err != nil {
+		return nil, err
+	}
+	if current != nil && current.Signer != "" && who.key != current.Signer && !req.AcceptSigner {
+		now := "nobody whose key is trusted"
+		if who.key != "" {
+			now = who.name + " (" + ShortKey(who.key) + ")"
+		} else if unknown != "" {
+			now = "the unknown key " + unknown
+		}
+		return nil, pluginapi.Errorf(pluginapi.CodePluginUntrusted, "plugin %s %s is signed by %s; %s was signed by %s", r.name, r.version, now, current.Version, ShortKey(current.Signer)).
+			WithHint("if the publisher has told you of the change: --accept-signer")
+	}
+	if err := in.fault("signature checked"); err != nil {
+		return nil, err
+	}
+
+	stage := in.path("staging")
+	if err := os.MkdirAll(stage, 0o700); err != nil {
+		return nil, writeError(err)
+	}
+	defer removeAll(stage)
+	packed := filepath.Join(stage, "archive")
+	f, err := os.OpenFile(packed, os.O_CREATE|os.O_WRONLY|os.O_EXCL, 0o600)
+	if err != nil {
+		return nil, writeError(err)
+	}
+	sum, err := in.download(ctx, req.Source, r.version, file, f)
+	if closeErr := f.Close(); err == nil && closeErr != nil {
+		err = writeError(closeErr)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := in.fault("archive whole"); err != nil {
+		return nil, err
+	}
+	for _, want := range []string{r.sums[file], req.SHA256} {
+		if want != "" && want != sum {
+			return nil, wrongHash(r.name, r.version, file, want, sum)
+		}
+	}
+	known := underscored(platform)
+	if current != nil && current.Version == r.version && current.SHA256[known] != "" && current.SHA256[known] != sum {
+		return nil, wrongHash(r.name, r.version, file, current.SHA256[known], sum)
+	}
+	unverified, err := decide(req, r, current, who, unknown, sum)
+	if err != nil {
+		return nil, err
+	}
+
+	tree := filepath.Join(stage, "tree")
+	manifest, files, warnings, err := in.unpackRelease(packed, tree, r, file, platform)
+	if err != nil {
+		return nil, err
+	}
+	if err := manifest.fits(in.opts.Version); err != nil {
+		return nil, err
+	}
+	if err := in.fault("manifest checked"); err != nil {
+		return nil, err
+	}
+	if err := checkDescription(ctx, tree, manifest, !req.NoExec); err != nil {
+		return nil, err
+	}
+	if err := in.fault("described"); err != nil {
+		return nil, err
+	}
+	receipt := &Receipt{
+		Receipt: receiptMax, Name: r.name, Version: r.version, Platform: platform, Source: source,
+		Archive: file, ArchiveSHA256: sum, H1: h1(files), Executable: ExecutableName(r.name, platform), Files: files,
+		Signer: who.key, SignerName: who.name, Unverified: unverified, Time: time.Now().UTC().Truncate(time.Second), Amux: in.opts.Version,
+	}
+	result := &Result{
+		Name: r.name, Version: r.version, Source: source, Trust: receipt.TrustWords(), SHA256: sum, Warnings: warnings,
+		Dir: storePath(in.opts.Dir, r.name, r.version, platform),
+	}
+	if current != nil {
+		result.Previous = current.Version
+	}
+	if req.DryRun {
+		return result, nil
+	}
+	if err := in.store(tree, receipt, r); err != nil {
+		return nil, err
+	}
+	entry := Locked{
+		Name: r.name, Version: r.version, Source: source, Constraint: constraintOf(req), Signer: who.key,
+		H1: map[string]string{known: receipt.H1}, SHA256: map[string]string{known: sum},
+	}
+	for platform, archive := range r.archives {
+		if hash := r.sums[archive]; hash != "" {
+			entry.SHA256[underscored(platform)] = hash
+		}
+	}
+	if current != nil {
+		entry.Previous = current.Previous
+		switch {
+		case current.Version != r.version && current.Link == "":
+			entry.Previous = current.Version
+		case current.Version == r.version:
+			for platform, hash := range current.H1 { // of other platforms, fetched by amux plugin lock
+				if entry.SHA256[platform] == current.SHA256[platform] && entry.H1[platform] == "" {
+					entry.H1[platform] = hash
+				}
+			}
+		}
+	}
+	before := string(lock.Bytes())
+	lock.Set(entry)
+	result.Unchanged = string(lock.Bytes()) == before
+	if !result.Unchanged {
+		if err := in.writeLock(lock); err != nil {
+			return nil, err
+		}
+	}
+	if err := in.rememberSerial(req.Source); err != nil {
+		return nil, err
+	}
+	return result, in.fault("done")
+}
+
+func (in *Installer) writeLock(lock *Lock) error {
+	if err := in.fault("lock to be replaced"); err != nil {
+		return err
+	}
+	if err := replaceFile(in.LockFile(), lock.Bytes()); err != nil {
+		return err
+	}
+	return in.fault("lock replaced")
+}
+
+// constraintOf is what upgrades are chosen by: one release at a place has none.
+func constraintOf(req Request) string {
+	if _, ok := req.Source.(single); ok || req.Pin || checkVersion(strings.TrimPrefix(req.Constraint, "v")) == nil {
+		return ""
+	}
+	if req.Constraint == "" {
+		return "*"
+	}
+	return req.Constraint
+}
+
+// checkChange refuses what would surprise the user of a plugin that is there.
+func (in *Installer) checkChange(req Request, current *Locked, r *release, source string) error {
+	if current != nil && current.Link != "" && !req.Replace {
+		return pluginapi.Errorf(pluginapi.CodePluginUntrusted, "plugin %s is linked to %s", r.name, current.Link).
+			WithHint("to install another in its place: --replace")
+	}
+	if current != nil && current.Link == "" && !samePlace(current.Source, source) && !req.Replace {
+		return pluginapi.Errorf(pluginapi.CodePluginUntrusted, "plugin %s is installed from %s, not from %s", r.name, current.Source, source).
+			WithHint("to take it from there from now on: --replace")
+	}
+	if current != nil && current.Link == "" && older(r.version, current.Version) && !req.AllowDowngrade {
+		return pluginapi.Errorf(pluginapi.CodePluginUntrusted, "plugin %s %s is older than %s, which is installed", r.name, r.version, current.Version).
+			WithHint("to go back on purpose: --allow-downgrade")
+	}
+	return in.checkSerial(req.Source, req.AllowDowngrade)
+}
+
+// vouch finds out who has signed the release. unknown is the id of a key that is
+// not trusted for it. A signature that is wrong is an error.
+func (in *Installer) vouch(r *release) (who signed, unknown string, err error) {
+	if r.signature == nil {
+		return signed{}, "", nil
+	}
+	keys, err := in.Trust()
+	if err != nil {
+		return signed{}, "", err
+	}
+	who, err = checkSignature(keys, r.name, r.version, r.sumsText, r.signature)
+	if e, ok := errors.AsType[errUnknownKey](err); ok {
+		return signed{}, e.id, nil
+	}
+	return who, "", err
+}
+
+// decide holds who vouches for a plugin against the policy.
+func decide(req Request, r *release, current *Locked, who signed, unknown, sum string) (unverified bool, err error) {
+	locked := current != nil && current.Version == r.version && current.SHA256[underscored(Platform())] == sum
+	refuse := func(format string, args ...any) *pluginapi.Error {
+		return pluginapi.Errorf(pluginapi.CodePluginUntrusted, "plugin %s %s %s", r.name, r.version, fmt.Sprintf(format, args...))
+	}
+	reason, hint := "is not signed", "with a checksum from a place you trust: --sha256 SUM (the archive has "+sum+")"
+	if unknown != "" {
+		reason = "is signed by the key " + unknown + ", which is not trusted for it"
+		hint = "if that is the publisher's key: amux plugin trust add PUBLISHER RW… --names " + r.name
+	}
+	switch {
+	case who.key != "":
+		return false, nil
+	case req.Require == RequireSignature:
+		if unknown == "" {
+			return false, refuse("%s, and signatures are required", reason).WithHint("the setting is: require")
+		}
+		return false, refuse("%s", reason).WithHint("%s", hint)
+	case req.SHA256 != "" || locked:
+		return false, nil
+	case req.Require == RequireNone:
+		return true, nil
+	case req.Require == RequireDefault && req.Ask != nil:
+		if req.Ask(Question{Name: r.name, Version: r.version, Source: req.Source.String(), SHA256: sum, Signer: unknown}) {
+			return false, nil
+		}
+		return false, refuse("was not accepted").WithHint("nothing was installed")
+	}
+	return false, refuse("%s", reason).WithHint("%s", hint)
+}
+
+// unpackRelease unpacks an archive and holds its manifest against what the
+// release says.
+func (in *Installer) unpackRelease(packed, tree string, r *release, file, platform string) (*Manifest, map[string]string, []string, error) {
+	fail := func(err error) (*Manifest, map[string]string, []string, error) {
+		if e, ok := errors.AsType[*pluginapi.Error](err); ok && e.Code == pluginapi.CodePluginInvalid {
+			err = &pluginapi.Error{Code: e.Code, Msg: file + ": " + e.Msg, Hint: e.Hint, Err: e.Err}
+		}
+		return nil, nil, nil, err
+	}
+	if err := os.Mkdir(tree, 0o700); err != nil {
+		return fail(writeError(err))
+	}
+	root, err := os.OpenRoot(tree)
+	if err != nil {
+		return fail(writeError(err))
+	}
+	defer root.Close()
+	f, err := openPack(packed)
+	if err != nil {
+		return fail(err)
+	}
+	defer f.Close()
+	executable := ExecutableName(r.name, platform)
+	var faulted error
+	files, err := unpack(f, root, executable, func() {
+		if faulted == nil {
+			faulted = in.fault("file part")
+		}
+	})
+	if err = errors.Join(faulted, err); err != nil {
+		return fail(err)
+	}
+	if want := r.sums[ManifestName]; want != "" && want != files[ManifestName] {
+		return fail(invalid("its %s is not the one that %s names", ManifestName, SumsName))
+	}
+	data, err := root.ReadFile(ManifestName)
+	if err != nil {
+		return fail(writeError(err))
+	}
+	manifest, warnings, err := ParseManifest(ManifestName, data)
+	if err != nil {
+		return fail(err)
+	}
+	if manifest.Name != r.name || manifest.Version != r.version {
+		return fail(invalid("its manifest is that of %s %s", manifest.Name, manifest.Version))
+	}
+	for name := range files {
+		mode := fs.FileMode(0o444)
+		if name == executable {
+			mode = 0o555
+		}
+		if err := root.Chmod(name, mode); err != nil {
+			return fail(writeError(err))
+		}
+	}
+	return manifest, files, warnings, in.fault("unpacked")
+}
+
+// store moves a tree to its place in the store. If the same version lies there
+// already, whole and with the same content, it stays.
+func (in *Installer) store(tree string, receipt *Receipt, r *release) error {
+	final := storePath(in.opts.Dir, receipt.Name, receipt.Version, receipt.Platform)
+	if _, err := os.Lstat(final); err == nil {
+		old, problems := inspect(final)
+		switch {
+		case len(problems) > 0:
+		case old.H1 == receipt.H1 && (old.Signer == receipt.Signer || receipt.Signer == "") && (!old.Unverified || receipt.Unverified):
+			return nil // the same, or better vouched for
+		case old.H1 != receipt.H1 || old.Signer != "":
+			return pluginapi.Errorf(pluginapi.CodePluginUntrusted, "another %s %s is in the store already, with other files or another signer", receipt.Name, receipt.Version).
+				WithHint("a version that was published does not change; to take the new one all the same: amux plugin remove %s --version %s", receipt.Name, receipt.Version)
+		}
+	}
+	for _, file := range []struct {
+		name string
+		data []byte
+	}{{SumsName, r.sumsText}, {SignatureName, r.signature}} {
+		if file.data == nil {
+			continue
+		}
+		if err := replaceFile(filepath.Join(tree, file.name), file.data); err != nil {
+			return err
+		}
+		if err := os.Chmod(filepath.Join(tree, file.name), 0o444); err != nil {
+			return writeError(err)
+		}
+	}
+	data, err := marshalReceipt(receipt)
+	if err != nil {
+		return err
+	}
+	if err := replaceFile(filepath.Join(tree, receiptName), data); err != nil {
+		return err
+	}
+	if err := os.Chmod(filepath.Join(tree, receiptName), 0o444); err != nil {
+		return writeError(err)
+	}
+	if err := in.fault("receipt written"); err != nil {
+		return err
+	}
+	if err := syncTree(tree); err != nil {
+		return writeError(err)
+	}
+	if err := in.fault("synced"); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(final), 0o700); err != nil {
+		return writeError(err)
+	}
+	if err := in.fault("folder made"); err != nil {
+		return err
+	}
+	if _, err := os.Lstat(final); err == nil {
+		// What is there is broken, or the same files less well vouched for: the lock
+		// does not name it, or its hashes fit what comes.
+		if err := exchange(tree, final); err != nil {
+			return writeError(err)
+		}
+	} else if err := os.Rename(tree, final); err != nil {
+		return writeError(err)
+	}
+	if err := syncDir(filepath.Dir(final)); err != nil {
+		return writeError(err)
+	}
+	return in.fault("stored")
+}
+
+// link makes a folder under development the active plugin of its name.
+func (in *Installer) link(req Request) (*Result, error) {
+	file := filepath.Join(req.Link, ManifestName)
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return nil, pluginapi.Errorf(pluginapi.CodePluginNotFound, "%s: %w", file, plain(err))
+	}
+	m, warnings, err := ParseManifest(file, data)
+	if err != nil {
+		return nil, err
+	}
+	if err := m.fits(in.opts.Version); err != nil {
+		return nil, err
+	}
+	lock, err := ReadLock(in.LockFile())
+	if err != nil {
+		return nil, err
+	}
+	if req.Require == RequireSignature {
+		return nil, pluginapi.Errorf(pluginapi.CodePluginUntrusted, "plugin %s in %s is not signed, and signatures are required", m.Name, req.Link).
+			WithHint("the setting is: require")
+	}
+	result := &Result{Name: m.Name, Version: m.Version, Source: "dir:" + req.Link, Trust: "local (dev)", Dir: req.Link, Warnings: warnings}
+	if current := lock.Get(m.Name); current != nil {
+		if current.Link != req.Link && !req.Replace {
+			from := current.Source
+			return nil, pluginapi.Errorf(pluginapi.CodePluginUntrusted, "plugin %s is installed from %s, not from %s", m.Name, from, req.Link).
+				WithHint("to use the folder from now on: --replace")
+		}
+		result.Previous = current.Version
+	}
+	if req.DryRun {
+		return result, nil
+	}
+	before := string(lock.Bytes())
+	lock.Set(Locked{Name: m.Name, Version: m.Version, Source: result.Source, Link: req.Link})
+	if result.Unchanged = string(lock.Bytes()) == before; result.Unchanged {
+		return result, nil
+	}
+	return result, in.writeLock(lock)
+}

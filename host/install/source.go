@@ -1,0 +1,228 @@
+package install
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/url"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"github.com/amux-dev/amux/pluginapi"
+)
+
+// Source is one plugin at the place where its releases are published. Each
+// release has SHA256SUMS, which names its archives, and may have a signature of
+// it. What a Source gives is not trusted.
+type Source interface {
+	// String is the source as the lock records it.
+	String() string
+	// Name is the plugin's name; "" if only the files tell.
+	Name() string
+	// Versions are those that there are, in any order. A place of one release,
+	// whose files tell the version, gives "".
+	Versions(ctx context.Context) ([]string, error)
+	// Open opens a file of a release. The error is fs.ErrNotExist for a file that
+	// is not there.
+	Open(ctx context.Context, version, file string) (io.ReadCloser, error)
+}
+
+// single is a Source that is one archive.
+type single interface{ archive() string }
+
+// Grammar says what can be installed from.
+const Grammar = "want ./dir, ./archive.tar.gz, https://host/archive.tar.gz#sha256=…, gh:owner/repo[@version], or the name of a plugin[@version] on a mirror"
+
+// Place is what a user asked to install from.
+type Place struct {
+	Source     Source // nil for a folder to link
+	Link       string // absolute folder of a plugin under development
+	Constraint string // of versions
+	SHA256     string // that the archive must have
+}
+
+// Mirror is one entry of sources.toml.
+type Mirror struct {
+	Root    string   `toml:"root"`    // folder or https URL
+	Include []string `toml:"include"` // globs of names; empty: all
+	Exclude []string `toml:"exclude"`
+}
+
+var repoRule = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*/[A-Za-z0-9][A-Za-z0-9._-]*$`)
+
+// Resolve reads what a user typed. cwd is what relative paths begin at.
+func (in *Installer) Resolve(text, cwd string) (Place, error) {
+	wrong := func(format string, args ...any) (Place, error) {
+		return Place{}, pluginapi.Errorf(pluginapi.CodeValidation, "%.200q: %s", text, fmt.Sprintf(format, args...)).WithHint("%s", Grammar)
+	}
+	scheme, rest, hasScheme := strings.Cut(text, ":")
+	switch {
+	case text == "":
+		return wrong("it is empty")
+	case strings.HasPrefix(text, "https://"):
+		u, err := url.Parse(text)
+		if err != nil || u.Host == "" || u.User != nil {
+			return wrong("it is no address of an archive")
+		}
+		hash := ""
+		if u.Fragment != "" {
+			var ok bool
+			if hash, ok = strings.CutPrefix(u.Fragment, "sha256="); !ok || !hashRule.MatchString(hash) {
+				return wrong("what follows # must be sha256= and 64 of 0-9 and a-f")
+			}
+		}
+		u.Fragment = ""
+		file := path.Base(u.Path)
+		if _, _, _, ok := ParseArchiveName(file); !ok {
+			return wrong("the archive is not named %s", ArchiveName("NAME", "VERSION", "OS/ARCH"))
+		}
+		return Place{Source: in.web(*u, file), SHA256: hash}, nil
+	case strings.HasPrefix(text, "http://"):
+		return wrong("without TLS anybody on the way can change it")
+	case hasScheme && scheme == "gh":
+		repo, version, hasVersion := strings.Cut(rest, "@")
+		if !repoRule.MatchString(repo) || hasVersion && version == "" {
+			return wrong("want gh:owner/repo or gh:owner/repo@version")
+		}
+		return Place{Source: in.github(repo), Constraint: version}, nil
+	case filepath.IsAbs(text) || strings.HasPrefix(text, "./") || strings.HasPrefix(text, "../") || text == "." || text == ".." ||
+		filepath.Separator != '/' && strings.ContainsRune(text, filepath.Separator):
+		return in.resolvePath(text, cwd)
+	case hasScheme:
+		return wrong("the kind %q is not known", scheme+":")
+	}
+	name, version, hasVersion := strings.Cut(text, "@")
+	if CheckName(name) != nil {
+		if _, err := os.Stat(filepath.Join(cwd, text)); err == nil {
+			return wrong("to install from this file or folder, type ./%s", filepath.ToSlash(text))
+		}
+		if strings.ContainsAny(text, `/\`) {
+			return wrong("a path begins with ./")
+		}
+		err := pluginapi.AsError(CheckName(name))
+		return Place{}, err
+	}
+	if hasVersion && version == "" {
+		return wrong("no version follows the @")
+	}
+	root, err := in.mirrorFor(name)
+	if err != nil {
+		return Place{}, err
+	}
+	return Place{Source: in.mirror(root, name), Constraint: version}, nil
+}
+
+func (in *Installer) resolvePath(text, cwd string) (Place, error) {
+	file := text
+	if !filepath.IsAbs(file) {
+		file = filepath.Join(cwd, file)
+	}
+	file = filepath.Clean(file)
+	info, err := os.Stat(file)
+	switch {
+	case err != nil:
+		return Place{}, pluginapi.Errorf(pluginapi.CodePluginNotFound, "%s: %w", text, plain(err)).WithHint("%s", Grammar)
+	case !info.IsDir():
+		base := filepath.Base(file)
+		if _, _, _, ok := ParseArchiveName(base); !ok {
+			return Place{}, pluginapi.Errorf(pluginapi.CodeValidation, "%s: the archive is not named %s", text, ArchiveName("NAME", "VERSION", "OS/ARCH")).
+				WithHint("archives are made by: amux plugin package")
+		}
+		return Place{Source: folderSource{dir: filepath.Dir(file), file: base}}, nil
+	}
+	if _, err := os.Stat(filepath.Join(file, SumsName)); err == nil {
+		return Place{Source: folderSource{dir: file}}, nil
+	}
+	if _, err := os.Stat(filepath.Join(file, ManifestName)); err == nil {
+		return Place{Link: file}, nil
+	}
+	return Place{}, pluginapi.Errorf(pluginapi.CodePluginNotFound, "%s holds neither %s nor %s", text, SumsName, ManifestName).
+		WithHint("a folder to link has a manifest, a release that can be copied has sums; see: amux plugin package")
+}
+
+// Reopen makes the source that a lock has recorded.
+func (in *Installer) Reopen(name, recorded string) (Source, error) {
+	kind, rest, _ := strings.Cut(recorded, ":")
+	switch kind {
+	case "gh":
+		if repoRule.MatchString(rest) {
+			return in.github(rest), nil
+		}
+	case "mirror":
+		return in.mirror(rest, name), nil
+	case "https":
+		u, err := url.Parse(recorded)
+		if err == nil {
+			return in.web(*u, path.Base(u.Path)), nil
+		}
+	case "file":
+		if strings.HasSuffix(rest, archiveSuffix) {
+			return folderSource{dir: filepath.Dir(rest), file: filepath.Base(rest)}, nil
+		}
+		return folderSource{dir: rest}, nil
+	}
+	return nil, pluginapi.Errorf(pluginapi.CodeConfig, "plugin %s has the source %.100q, which this amux does not know", name, recorded).
+		WithHint("install it again: %s", Grammar)
+}
+
+// samePlace reports whether two recorded sources are one: archives that lie side
+// by side are.
+func samePlace(a, b string) bool { return placeOf(a) == placeOf(b) }
+
+func placeOf(recorded string) string {
+	if !strings.HasSuffix(recorded, archiveSuffix) {
+		return recorded
+	}
+	recorded = strings.ReplaceAll(recorded, `\`, "/")
+	dir := recorded[:strings.LastIndexByte(recorded, '/')]
+	// Releases on the web have a folder for each version, if not one for all.
+	if name, version, _, ok := ParseArchiveName(recorded[len(dir)+1:]); ok {
+		last := dir[strings.LastIndexByte(dir, '/')+1:]
+		if last == version || last == "v"+version {
+			dir = dir[:len(dir)-len(last)-1]
+		}
+		return dir + "#" + name
+	}
+	return dir
+}
+
+// folderSource is a folder with one release, or one archive in a folder.
+type folderSource struct{ dir, file string }
+
+var (
+	_ Source = folderSource{}
+	_ single = folderSource{}
+)
+
+func (s folderSource) String() string { return "file:" + filepath.Join(s.dir, s.file) }
+
+func (s folderSource) Name() string {
+	name, _, _, _ := ParseArchiveName(s.file)
+	return name
+}
+
+func (s folderSource) archive() string { return s.file }
+
+func (s folderSource) Versions(context.Context) ([]string, error) {
+	_, version, _, _ := ParseArchiveName(s.file)
+	return []string{version}, nil
+}
+
+func (s folderSource) Open(_ context.Context, _, file string) (io.ReadCloser, error) {
+	if filepath.Base(file) != file {
+		return nil, fs.ErrNotExist
+	}
+	f, err := os.Open(filepath.Join(s.dir, file))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fs.ErrNotExist
+	}
+	if err != nil {
+		return nil, pluginapi.Errorf(pluginapi.CodePlugin, "%s: %w", filepath.Join(s.dir, file), plain(err))
+	}
+	return f, nil
+}

@@ -1,0 +1,178 @@
+package install
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/amux-dev/amux/pluginapi"
+)
+
+// Problem is one thing that is not as it was installed.
+type Problem struct {
+	File string `json:"file,omitempty"` // within the plugin's folder; "" for the whole
+	What string `json:"what"`           // "modified", "missing", …
+}
+
+func (p Problem) String() string {
+	if p.File == "" {
+		return p.What
+	}
+	return p.What + ": " + p.File
+}
+
+// inspect rehashes a folder of the store and holds it against its receipt. The
+// receipt is nil if it cannot be read.
+func inspect(dir string) (*Receipt, []Problem) {
+	data, err := os.ReadFile(filepath.Join(dir, receiptName))
+	if err != nil {
+		return nil, []Problem{{receiptName, "missing"}}
+	}
+	receipt, err := parseReceipt(receiptName, data)
+	if err != nil {
+		return nil, []Problem{{receiptName, "modified"}}
+	}
+	var problems []Problem
+	left := maps.Clone(receipt.Files)
+	err = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		name, relErr := filepath.Rel(dir, path)
+		if relErr != nil || entry.IsDir() {
+			return relErr
+		}
+		name = filepath.ToSlash(name)
+		want, known := left[name]
+		delete(left, name)
+		switch {
+		case slices.Contains(reserved, name) && entry.Type().IsRegular():
+		case !entry.Type().IsRegular():
+			problems = append(problems, Problem{name, "no regular file"})
+		case !known:
+			problems = append(problems, Problem{name, "extra"})
+		default:
+			if got, err := hashFile(path); err != nil || got != want {
+				problems = append(problems, Problem{name, "modified"})
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		problems = append(problems, Problem{"", "unreadable: " + plain(err).Error()})
+	}
+	for _, name := range slices.Sorted(maps.Keys(left)) {
+		problems = append(problems, Problem{name, "missing"})
+	}
+	return receipt, problems
+}
+
+func hashFile(path string) (string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	h := sha256.New()
+	if _, err := io.Copy(h, f); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
+}
+
+// Verify rehashes an active plugin, checks its signature anew, and holds both
+// against the lock. It changes nothing.
+func (in *Installer) Verify(entry Locked) (*Receipt, []Problem) {
+	if entry.Link != "" {
+		data, err := os.ReadFile(filepath.Join(entry.Link, ManifestName))
+		if err == nil {
+			_, _, err = ParseManifest(ManifestName, data)
+		}
+		if err != nil {
+			return nil, []Problem{{"", fmt.Sprintf("the linked folder %s: %v", entry.Link, err)}}
+		}
+		return nil, nil
+	}
+	dir := storePath(in.opts.Dir, entry.Name, entry.Version, Platform())
+	if _, err := os.Stat(dir); err != nil {
+		return nil, []Problem{{"", "it is not in the store"}}
+	}
+	receipt, problems := inspect(dir)
+	if receipt == nil {
+		return nil, problems
+	}
+	add := func(format string, args ...any) {
+		problems = append(problems, Problem{"", fmt.Sprintf(format, args...)})
+	}
+	here := underscored(Platform())
+	if receipt.Name != entry.Name || receipt.Version != entry.Version || receipt.Platform != Platform() {
+		add("the receipt is that of %s %s for %s", receipt.Name, receipt.Version, receipt.Platform)
+	}
+	if want := entry.H1[here]; want != receipt.H1 {
+		add("%s asks for %s, installed is %s", lockName, ShortKey(want), ShortKey(receipt.H1))
+	}
+	if want := entry.SHA256[here]; want != receipt.ArchiveSHA256 {
+		add("%s asks for the archive %s, installed is %s", lockName, ShortKey(want), ShortKey(receipt.ArchiveSHA256))
+	}
+	if entry.Signer != "" && entry.Signer != receipt.Signer {
+		add("%s and %s name different signers", lockName, receiptName)
+	}
+	if receipt.Signer != "" {
+		problems = append(problems, in.verifySignature(dir, receipt)...)
+	}
+	return receipt, problems
+}
+
+func (in *Installer) verifySignature(dir string, receipt *Receipt) []Problem {
+	one := func(file, what string) []Problem { return []Problem{{file, what}} }
+	sumsText, err := os.ReadFile(filepath.Join(dir, SumsName))
+	if err != nil {
+		return one(SumsName, "missing")
+	}
+	signature, err := os.ReadFile(filepath.Join(dir, SignatureName))
+	if err != nil {
+		return one(SignatureName, "missing")
+	}
+	keys, err := in.Trust()
+	if err != nil {
+		return one("", err.Error())
+	}
+	who, err := checkSignature(keys, receipt.Name, receipt.Version, sumsText, signature)
+	if unknown, ok := errors.AsType[errUnknownKey](err); ok {
+		return one("", "its signer is no longer trusted (key "+unknown.id+")")
+	}
+	if err != nil {
+		return one(SignatureName, strings.TrimPrefix(err.Error(), "plugin "+receipt.Name+" "+receipt.Version+": "))
+	}
+	sums, err := ParseSums(sumsText)
+	switch {
+	case who.key != receipt.Signer:
+		return one(SignatureName, "signed by another key than was installed")
+	case err != nil:
+		return one(SumsName, "modified")
+	case sums[receipt.Archive] != receipt.ArchiveSHA256:
+		return one(SumsName, "it does not name the archive that was installed")
+	case sums[ManifestName] != "" && sums[ManifestName] != receipt.Files[ManifestName]:
+		return one(ManifestName, "not the one that was signed")
+	}
+	return nil
+}
+
+// Installed reads the receipt of a version in the store.
+func (in *Installer) Installed(name, version string) (*Receipt, string, error) {
+	dir := storePath(in.opts.Dir, name, version, Platform())
+	data, err := os.ReadFile(filepath.Join(dir, receiptName))
+	if err != nil {
+		return nil, dir, pluginapi.Errorf(pluginapi.CodePluginNotFound, "plugin %s %s is not installed for %s", name, version, Platform())
+	}
+	receipt, err := parseReceipt(filepath.Join(dir, receiptName), data)
+	return receipt, dir, err
+}
