@@ -62,7 +62,7 @@ func (s *mirrorSource) open(ctx context.Context, elements ...string) (io.ReadClo
 		return s.in.get(ctx, strings.TrimSuffix(s.root, "/")+"/"+path.Join(elements...), nil)
 	}
 	if _, err := os.Stat(s.root); err != nil {
-		return nil, pluginapi.Errorf(pluginapi.CodePlugin, "mirror %s: %w", s.root, plain(err)).WithHint("is it mounted?")
+		return nil, pluginapi.Errorf(pluginapi.CodePlugin, "mirror %s: %v", s.root, plain(err)).WithHint("is it mounted?")
 	}
 	// Below the root only: a link in a mirror leads nowhere else.
 	root, err := os.OpenRoot(s.root)
