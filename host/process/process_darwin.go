@@ -17,6 +17,17 @@ func Start(pid int) (start uint64, ok bool) {
 	return uint64(t.Sec)*1e6 + uint64(t.Usec), true
 }
 
+func stateOf(pid int) state {
+	info, err := unix.SysctlKinfoProc("kern.proc.pid", pid)
+	switch {
+	case err != nil:
+		return asleep
+	case info.Proc.P_stat == 4: // SSTOP
+		return stopped
+	}
+	return active
+}
+
 // Alive reports whether exactly that process is still running.
 func Alive(id ID) bool {
 	start, ok := Start(id.PID)

@@ -64,6 +64,17 @@ func childless() bool {
 	return errors.Is(err, unix.ECHILD)
 }
 
+func stateOf(pid int) state {
+	st, ok := readStat(pid)
+	switch {
+	case !ok, st.state == 'Z', st.state == 'X', st.state == 'D':
+		return asleep
+	case st.state == 'T', st.state == 't':
+		return stopped
+	}
+	return active
+}
+
 // Descendants returns every live process below root, parents first. Zombies are
 // passed through: their children count, they do not.
 func Descendants(root int) []ID {

@@ -27,6 +27,41 @@ func (t Tree) Signal(signals ...syscall.Signal) int {
 	return len(members)
 }
 
+// Stop stops each that is not, and says how many still ran code when they were
+// looked at. One that sleeps where no signal wakes it runs none before it stops.
+func (t Tree) Stop() (running int) {
+	for _, id := range Descendants(int(t)) {
+		switch stateOf(id.PID) {
+		case stopped:
+			continue
+		case active:
+			running++
+		}
+		_, _ = Signal(id, syscall.SIGSTOP)
+	}
+	return running
+}
+
+// Continue continues each that is stopped, and says how many were.
+func (t Tree) Continue() (were int) {
+	for _, id := range Descendants(int(t)) {
+		if stateOf(id.PID) == stopped {
+			were++
+			_, _ = Signal(id, syscall.SIGCONT)
+		}
+	}
+	return were
+}
+
+// state is what a process does now.
+type state int
+
+const (
+	active  state = iota
+	stopped       // by a signal or by who traces it
+	asleep        // where no signal wakes it
+)
+
 // Start is when the live process pid started; 0 if there is none.
 func (t Tree) Start(pid int) uint64 {
 	start, alive := Start(pid)

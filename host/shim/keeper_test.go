@@ -495,6 +495,47 @@ func TestPauseStopsTheTree(t *testing.T) {
 	}
 }
 
+// A pause catches processes that do nothing but start the next one, in a session of
+// its own, and exit.
+func TestPauseCatchesForkChains(t *testing.T) {
+	k := launch(t, nil)
+	chain := k.dir + "/chain.sh"
+	if err := os.WriteFile(chain, []byte(`echo; exec setsid -f sh "$0"`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	k.run(strings.Repeat("setsid -f sh "+chain+"; ", 3) + "echo; exec sleep 1000")
+	links := func() int { return strings.Count(k.stdout(), "\n") }
+	for round := range 20 {
+		before := links()
+		k.until("the chains go on", func() bool { return links() > before+20 })
+		if err := k.Pause("test"); err != nil {
+			t.Fatal(err)
+		}
+		k.until("what was said is read", func() bool { n := links(); time.Sleep(5 * time.Millisecond); return links() == n })
+		halted := links()
+		var running []string
+		members := process.Descendants(k.info.PID)
+		for _, id := range members {
+			if s := state(id.PID); s != "T" && s != "D" && s != "Z" && s != "" {
+				running = append(running, fmt.Sprintf("%d is %s", id.PID, s))
+			}
+		}
+		if len(running) > 0 || len(members) < 4 {
+			t.Fatalf("round %d: of %d processes: %v", round, len(members), running)
+		}
+		if time.Sleep(10 * time.Millisecond); links() != halted {
+			t.Fatalf("round %d: the chains went on", round)
+		}
+		if err := k.Resume("test"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := k.Kill(shim.Stop{Reason: "kill"}); err != nil {
+		t.Error(err)
+	}
+	k.exit()
+}
+
 // What is paused can be ended all the same: by TERM, since it is continued for it.
 func TestStopOfWhatIsPaused(t *testing.T) {
 	k := launch(t, nil)

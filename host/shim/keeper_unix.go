@@ -25,6 +25,10 @@ import (
 type Tree interface {
 	// Signal sends the signals to each and says how many there are.
 	Signal(signals ...syscall.Signal) int
+	// Stop stops each and says how many ran until then.
+	Stop() int
+	// Continue continues each and says how many were stopped.
+	Continue() int
 	// Start is when the process pid started; 0 if there is none.
 	Start(pid int) uint64
 }
@@ -46,6 +50,7 @@ const (
 	leftoverGrace = 500 * time.Millisecond // TERM → KILL for what the leader left behind
 	drainTime     = time.Second            // for output after every process is gone
 	killPause     = time.Millisecond       // between two rounds of KILL
+	pauseTime     = 2 * time.Second        // for all to stop, or to go on
 	defaultAlone  = time.Hour
 	defaultDisk   = 30 * time.Second
 	collectLimit  = 8 << 20
@@ -63,6 +68,9 @@ type keeper struct {
 	// walk keeps walks through the tree and reaping apart: Linux spins while it
 	// reaps a process whose entry in /proc somebody has open.
 	walk sync.Mutex
+	// pausing is held by who stops, continues or terminates the tree: what was
+	// asked last is done last.
+	pausing sync.Mutex
 
 	inputs sync.Mutex // held from the look at an input to its record
 
@@ -778,8 +786,7 @@ func (k *keeper) stop(stop Stop, kill bool) error {
 	return nil
 }
 
-// pause stops or continues every process of the tree. New ones may appear while
-// it goes round, so it goes round until none does.
+// pause stops or continues every process of the tree.
 func (k *keeper) pause(on bool, by string) error {
 	k.mu.Lock()
 	child, already := k.child, k.paused == on
@@ -794,15 +801,30 @@ func (k *keeper) pause(on bool, by string) error {
 	if already {
 		return nil
 	}
-	kind, sig := "resume", syscall.SIGCONT
+	kind, round := "resume", k.cfg.Tree.Continue
 	if on {
-		kind, sig = "pause", syscall.SIGSTOP
+		kind, round = "pause", k.cfg.Tree.Stop
 	}
 	k.append(journal.KindInput, journal.Encode(journal.Input{Kind: kind, By: by}))
-	for count, last := k.signal(sig), -1; count != last; {
-		last, count = count, k.signal(sig)
+	k.pausing.Lock()
+	defer k.pausing.Unlock()
+	// New processes may appear while the tree is walked, and one may be missed
+	// whose parent exits meanwhile: until two rounds in a row find nothing to do.
+	deadline := time.Now().Add(pauseTime)
+	for quiet := 0; quiet < 2 && time.Now().Before(deadline) && k.wantsPause(on); {
+		quiet++
+		if k.look(round) > 0 {
+			quiet = 0
+		}
 	}
 	return nil
+}
+
+// wantsPause reports whether nobody has asked for something else since.
+func (k *keeper) wantsPause(on bool) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.paused == on && k.reason == "" && !k.ending
 }
 
 // ---- journal ----
@@ -959,9 +981,14 @@ func (k *keeper) spawn(spawn Spawn) error {
 
 // signal signals the whole tree and says how many there are.
 func (k *keeper) signal(signals ...syscall.Signal) int {
+	return k.look(func() int { return k.cfg.Tree.Signal(signals...) })
+}
+
+// look walks through the tree.
+func (k *keeper) look(walk func() int) int {
 	k.walk.Lock()
 	defer k.walk.Unlock()
-	return k.cfg.Tree.Signal(signals...)
+	return walk()
 }
 
 // reap collects every process that has ended: the leader, and orphans of the run
@@ -1122,6 +1149,8 @@ func (k *keeper) endTree(child *child) (left int) {
 // are continued.
 func (k *keeper) terminate() {
 	k.tryAppend(journal.KindSignal, journal.Encode(journal.Signal{Name: "SIGTERM", To: "tree"}))
+	k.pausing.Lock()
+	defer k.pausing.Unlock()
 	k.signal(syscall.SIGTERM, syscall.SIGCONT)
 }
 
