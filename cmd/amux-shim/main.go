@@ -47,6 +47,7 @@ func keep(dir string) error {
 			Open: pty.Open, Resize: pty.Resize,
 			Answerer: func(cols, rows int) shim.Answerer { return vt.New(cols, rows) },
 		},
+		Log:  os.Stderr,
 		Self: shim.Info{PID: pid, Start: start, BootID: process.BootID()},
 	})
 }

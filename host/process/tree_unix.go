@@ -4,6 +4,7 @@ package process
 
 import (
 	"os"
+	"slices"
 	"syscall"
 )
 
@@ -51,6 +52,13 @@ func (t Tree) Continue() (were int) {
 		}
 	}
 	return were
+}
+
+// Stuck reports whether none of them can die now: each sleeps in the kernel, where
+// no signal wakes it.
+func (t Tree) Stuck() bool {
+	members := Descendants(int(t))
+	return len(members) > 0 && !slices.ContainsFunc(members, func(id ID) bool { return stateOf(id.PID) != asleep })
 }
 
 // state is what a process does now.

@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -45,13 +46,39 @@ func keep(dir string) error {
 	pid := os.Getpid()
 	start, _ := process.Start(pid)
 	return shim.Keep(shim.Config{
-		Dir: dir, Launch: os.NewFile(launchFD, "launch"), Tree: process.Tree(pid),
+		Dir: dir, Launch: os.NewFile(launchFD, "launch"), Tree: &stuckTree{process.Tree(pid), dir}, Log: os.Stderr,
 		Terminals: shim.Terminals{
 			Open: pty.Open, Resize: pty.Resize,
 			Answerer: func(cols, rows int) shim.Answerer { return vt.New(cols, rows) },
 		},
 		Self: shim.Info{PID: pid, Start: start, BootID: process.BootID()},
 	})
+}
+
+// stuckTree has a process more, which does not die while there is a file "stuck" in
+// the folder. Each KILL is noted in "kills".
+type stuckTree struct {
+	process.Tree
+	dir string
+}
+
+func (t *stuckTree) Signal(signals ...syscall.Signal) int {
+	count := t.Tree.Signal(signals...)
+	if !t.Stuck() {
+		return count
+	}
+	if slices.Contains(signals, syscall.SIGKILL) {
+		if f, err := os.OpenFile(t.dir+"/kills", os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600); err == nil {
+			_, _ = f.WriteString("k")
+			_ = f.Close()
+		}
+	}
+	return count + 1
+}
+
+func (t *stuckTree) Stuck() bool {
+	_, err := os.Stat(t.dir + "/stuck")
+	return err == nil
 }
 
 // kept is a keeper that the test hosts.
@@ -549,6 +576,35 @@ func TestStopOfWhatIsPaused(t *testing.T) {
 	}
 	if exit := k.exit(); exit.Code != 3 || !strings.HasSuffix(k.stdout(), "bye\n") {
 		t.Errorf("%+v %q", exit, k.stdout())
+	}
+}
+
+// What cannot be killed is waited for, without haste, and the log says so.
+func TestWhatCannotBeKilled(t *testing.T) {
+	k := launch(t, nil)
+	if err := os.WriteFile(k.dir+"/stuck", nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	k.run("exit 0")
+	kills := func() int {
+		data, _ := os.ReadFile(k.dir + "/kills")
+		return len(data)
+	}
+	k.until("the first KILL", func() bool { return kills() > 0 })
+	time.Sleep(3 * time.Second)
+	// 2, 4, … 512 ms, and then a second each.
+	if n := kills(); n < 5 || n > 13 || len(k.records(journal.KindExit)) > 0 {
+		t.Errorf("%d times KILL in 3 s; %d exits", n, len(k.records(journal.KindExit)))
+	}
+	if err := os.Remove(k.dir + "/stuck"); err != nil {
+		t.Fatal(err)
+	}
+	if exit := k.exit(); exit.Code != 0 {
+		t.Errorf("%+v", exit)
+	}
+	log, err := os.ReadFile(k.dir + "/shim.log")
+	if err != nil || strings.Count(string(log), "cannot be killed") != 1 {
+		t.Errorf("the log: %q, %v", log, err)
 	}
 }
 

@@ -29,6 +29,8 @@ type Tree interface {
 	Stop() int
 	// Continue continues each and says how many were stopped.
 	Continue() int
+	// Stuck reports whether none of them can die now, whatever is sent.
+	Stuck() bool
 	// Start is when the process pid started; 0 if there is none.
 	Start(pid int) uint64
 }
@@ -42,6 +44,8 @@ type Config struct {
 	Terminals Terminals
 	Self      Info // pid, start time and boot id of this process
 
+	Log io.Writer // for people; none if nil
+
 	// DiskWait is how long a full disk is waited for; 30 s if 0.
 	DiskWait time.Duration
 }
@@ -50,6 +54,7 @@ const (
 	leftoverGrace = 500 * time.Millisecond // TERM → KILL for what the leader left behind
 	drainTime     = time.Second            // for output after every process is gone
 	killPause     = time.Millisecond       // between two rounds of KILL
+	stuckPause    = time.Second            // the same, for what cannot die now
 	pauseTime     = 2 * time.Second        // for all to stop, or to go on
 	defaultAlone  = time.Hour
 	defaultDisk   = 30 * time.Second
@@ -140,6 +145,9 @@ func Keep(cfg Config) error {
 	}
 	if k.hello.Alone == 0 {
 		k.hello.Alone = defaultAlone
+	}
+	if k.cfg.Log == nil {
+		k.cfg.Log = io.Discard
 	}
 	if k.cfg.DiskWait == 0 {
 		k.cfg.DiskWait = defaultDisk
@@ -1131,18 +1139,37 @@ func (k *keeper) endTree(child *child) (left int) {
 	}
 	// KILL until nothing is left, twice in a row: a fork may be under way while
 	// the tree is walked. Reaping is the main loop's.
+	pause, told := killPause, false
 	for quiet := 0; quiet < 2; {
-		if k.signal(syscall.SIGKILL) == 0 && isClosed(child.exited) {
+		count := k.signal(syscall.SIGKILL)
+		if count == 0 && isClosed(child.exited) {
 			quiet++
 			continue
 		}
 		quiet = 0
+		if count > 0 && k.stuck() {
+			// A file system that does not answer, for one: it may take for ever.
+			pause = min(2*pause, stuckPause)
+			if pause == stuckPause && !told {
+				told = true
+				fmt.Fprintf(k.cfg.Log, "%s %d processes cannot be killed: they wait in the kernel, and the run for them\n",
+					time.Now().UTC().Format(time.RFC3339), count)
+			}
+		} else {
+			pause = killPause
+		}
 		select {
-		case <-time.After(killPause):
+		case <-time.After(pause):
 		case <-child.stop:
 		}
 	}
 	return left
+}
+
+func (k *keeper) stuck() bool {
+	k.walk.Lock()
+	defer k.walk.Unlock()
+	return k.cfg.Tree.Stuck()
 }
 
 // terminate asks the tree to end. Stopped processes cannot answer TERM, so they
