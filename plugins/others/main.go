@@ -6,15 +6,19 @@ import (
 	"os"
 
 	"github.com/amux-dev/amux/plugins/others/demo"
+	"github.com/amux-dev/amux/plugins/others/qwen"
 	"github.com/amux-dev/amux/sdk"
 )
 
 // version is that of amux-plugin.toml.
 const version = "0.1.0"
 
+// adapters are the agents of this plugin.
+var adapters = []sdk.Adapter{demo.Adapter{}, qwen.Adapter{}}
+
 func main() {
 	if len(os.Args) > 1 && os.Args[1] == demo.AgentArg {
 		os.Exit(demo.RunAgent(os.Args[2:], os.Stdin, os.Stdout, os.Stderr))
 	}
-	sdk.Serve("others", version, demo.Adapter{})
+	sdk.Serve("others", version, adapters...)
 }

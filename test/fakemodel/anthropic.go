@@ -1,7 +1,6 @@
 package fakemodel
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -289,39 +288,4 @@ func (m *message) stream(ctx context.Context, w http.ResponseWriter) error {
 		"delta": map[string]any{"stop_reason": m.stopReason(), "stop_sequence": nil}, "usage": m.usage(OutputTokens)})
 	out.send("message_stop", map[string]any{})
 	return out.err
-}
-
-// sse writes events until the first error.
-type sse struct {
-	ctx context.Context
-	w   http.ResponseWriter
-	err error
-}
-
-func (o *sse) send(event string, data map[string]any) {
-	if o.err != nil {
-		return
-	}
-	data["type"] = event
-	object, err := json.Marshal(data)
-	if err != nil {
-		o.err = err
-		return
-	}
-	var line bytes.Buffer
-	fmt.Fprintf(&line, "event: %s\ndata: %s\n\n", event, object)
-	if _, o.err = o.w.Write(line.Bytes()); o.err == nil {
-		o.err = http.NewResponseController(o.w).Flush()
-	}
-}
-
-func (o *sse) wait(pause time.Duration) {
-	if o.err != nil || pause == 0 {
-		return
-	}
-	select {
-	case <-time.After(pause):
-	case <-o.ctx.Done():
-		o.err = o.ctx.Err()
-	}
 }

@@ -15,9 +15,15 @@ var tools = map[string][]tool{
 		{"Bash", func(a map[string]any) map[string]any {
 			return map[string]any{"command": a["command"], "description": "Run a scripted command"}
 		}},
+		{"run_shell_command", func(a map[string]any) map[string]any {
+			return map[string]any{"command": a["command"], "description": "Run a scripted command", "is_background": false}
+		}},
 	},
 	"write": {
 		{"Write", func(a map[string]any) map[string]any {
+			return map[string]any{"file_path": a["path"], "content": a["content"]}
+		}},
+		{"write_file", func(a map[string]any) map[string]any {
 			return map[string]any{"file_path": a["path"], "content": a["content"]}
 		}},
 	},
@@ -25,34 +31,50 @@ var tools = map[string][]tool{
 		{"Edit", func(a map[string]any) map[string]any {
 			return map[string]any{"file_path": a["path"], "old_string": a["old"], "new_string": a["new"]}
 		}},
+		{"edit", func(a map[string]any) map[string]any {
+			return map[string]any{"file_path": a["path"], "old_string": a["old"], "new_string": a["new"]}
+		}},
 	},
 	"read": {
 		{"Read", func(a map[string]any) map[string]any { return map[string]any{"file_path": a["path"]} }},
+		{"read_file", func(a map[string]any) map[string]any { return map[string]any{"file_path": a["path"]} }},
 	},
 	"agent": {
 		{"Agent", subagent},
 		{"Task", subagent},
+		{"agent", subagent},
 	},
 	"ask": {
-		{"AskUserQuestion", func(a map[string]any) map[string]any {
-			options := []any{}
-			for _, label := range a["options"].([]string) {
-				options = append(options, map[string]any{"label": label, "description": "The colour " + label})
-			}
-			return map[string]any{"questions": []any{map[string]any{
-				"question": a["question"], "header": a["header"], "options": options, "multiSelect": false}}}
-		}},
+		{"AskUserQuestion", question},
+		{"ask_user_question", question},
 	},
 	"structured": {
-		{structuredTool, func(a map[string]any) map[string]any {
-			value, _ := a["value"].(map[string]any)
-			return value
-		}},
+		{structuredTool, structured},
+		{"structured_output", structured},
 	},
 }
 
 // structuredTool is what Claude Code names the tool for --json-schema.
 const structuredTool = "StructuredOutput"
+
+// isStructured reports whether a tool is for answers by a schema.
+func isStructured(name string) bool {
+	return slices.ContainsFunc(tools["structured"], func(t tool) bool { return t.name == name })
+}
+
+func structured(a map[string]any) map[string]any {
+	value, _ := a["value"].(map[string]any)
+	return value
+}
+
+func question(a map[string]any) map[string]any {
+	options := []any{}
+	for _, label := range a["options"].([]string) {
+		options = append(options, map[string]any{"label": label, "description": "The colour " + label})
+	}
+	return map[string]any{"questions": []any{map[string]any{
+		"question": a["question"], "header": a["header"], "options": options, "multiSelect": false}}}
+}
 
 func subagent(a map[string]any) map[string]any {
 	return map[string]any{"description": a["description"], "prompt": a["prompt"], "subagent_type": "general-purpose"}

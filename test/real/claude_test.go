@@ -10,6 +10,7 @@ import (
 // agents are the columns of the table.
 var agents = []agentRow{
 	{id: "claude", program: "claude", env: toolchain.Anthropic, read: readAnthropic, shell: "Bash"},
+	qwenRow,
 }
 
 // readAnthropic reads a request of the Messages API. Claude Code gives a part of

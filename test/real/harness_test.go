@@ -35,8 +35,31 @@ type agentRow struct {
 	read func(fakemodel.Request) (asked, error)
 	// shell is what the agent calls its shell tool.
 	shell string
+	// plan is the file with the adapter's flags, helpOf the subcommand that has
+	// them; hidden are those that work and stand in no help.
+	plan   string
+	helpOf []string
+	hidden string
+	// home prepares the agent's home, if it needs settings; may be nil.
+	home func(t *testing.T, home string)
+	// unpriced: the agent names no money. noCacheWrites: it names no tokens that
+	// went into a cache.
+	unpriced, noCacheWrites bool
+	// silentRetries: it makes failed requests again without a word.
+	silentRetries bool
+	// patience is what a scenario may take; default scenarioTime. Some agents
+	// cannot be kept from trying for long.
+	patience time.Duration
 	// na has the scenarios that the agent cannot do: name → reason.
 	na map[string]string
+}
+
+// timeout is one within which the agent starts a tool.
+func (a agentRow) timeout() string {
+	if a.patience > 0 {
+		return "15s"
+	}
+	return "3s"
 }
 
 // asked is what an agent asked the model, whatever the API.
@@ -138,6 +161,9 @@ func newRun(t *testing.T, agent agentRow) *run {
 			t.Fatal(err)
 		}
 	}
+	if agent.home != nil {
+		agent.home(t, filepath.Join(dir, "home"))
+	}
 	return r
 }
 
@@ -162,7 +188,7 @@ func (r *run) amux(ctx context.Context, args ...string) *exec.Cmd {
 // start runs amux run AGENT with these arguments and an open stdin.
 func (r *run) start(args ...string) *run {
 	r.t.Helper()
-	ctx, cancel := context.WithTimeout(r.t.Context(), scenarioTime)
+	ctx, cancel := context.WithTimeout(r.t.Context(), max(scenarioTime, r.agent.patience))
 	r.t.Cleanup(cancel)
 	if !r.plain {
 		args = append(args, "--json")
@@ -539,9 +565,18 @@ func (r *run) tokens(n int64) {
 		"input": {end.Tokens.Input, fakemodel.InputTokens}, "output": {end.Tokens.Output, fakemodel.OutputTokens},
 		"cache read": {end.Tokens.CacheRead, fakemodel.CacheReadTokens}, "cache write": {end.Tokens.CacheWrite, fakemodel.CacheWriteTokens},
 	} {
+		if name == "cache write" && r.agent.noCacheWrites {
+			continue
+		}
 		if c.got == nil || *c.got != n*c.each || sum[name] != n*c.each {
 			r.t.Errorf("%s tokens: total %v, sum of events %d, want %d", name, show(c.got), sum[name], n*c.each)
 		}
+	}
+	if r.agent.unpriced {
+		if end.Cost != nil {
+			r.t.Errorf("cost %v, though the agent names no money", end.Cost)
+		}
+		return
 	}
 	cost := 0.0
 	for _, c := range all[pluginapi.Cost](r) {

@@ -1,6 +1,7 @@
 // Package toolchain brings the real agents that test/real runs: the exact
 // versions of test/real/agents/package-lock.json, installed by npm into
-// .cache/agents of the checkout. Install is idempotent, returns at once if the
+// .cache/agents of the checkout, and those of the folders below it (sets.go) into
+// .cache/agents.d. Install is idempotent, returns at once if the
 // agents are there, and may be called by several processes at the same time. No
 // install script of a package is run. The package also makes the clean
 // environment in which an agent is started.
@@ -73,6 +74,17 @@ func Root() (string, error) {
 
 // Install makes sure that the agents are there.
 func Install(ctx context.Context) (*Toolchain, error) {
+	tc, err := install(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := tc.installSets(ctx); err != nil {
+		return nil, err
+	}
+	return tc, nil
+}
+
+func install(ctx context.Context) (*Toolchain, error) {
 	root, err := Root()
 	if err != nil {
 		return nil, err
@@ -200,12 +212,18 @@ func (tc *Toolchain) link(ctx context.Context, dir string) error {
 
 // Program is the path of an agent's real program.
 func (tc *Toolchain) Program(name string) (string, error) {
+	for _, s := range sets {
+		if s.name == name {
+			return filepath.EvalSymlinks(filepath.Join(tc.setDir(name), "bin", name))
+		}
+	}
 	return filepath.EvalSymlinks(filepath.Join(tc.Bin, name))
 }
 
 // Path is a PATH with the agents first and the system's programs after them.
 func (tc *Toolchain) Path() string {
-	return strings.Join([]string{tc.Bin, "/usr/local/bin", "/usr/bin", "/bin", "/usr/sbin", "/sbin"}, string(os.PathListSeparator))
+	dirs := append([]string{tc.Bin}, tc.setBins()...)
+	return strings.Join(append(dirs, "/usr/local/bin", "/usr/bin", "/bin", "/usr/sbin", "/sbin"), string(os.PathListSeparator))
 }
 
 // Env is what every agent gets, and nothing else of the caller's environment:

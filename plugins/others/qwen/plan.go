@@ -1,0 +1,246 @@
+package qwen
+
+import (
+	"context"
+	"encoding/json"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/amux-dev/amux/pluginapi"
+	pb "github.com/amux-dev/amux/pluginapi/amuxplugin1"
+)
+
+// An argument longer than this is refused: Linux takes 128 KiB.
+const maxArgument = 96 << 10
+
+// Plan makes the command line. Values follow their flag in the same word: several
+// of the CLI's flags take any number of words. Prompts go to stdin.
+func (Adapter) Plan(_ context.Context, req *pluginapi.PlanRequest) (*pluginapi.Plan, error) {
+	opts := req.GetOptions()
+	if opts == nil {
+		opts = &pluginapi.RunOptions{}
+	}
+	p := &planner{req: req, opts: opts, plan: &pluginapi.Plan{
+		Program: req.GetProgram(),
+		Args: []string{
+			"--input-format=stream-json", "--output-format=stream-json", "--include-partial-messages",
+			// Whatever the approve mode, requests come to the host, which judges. Without
+			// this the mode is "auto", in which a model judges.
+			"--approval-mode=default",
+		},
+		Stdin: pb.Stdin_STDIN_OPEN,
+	}}
+	if p.plan.Program == "" {
+		p.plan.Program = "qwen"
+	}
+	for _, step := range []func() error{p.surroundings, p.session, p.model, p.mcp, p.rules, p.prompt} {
+		if err := step(); err != nil {
+			return nil, err
+		}
+	}
+	return p.plan, nil
+}
+
+type planner struct {
+	req  *pluginapi.PlanRequest
+	opts *pluginapi.RunOptions
+	plan *pluginapi.Plan
+}
+
+func (p *planner) flag(name, value string) { p.plan.Args = append(p.plan.Args, name+"="+value) }
+
+func (p *planner) surroundings() error {
+	if p.opts.JsonSchema != "" {
+		return cannot("a JSON schema", "its structured output is for runs without a conversation, which cannot ask")
+	}
+	for _, dir := range p.opts.AddDirs {
+		// The CLI splits the value at commas.
+		if strings.Contains(dir, ",") {
+			return cannot("the directory "+strconv.Quote(dir), "its name must have no comma")
+		}
+		p.flag("--add-dir", dir)
+	}
+	if n := p.opts.MaxTurns; n > 0 {
+		p.flag("--max-session-turns", strconv.FormatUint(uint64(n), 10))
+	}
+	return nil
+}
+
+func (p *planner) session() error {
+	o := p.opts
+	switch {
+	case o.Resume != "" && o.ContinueLast:
+		return pluginapi.Errorf(pluginapi.CodeValidation, "qwen: resume and continue cannot be used together").
+			WithHint("give a session id, or ask for the last session, not both")
+	case o.Fork && o.Resume == "" && !o.ContinueLast:
+		return pluginapi.Errorf(pluginapi.CodeValidation, "qwen: fork needs a session to fork from").
+			WithHint("add --resume ID or --continue")
+	case o.Resume != "":
+		p.flag("--resume", o.Resume)
+	case o.ContinueLast:
+		p.plan.Args = append(p.plan.Args, "--continue")
+	case p.req.GetSessionId() != "" && p.req.GetAttempt() <= 1:
+		// The CLI refuses an id that it has seen.
+		p.plan.SessionId = p.req.GetSessionId()
+		p.flag("--session-id", p.plan.SessionId)
+	}
+	switch {
+	case o.Fork:
+		p.plan.Args = append(p.plan.Args, "--fork-session")
+	case o.Resume != "":
+		p.plan.SessionId = o.Resume
+	}
+	if o.NoSession {
+		p.plan.Args = append(p.plan.Args, "--chat-recording=false")
+	}
+	return nil
+}
+
+func (p *planner) model() error {
+	if p.opts.Model != "" {
+		p.flag("--model", p.opts.Model)
+	}
+	if e := p.opts.Effort; e != "" && !slices.Contains(nativeEfforts, e) {
+		return cannot("effort "+strconv.Quote(e), "it has "+strings.Join(nativeEfforts, ", "))
+	}
+	text := p.opts.SystemPrompt
+	if len(text) > maxArgument {
+		return cannot("a system prompt of more than 96 KiB", "it takes one on its command line only; a QWEN.md in the project may be longer")
+	}
+	switch mode := p.opts.SystemPromptMode; {
+	case mode != "" && mode != "append" && mode != "replace":
+		return cannot("system prompt mode "+strconv.Quote(mode), "it can append to its own system prompt or replace it")
+	case text == "":
+	case mode == "replace":
+		p.flag("--system-prompt", text)
+	default:
+		p.flag("--append-system-prompt", text)
+	}
+	return nil
+}
+
+// mcpServer is one entry of the CLI's mcpServers.
+type mcpServer struct {
+	Command string            `json:"command,omitempty"`
+	Args    []string          `json:"args,omitempty"`
+	Env     map[string]string `json:"env,omitempty"`
+	URL     string            `json:"url,omitempty"`     // server-sent events
+	HTTPURL string            `json:"httpUrl,omitempty"` // streamable HTTP
+	Headers map[string]string `json:"headers,omitempty"`
+}
+
+// mcp puts the servers into a file of their own, because env and headers hold
+// secrets.
+func (p *planner) mcp() error {
+	if len(p.opts.McpServers) == 0 {
+		return nil
+	}
+	servers := make(map[string]mcpServer, len(p.opts.McpServers))
+	for _, s := range p.opts.McpServers {
+		invalid := func(what string) error {
+			return pluginapi.Errorf(pluginapi.CodeValidation, "qwen: mcp server %q %s", s.Name, what)
+		}
+		transport := s.Transport
+		if transport == "" {
+			transport = "stdio"
+			if s.Command == "" && s.Url != "" {
+				transport = "http"
+			}
+		}
+		_, twice := servers[s.Name]
+		var entry mcpServer
+		switch {
+		case s.Name == "":
+			return invalid("has no name")
+		case twice:
+			return invalid("is named twice")
+		case transport == "stdio" && s.Command == "":
+			return invalid("has no command")
+		case transport != "stdio" && s.Url == "":
+			return invalid("has no url")
+		case transport == "stdio":
+			entry = mcpServer{Command: s.Command, Args: s.Args, Env: s.Env}
+		case transport == "http":
+			entry = mcpServer{HTTPURL: s.Url, Headers: s.Headers}
+		case transport == "sse":
+			entry = mcpServer{URL: s.Url, Headers: s.Headers}
+		default:
+			return cannot("mcp transport "+strconv.Quote(s.Transport), "it has stdio, sse and http")
+		}
+		servers[s.Name] = entry
+	}
+	content, err := json.Marshal(map[string]any{"mcpServers": servers})
+	if err != nil {
+		return err
+	}
+	dir := p.req.GetTempDir()
+	if dir == "" {
+		return pluginapi.Errorf(pluginapi.CodeInternal, "qwen: the request to plan names no temp dir for mcp.json")
+	}
+	p.plan.Files = append(p.plan.Files, &pluginapi.PlanFile{Name: "mcp.json", Content: content})
+	p.flag("--mcp-config", filepath.Join(dir, "mcp.json"))
+	return nil
+}
+
+func (p *planner) rules() error {
+	if slices.Contains(p.opts.AllowRules, "") || slices.Contains(p.opts.DenyRules, "") {
+		return pluginapi.Errorf(pluginapi.CodeValidation, "qwen: an allow or deny rule is empty").
+			WithHint("a rule is a tool, perhaps with a command: run_shell_command(git status)")
+	}
+	for _, rule := range p.opts.AllowRules {
+		p.flag("--allowed-tools", rule)
+	}
+	for _, rule := range p.opts.DenyRules {
+		p.flag("--exclude-tools", rule)
+	}
+	return nil
+}
+
+// planState is what Plan hands to the conversation.
+type planState struct {
+	// Files are the attachments, as text that goes before the first prompt.
+	Files []string `json:"files,omitempty"`
+}
+
+const maxAttachments = 32 << 20
+
+// prompt leaves attachments in the plan's state.
+func (p *planner) prompt() error {
+	var state planState
+	total := 0
+	for _, a := range p.opts.Attachments {
+		name := a.GetName()
+		if name == "" {
+			name = filepath.Base(a.GetPath())
+		}
+		if total += len(a.GetContent()); total > maxAttachments {
+			return cannot("more than 32 MiB of attachments", "name the files in the prompt; it can read them itself")
+		}
+		if len(a.GetContent()) == 0 {
+			return cannot("attachment "+strconv.Quote(name), "it is empty or larger than 32 MiB")
+		}
+		if !utf8.Valid(a.GetContent()) || strings.HasPrefix(a.GetMimeType(), "image/") && a.GetMimeType() != "image/svg+xml" {
+			return cannot("attachment "+strconv.Quote(name), "it takes UTF-8 text; name other files in the prompt, it can read them itself")
+		}
+		text := string(a.GetContent())
+		if !strings.HasSuffix(text, "\n") {
+			text += "\n"
+		}
+		state.Files = append(state.Files, "<file name="+strconv.Quote(name)+">\n"+text+"</file>")
+	}
+	if len(state.Files) == 0 {
+		return nil
+	}
+	data, err := json.Marshal(state)
+	p.plan.State = data
+	return err
+}
+
+// cannot is the refusal of an option: it names the agent, the option, and what
+// can be had instead.
+func cannot(option, instead string) error {
+	return pluginapi.Errorf(pluginapi.CodeCapability, "qwen cannot do %s", option).WithHint("%s", instead)
+}

@@ -1,0 +1,240 @@
+package qwen
+
+import (
+	"context"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/amux-dev/amux/pluginapi"
+	"github.com/amux-dev/amux/pluginapi/authprobe"
+	"github.com/amux-dev/amux/sdk/jsonl"
+	"github.com/amux-dev/amux/sdk/sessionfile"
+	"github.com/amux-dev/amux/sdk/turn"
+)
+
+// The CLI keeps a session in <home>/projects/<slug>/chats/<session id>.jsonl. The
+// slug is the working directory with hyphens, so that it does not say which
+// directory that was; the lines do.
+const projectsDir = "${QWEN_HOME:-~/.qwen}/projects"
+
+var sessionIDRule = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,127}$`)
+
+// ListSessions lists the stored sessions, newest first.
+func (Adapter) ListSessions(ctx context.Context, q *pluginapi.SessionsQuery, yield func(*pluginapi.SessionSummary) bool) error {
+	root, ok := authprobe.Expand(projectsDir, q.GetCaller())
+	if !ok {
+		return nil
+	}
+	cwd := q.GetCaller().GetCwd()
+	real, err := filepath.EvalSymlinks(cwd)
+	if err != nil {
+		real = cwd
+	}
+	sent := uint32(0)
+	for _, file := range sessionfile.Find(root, "*/chats/*.jsonl") {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		summary := summarize(file)
+		if summary == nil || !q.GetAllProjects() && summary.Cwd != cwd && summary.Cwd != real {
+			continue
+		}
+		if !yield(summary) {
+			return nil
+		}
+		if sent++; q.GetLimit() > 0 && sent >= q.GetLimit() {
+			return nil
+		}
+	}
+	return ctx.Err()
+}
+
+// summarize reads the head of a session; nil if nobody has said anything in it.
+func summarize(file sessionfile.File) *pluginapi.SessionSummary {
+	lines, err := sessionfile.Open(file.Path)
+	if err != nil {
+		return nil
+	}
+	defer lines.Close()
+	var s *pluginapi.SessionSummary
+	for n := 0; n < 200 && lines.Next(); n++ {
+		doc, err := jsonl.ParseObject(lines.Line)
+		if err != nil {
+			continue
+		}
+		if s == nil {
+			s = &pluginapi.SessionSummary{
+				Id: file.Name(), Path: file.Path, Cwd: doc.Text("cwd"),
+				UpdatedUnixMs: file.Modified.UnixMilli(), Bytes: uint64(file.Size),
+			}
+			if at, ok := timestamp(doc.Value); ok {
+				s.CreatedUnixMs = at.UnixMilli()
+			}
+		}
+		if s.Title == "" && doc.Text("type") == "user" {
+			s.Title, _, _ = strings.Cut(strings.TrimSpace(parts(doc.Value)), "\n")
+		}
+		if s.Model == "" {
+			s.Model = doc.Text("model")
+		}
+		doc.Release()
+		if s.Title != "" && s.Model != "" {
+			break
+		}
+	}
+	if s == nil || s.Title == "" {
+		return nil
+	}
+	return s
+}
+
+func timestamp(line jsonl.Value) (time.Time, bool) {
+	at, err := time.Parse(time.RFC3339Nano, line.Text("timestamp"))
+	return at, err == nil
+}
+
+// parts is the text of a stored message.
+func parts(line jsonl.Value) string {
+	var texts []string
+	for _, part := range line.Items("message", "parts") {
+		if part.IsString("text") && !part.Bool("thought") {
+			texts = append(texts, part.Text("text"))
+		}
+	}
+	return strings.Join(texts, "\n")
+}
+
+// tree says that only what somebody said ends a conversation.
+var tree = sessionfile.Tree{ID: "uuid", Parent: "parentUuid", Leaf: func(line jsonl.Value) bool {
+	return line.Text("type") != "system"
+}}
+
+// ReadSession gives a stored session as events: the active branch, or everything.
+func (Adapter) ReadSession(ctx context.Context, q *pluginapi.SessionQuery, yield func(pluginapi.Payload, time.Time) bool) error {
+	id := q.GetSessionId()
+	notFound := pluginapi.Errorf(pluginapi.CodeSessionNotFound, "qwen has no session %q", id)
+	root, ok := authprobe.Expand(projectsDir, q.GetCaller())
+	if !ok || !sessionIDRule.MatchString(id) {
+		return notFound
+	}
+	files := sessionfile.Find(root, "*/chats/"+id+".jsonl")
+	if len(files) == 0 {
+		return notFound
+	}
+	r := &sessionReader{id: id, yield: yield}
+	err := tree.Read(ctx, files[0].Path, q.GetAllBranches(), sessionfile.Visit{
+		Line: func(line jsonl.Value) bool { r.line(line); return !r.stopped },
+		Long: func(offset, length int64) bool {
+			r.Event(pluginapi.Log{Source: "session", Offset: &offset, Length: &length})
+			return !r.stopped
+		},
+	})
+	if err != nil {
+		return err
+	}
+	r.endTurn()
+	if r.begun {
+		r.Event(pluginapi.SessionEnd{SessionID: id, TurnCount: r.turns})
+	}
+	return nil
+}
+
+// sessionReader makes events of the lines of one session.
+type sessionReader struct {
+	turn.Writer
+	id    string
+	yield func(pluginapi.Payload, time.Time) bool
+
+	at      time.Time
+	stopped bool
+	begun   bool
+	inTurn  bool
+	turns   int
+}
+
+// Event passes an event to the caller.
+func (r *sessionReader) Event(p pluginapi.Payload) {
+	if !r.stopped && !r.yield(p, r.at) {
+		r.stopped = true
+	}
+}
+
+func (r *sessionReader) endTurn() {
+	r.Main().End(r)
+	r.CloseTools("the session has no result of this tool", r)
+	if r.inTurn {
+		r.Event(pluginapi.TurnEnd{TurnIndex: r.turns})
+		r.turns++
+		r.inTurn = false
+	}
+}
+
+func (r *sessionReader) line(line jsonl.Value) {
+	if at, ok := timestamp(line); ok {
+		r.at = at
+	}
+	if !r.begun {
+		r.begun = true
+		r.Event(pluginapi.SessionStart{SessionID: r.id, Version: line.Text("version")})
+	}
+	switch line.Text("type") {
+	case "user":
+		if text := parts(line); text != "" {
+			r.endTurn()
+			r.Event(pluginapi.TurnStart{TurnIndex: r.turns})
+			r.inTurn = true
+			r.Event(pluginapi.UserMessage{ID: line.Text("uuid"), Text: text})
+		}
+	case "assistant":
+		r.assistant(line)
+	case "tool_result":
+		for _, part := range line.Items("message", "parts") {
+			response := part.Get("functionResponse")
+			t := r.StartTool(response.Text("id"), response.Text("name"), "", r)
+			if t == nil {
+				continue
+			}
+			text := response.Text("response", "output")
+			failed := line.Text("toolCallResult", "status") == "error"
+			if failed && text == "" {
+				text = response.Text("response", "error")
+			}
+			r.EndTool(t, result(t, text, failed), r)
+		}
+	}
+}
+
+func (r *sessionReader) assistant(line jsonl.Value) {
+	s := r.Main()
+	for _, part := range line.Items("message", "parts") {
+		call := part.Get("functionCall")
+		switch {
+		case call.IsObject():
+			if t := r.StartTool(call.Text("id"), call.Text("name"), "", r); t != nil {
+				r.ReadyTool(t, call.Raw("args"), detail(t.Name, call.Get("args")), r)
+			}
+		case part.Bool("thought"):
+			s.End(r)
+			s.Think(part.Text("text"), r)
+			s.End(r)
+		case part.Text("text") != "":
+			s.End(r)
+			s.Text(line.Text("uuid"), part.Text("text"), r)
+			s.End(r)
+		}
+	}
+	if u := line.Get("usageMetadata"); u.IsObject() {
+		event := pluginapi.TokenUsage{
+			InputTokens: u.IntPtr("promptTokenCount"), OutputTokens: u.IntPtr("candidatesTokenCount"),
+			ThinkingTokens: u.IntPtr("thoughtsTokenCount"), CacheReadTokens: u.IntPtr("cachedContentTokenCount"),
+			Model: line.Text("model"),
+		}
+		if event.InputTokens != nil && event.CacheReadTokens != nil {
+			input := max(*event.InputTokens-*event.CacheReadTokens, 0)
+			event.InputTokens = &input
+		}
+		r.Event(event)
+	}
+}

@@ -1,0 +1,256 @@
+package turn
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/amux-dev/amux/pluginapi"
+	pb "github.com/amux-dev/amux/pluginapi/amuxplugin1"
+	"github.com/amux-dev/amux/sdk"
+	"github.com/amux-dev/amux/sdk/failure"
+)
+
+// Base is the part of a conversation that does not depend on the agent.
+type Base struct {
+	Writer
+	// Agent is its name in messages, Guidance how to sign in.
+	Agent    string
+	Guidance []string
+	// Session is the agent's, once it is known.
+	Session string
+	// Prompts counts those that were written.
+	Prompts int
+	// Linger, if set, is how long the agent may take to exit once its stdin is
+	// closed; then it is sent SIGTERM.
+	Linger time.Duration
+	// Refusals are complaints by which the agent refuses to start, on stderr.
+	Refusals []Refusal
+
+	started, ended int
+	idle           bool
+	closed         bool // stdin
+	stopped        bool // amux ends the process
+	interrupted    bool
+	failed         bool // the last turn
+	questions      []*Question
+	stderr         []byte
+
+	ready, busy bool
+	ending      bool // the user has asked for the end
+	waiting     []Prompt
+}
+
+// Refusal is one way in which an agent refuses to start.
+type Refusal struct {
+	Text string // a part of what it says on stderr
+	Code pluginapi.Code
+	Hint string
+}
+
+// Handle takes the inputs that mean the same for every agent; false is for the
+// adapter. At INPUT_END it closes stdin as soon as no prompt waits.
+func (b *Base) Handle(in *pluginapi.Input, out *sdk.Out) bool {
+	switch in.Kind {
+	case pb.InputKind_INPUT_START, pb.InputKind_INPUT_COLLECTED:
+	case pb.InputKind_INPUT_STDERR:
+		b.stderrLine(in.Data, out)
+	case pb.InputKind_INPUT_END:
+		b.ending = true
+		b.Settle(out)
+	case pb.InputKind_INPUT_TIMER:
+		if in.Id != lingerTimer {
+			return false
+		}
+		out.Signal("SIGTERM")
+	case pb.InputKind_INPUT_STOP_REQUESTED, pb.InputKind_INPUT_TIMEOUT:
+		b.stopped = true
+	case pb.InputKind_INPUT_SPAWN_FAILED:
+		out.Outcome(&pluginapi.Outcome{Code: string(pluginapi.CodeSpawn), Message: string(in.Data)})
+	case pb.InputKind_INPUT_EXIT:
+		b.exit(in.Exit, out)
+	default:
+		return false
+	}
+	return true
+}
+
+// CloseStdin closes stdin once.
+func (b *Base) CloseStdin(out *sdk.Out) {
+	if !b.closed {
+		b.closed = true
+		out.CloseStdin()
+		if b.Linger > 0 {
+			out.SetTimer(lingerTimer, b.Linger)
+		}
+	}
+}
+
+const lingerTimer = "linger"
+
+// Ending reports whether stdin is closed or amux ends the process.
+func (b *Base) Ending() bool { return b.closed || b.stopped }
+
+// InTurn reports whether a turn goes on.
+func (b *Base) InTurn() bool { return b.started > b.ended }
+
+// Turns is how many have ended.
+func (b *Base) Turns() int { return b.ended }
+
+// TurnStart begins a turn, if none goes on.
+func (b *Base) TurnStart(out *sdk.Out) {
+	if b.InTurn() {
+		return
+	}
+	b.idle, b.failed = false, false
+	out.TurnStarted()
+	out.Event(pluginapi.TurnStart{TurnIndex: b.started})
+	b.started++
+}
+
+// Interrupt tells, once a turn, that the turn was interrupted.
+func (b *Base) Interrupt(out *sdk.Out) {
+	if !b.interrupted {
+		b.interrupted = true
+		out.Event(pluginapi.Interrupted{})
+	}
+}
+
+// TurnEnd ends the turn with its outcome; nil is success. What is open ends too.
+func (b *Base) TurnEnd(outcome *pluginapi.Outcome, cost *pluginapi.Money, out *sdk.Out) {
+	cutOff := outcome != nil
+	if cutOff {
+		b.AbortStreams(out)
+	} else {
+		b.Main().End(out)
+	}
+	b.CloseTools("the turn ended before the tool did", out)
+	b.WithdrawAll(out)
+	b.failed = cutOff
+	switch {
+	case outcome == nil:
+		out.Outcome(&pluginapi.Outcome{})
+	case outcome.Code == string(pluginapi.CodeAborted):
+		b.Interrupt(out)
+		out.Outcome(outcome)
+	default:
+		out.Event(failure.Event(outcome, b.Guidance))
+		out.Outcome(outcome)
+	}
+	b.interrupted = false
+	if b.InTurn() {
+		out.Event(pluginapi.TurnEnd{TurnIndex: b.ended, Cost: cost})
+		b.ended++
+	}
+}
+
+// Idle says once that the agent waits for a prompt.
+func (b *Base) Idle(out *sdk.Out) {
+	if !b.idle {
+		b.idle = true
+		out.Idle()
+	}
+}
+
+// Aborted is the outcome of a turn that was interrupted.
+func Aborted() *pluginapi.Outcome {
+	return &pluginapi.Outcome{Code: string(pluginapi.CodeAborted), Message: "the turn was interrupted"}
+}
+
+const stderrTail = 4 << 10
+
+func (b *Base) stderrLine(line []byte, out *sdk.Out) {
+	out.Log("stderr", line)
+	if n := len(line); n > stderrTail {
+		line = line[n-stderrTail:]
+	}
+	b.stderr = append(append(b.stderr, line...), '\n')
+	if n := len(b.stderr); n > 2*stderrTail {
+		b.stderr = bytes.Clone(b.stderr[n-stderrTail:])
+	}
+}
+
+// Stderr is the end of what the agent wrote to stderr.
+func (b *Base) Stderr() string {
+	text := b.stderr
+	if n := len(text); n > stderrTail {
+		text = text[n-stderrTail:]
+	}
+	for len(text) > 0 && !utf8.RuneStart(text[0]) {
+		text = text[1:]
+	}
+	return strings.ToValidUTF8(string(text), "\ufffd")
+}
+
+// exit is the end of the process. Its exit code follows the last turn and says
+// nothing that the turn's outcome did not.
+func (b *Base) exit(exit *pluginapi.Exit, out *sdk.Out) {
+	asked := exit.GetAsked() || b.stopped
+	unclean := exit.GetSignal() != "" || exit.GetCode() != 0
+	cutOff := b.InTurn() || b.ended == 0 && b.Prompts > 0
+	startFailed := b.ended == 0 && unclean
+	died := !asked && !b.closed && unclean && !b.failed
+
+	b.AbortStreams(out)
+	b.WithdrawAll(out)
+	b.CloseTools("the agent ended before the tool did", out)
+	switch {
+	case (cutOff || startFailed) && asked:
+		out.Outcome(&pluginapi.Outcome{Code: string(pluginapi.CodeAborted), Message: b.Agent + " was stopped"})
+	case (cutOff || startFailed) && b.refused(out):
+	case b.failed && !died:
+		// The last turn has told why.
+	case cutOff || died || startFailed:
+		how := "was ended by " + exit.GetSignal()
+		if exit.GetSignal() == "" {
+			how = fmt.Sprintf("exited with code %d", exit.GetCode())
+		}
+		message := b.Agent + " " + how + " without a result"
+		if last := lastLine(b.Stderr()); last != "" {
+			message += ": " + last
+		}
+		out.Outcome(&pluginapi.Outcome{Code: string(pluginapi.CodeAgentCrash), Message: message, Retryable: true})
+	case b.ended == 0:
+		out.Outcome(&pluginapi.Outcome{})
+	}
+	if b.Session != "" {
+		out.Event(pluginapi.SessionEnd{SessionID: b.Session, TurnCount: b.ended})
+	}
+}
+
+// refused gives the outcome of a process that refused to start, if its complaint
+// is known.
+func (b *Base) refused(out *sdk.Out) bool {
+	text := b.Stderr()
+	for _, r := range b.Refusals {
+		i := strings.Index(text, r.Text)
+		if i < 0 {
+			continue
+		}
+		from := strings.LastIndexByte(text[:i], '\n') + 1
+		message, _, _ := strings.Cut(text[from:], "\n")
+		message = strings.TrimPrefix(strings.TrimPrefix(message, "error: "), "Error: ")
+		b.Fail(&pluginapi.Outcome{Code: string(r.Code), Message: message}, r.Hint, out)
+		return true
+	}
+	return false
+}
+
+// Fail tells an outcome that belongs to no turn, with its event.
+func (b *Base) Fail(o *pluginapi.Outcome, hint string, out *sdk.Out) {
+	event := failure.Event(o, b.Guidance)
+	if e, ok := event.(pluginapi.ErrorEvent); ok {
+		e.Hint = hint
+		event = e
+	}
+	b.failed = true
+	out.Event(event)
+	out.Outcome(o)
+}
+
+func lastLine(text string) string {
+	text = strings.TrimRight(text, "\r\n ")
+	return text[strings.LastIndexByte(text, '\n')+1:]
+}

@@ -1,0 +1,171 @@
+package turn
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/amux-dev/amux/pluginapi"
+)
+
+// Events is where events go: an *sdk.Out in a run, a reader of sessions else.
+type Events interface {
+	Event(pluginapi.Payload)
+}
+
+// Writer emits messages, thinking and tools. The zero value is ready.
+type Writer struct {
+	// Effort is named by thinking_start.
+	Effort string
+
+	main   Stream
+	nested []*Stream
+	tools  []*Tool         // those without a result, in the order they began
+	ended  map[string]bool // tools that have theirs
+}
+
+// Stream is the conversation of one parent: text and thinking that follow each
+// other. At most one message or thought is open at a time.
+type Stream struct {
+	w      *Writer
+	parent string // tool_call_id of the sub-agent; empty: the main conversation
+	open   kind
+	id     string // of the open message
+	text   strings.Builder
+}
+
+type kind int
+
+const (
+	nothing kind = iota
+	message
+	thinking
+)
+
+// Main is the main conversation.
+func (w *Writer) Main() *Stream { return w.Stream("") }
+
+// Stream is the conversation inside a tool call; "" is the main one.
+func (w *Writer) Stream(parent string) *Stream {
+	if parent == "" {
+		w.main.w = w
+		return &w.main
+	}
+	for _, s := range w.nested {
+		if s.parent == parent {
+			return s
+		}
+	}
+	s := &Stream{w: w, parent: parent}
+	w.nested = append(w.nested, s)
+	return s
+}
+
+func (s *Stream) nest() pluginapi.Nested { return pluginapi.Nested{ParentID: s.parent} }
+
+// Text says a piece of a message. A message of another id ends the one before.
+func (s *Stream) Text(id, delta string, out Events) {
+	if s.open != message || s.id != id {
+		s.End(out)
+		s.open, s.id = message, id
+		out.Event(pluginapi.MessageStart{MessageID: id, Nested: s.nest()})
+	}
+	if delta != "" {
+		s.text.WriteString(delta)
+		out.Event(pluginapi.TextDelta{Delta: delta, Nested: s.nest()})
+	}
+}
+
+// Think says a piece of a thought.
+func (s *Stream) Think(delta string, out Events) {
+	if s.open != thinking {
+		s.End(out)
+		s.open = thinking
+		out.Event(pluginapi.ThinkingStart{Effort: s.w.Effort, Nested: s.nest()})
+	}
+	if delta != "" {
+		s.text.WriteString(delta)
+		out.Event(pluginapi.ThinkingDelta{Delta: delta, Nested: s.nest()})
+	}
+}
+
+// End ends what is open, if anything is.
+func (s *Stream) End(out Events) { s.end(false, out) }
+
+// Abort ends what is open as something that was cut off.
+func (s *Stream) Abort(out Events) { s.end(true, out) }
+
+func (s *Stream) end(aborted bool, out Events) {
+	switch s.open {
+	case message:
+		out.Event(pluginapi.MessageStop{MessageID: s.id, Text: s.text.String(), Aborted: aborted, Nested: s.nest()})
+	case thinking:
+		out.Event(pluginapi.ThinkingStop{Thinking: s.text.String(), Nested: s.nest()})
+	}
+	s.open, s.id = nothing, ""
+	s.text.Reset()
+}
+
+// Said reports whether a message is open, and what it says so far.
+func (s *Stream) Said() (string, bool) { return s.text.String(), s.open == message }
+
+// AbortStreams ends all streams: what they said is cut off.
+func (w *Writer) AbortStreams(out Events) {
+	w.main.end(true, out)
+	for _, s := range w.nested {
+		s.end(true, out)
+	}
+	w.nested = nil
+}
+
+// Tool returns an open tool, nil if there is none of that id.
+func (w *Writer) Tool(id string) *Tool {
+	for _, t := range w.tools {
+		if t.ID == id {
+			return t
+		}
+	}
+	return nil
+}
+
+// Ended reports whether a tool of that id has had its result.
+func (w *Writer) Ended(id string) bool { return w.ended[id] }
+
+// StartTool begins a tool once: it returns the open one of that id if there is
+// one, and nil if it has ended.
+func (w *Writer) StartTool(id, name, parent string, out Events) *Tool {
+	if t := w.Tool(id); t != nil {
+		return t
+	}
+	if w.ended[id] {
+		return nil
+	}
+	w.Stream(parent).End(out)
+	t := &Tool{ID: id, Name: name, parent: parent}
+	w.tools = append(w.tools, t)
+	out.Event(pluginapi.ToolCallStart{ToolCallID: id, ToolName: name, Nested: t.nest()})
+	return t
+}
+
+func (w *Writer) forget(t *Tool) {
+	if w.ended == nil {
+		w.ended = map[string]bool{}
+	}
+	w.ended[t.ID] = true
+	if i := slices.Index(w.tools, t); i >= 0 {
+		w.tools = slices.Delete(w.tools, i, i+1)
+	}
+	if t.Detail.Kind == Subagent {
+		if i := slices.IndexFunc(w.nested, func(s *Stream) bool { return s.parent == t.ID }); i >= 0 {
+			w.nested = slices.Delete(w.nested, i, i+1)
+		}
+	}
+}
+
+// CloseTools ends all open tools, which will have no result any more, the inner
+// ones first.
+func (w *Writer) CloseTools(why string, out Events) {
+	for len(w.tools) > 0 {
+		t := w.tools[len(w.tools)-1]
+		w.EndTool(t, Result{Failed: true, Text: why, CutOff: true}, out)
+	}
+}

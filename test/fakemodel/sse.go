@@ -1,0 +1,56 @@
+package fakemodel
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"time"
+)
+
+// sse writes server-sent events until the first error.
+type sse struct {
+	ctx context.Context
+	w   http.ResponseWriter
+	err error
+}
+
+// send writes a named event whose data names it too.
+func (o *sse) send(event string, data map[string]any) {
+	data["type"] = event
+	o.event("event: "+event+"\n", data)
+}
+
+// data writes an event without a name.
+func (o *sse) data(data map[string]any) { o.event("", data) }
+
+func (o *sse) event(head string, data map[string]any) {
+	object, err := json.Marshal(data)
+	if err != nil && o.err == nil {
+		o.err = err
+	}
+	o.write(head, string(object))
+}
+
+// raw writes an event of plain text.
+func (o *sse) raw(text string) { o.write("", text) }
+
+func (o *sse) write(head, data string) {
+	if o.err != nil {
+		return
+	}
+	if _, o.err = fmt.Fprintf(o.w, "%sdata: %s\n\n", head, data); o.err == nil {
+		o.err = http.NewResponseController(o.w).Flush()
+	}
+}
+
+func (o *sse) wait(pause time.Duration) {
+	if o.err != nil || pause == 0 {
+		return
+	}
+	select {
+	case <-time.After(pause):
+	case <-o.ctx.Done():
+		o.err = o.ctx.Err()
+	}
+}

@@ -1,0 +1,43 @@
+package real
+
+import (
+	"context"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/amux-dev/amux/test/real/toolchain"
+)
+
+// TestFlags holds every flag that an adapter's source can plan against the help
+// of the pinned CLI. The scenarios prove what the flags do.
+func TestFlags(t *testing.T) {
+	for _, a := range agents {
+		if a.plan == "" {
+			continue // its options are tested one by one
+		}
+		t.Run(a.id, func(t *testing.T) {
+			t.Parallel()
+			program, err := tc.Program(a.program)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), scenarioTime)
+			defer cancel()
+			help := exec.CommandContext(ctx, program, append(a.helpOf, "--help")...)
+			help.Env = append(toolchain.Env(t.TempDir()), "PATH="+tc.Path())
+			help.Dir = t.TempDir()
+			text, err := help.CombinedOutput()
+			if err != nil {
+				t.Fatalf("--help: %v\n%s", err, text)
+			}
+			for _, flag := range sourceFlags(t, filepath.Join(tc.Root, a.plan)) {
+				if !regexp.MustCompile(regexp.QuoteMeta(flag)+`\b`).Match(text) && !strings.Contains(a.hidden, flag) {
+					t.Errorf("%s does not know %s", a.program, flag)
+				}
+			}
+		})
+	}
+}

