@@ -109,6 +109,8 @@ func (h *Host) DetectAuth(ctx context.Context, name string) (*pluginapi.AuthResp
 	if err != nil {
 		return nil, err
 	}
-	return process.DetectAuth(ctx, &pb.DetectAuthRequest{Agent: name, Caller: h.caller(agent, h.opts.ProjectDir, nil)},
+	resp, err := process.DetectAuth(ctx, &pb.DetectAuthRequest{Agent: name, Caller: h.caller(agent, h.opts.ProjectDir, nil)},
 		func(ctx context.Context, argv []string) *pluginapi.ExecResult { return h.runBounded(ctx, argv, "") })
+	h.plugins.hangs(ctx, process, err)
+	return resp, err
 }

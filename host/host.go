@@ -114,7 +114,7 @@ func New(opts Options) (*Host, error) {
 		}),
 	}
 	h.plugins = &plugins{
-		opts: opts, shared: map[string]*slot{}, all: map[*adapter.Process]bool{}, limits: &h.limits,
+		opts: opts, shared: map[string]*slot{}, all: map[*adapter.Process]*use{}, limits: &h.limits,
 		// The process's pid and start time are in the name, so that a later host
 		// can tell whose is left over; the rest tells its hosts apart.
 		socket: filepath.Join(opts.RuntimeDir, pluginFolder+strconv.Itoa(os.Getpid())+"-"+selfStart()+"-"+strings.ToLower(rand.Text()[:4])),

@@ -2,6 +2,7 @@ package host
 
 import (
 	"context"
+	"errors"
 	"os/exec"
 	"runtime"
 	"slices"
@@ -21,12 +22,19 @@ type plugins struct {
 
 	mu     sync.Mutex
 	shared map[string]*slot // by name and hash
-	all    map[*adapter.Process]bool
+	all    map[*adapter.Process]*use
 	thread chan func() // jobs for the thread that plugins die with; nil until needed
 
 	closing context.Context // ends with close, and every start with it
 	end     context.CancelFunc
 	work    sync.WaitGroup // starts, and the thread
+}
+
+// use is what becomes of a process: it may be retired, and then lives as long as a
+// conversation does that it holds.
+type use struct {
+	conversations int
+	retired       bool
 }
 
 // slot is a shared process, or the one that is being started.
@@ -88,7 +96,7 @@ func (p *plugins) start(ctx context.Context, v registry.Verified) (*adapter.Proc
 	p.mu.Lock()
 	closed := p.closing.Err() != nil
 	if !closed {
-		p.all[process] = true
+		p.all[process] = &use{}
 	}
 	p.mu.Unlock()
 	if closed {
@@ -96,6 +104,59 @@ func (p *plugins) start(ctx context.Context, v registry.Verified) (*adapter.Proc
 		return nil, errClosed()
 	}
 	return process, nil
+}
+
+// converse opens a conversation with a process. When it is over, done is called.
+func (p *plugins) converse(ctx context.Context, process *adapter.Process) (_ *adapter.Conversation, done func(), err error) {
+	p.count(process, 1)
+	ctx, cancel := context.WithCancel(ctx)
+	done = sync.OnceFunc(func() {
+		cancel()
+		p.count(process, -1)
+	})
+	conv, err := process.Converse(ctx)
+	if err != nil {
+		done()
+		return nil, nil, err
+	}
+	return conv, done, nil
+}
+
+func (p *plugins) count(process *adapter.Process, by int) {
+	p.mu.Lock()
+	u := p.all[process]
+	over := false
+	if u != nil {
+		u.conversations += by
+		over = u.retired && u.conversations == 0
+	}
+	p.mu.Unlock()
+	if over {
+		p.drop(process)
+	}
+}
+
+// retire keeps a process that hangs in some run from being given to another. Those
+// it serves well it goes on serving.
+func (p *plugins) retire(process *adapter.Process) {
+	p.mu.Lock()
+	for key, s := range p.shared {
+		if isClosed(s.ready) && s.process == process {
+			delete(p.shared, key)
+		}
+	}
+	if u := p.all[process]; u != nil {
+		u.retired = true
+	}
+	p.mu.Unlock()
+	p.count(process, 0)
+}
+
+// hangs retires a process that has given no answer to a call.
+func (p *plugins) hangs(ctx context.Context, process *adapter.Process, err error) {
+	if ctx.Err() == nil && errors.Is(err, adapter.ErrDied) {
+		p.retire(process)
+	}
 }
 
 // drop ends a process that nobody shares.

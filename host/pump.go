@@ -55,7 +55,7 @@ type pump struct {
 	before func([]byte) // sees every new event before consumers
 	limits limits
 	conv   *adapter.Conversation
-	cancel context.CancelFunc // ends conv
+	leave  func() // ends conv
 	// wakeFeeder ends the feeder's wait.
 	wakeFeeder context.CancelFunc
 	// heard is the last input that the adapter hears; what a recorded fault says.
@@ -223,8 +223,8 @@ func (p *pump) run(ctx context.Context) error {
 		err = &errConversation{p.broken, p.done, p.told}
 	}
 	p.mu.Unlock()
-	if p.cancel != nil {
-		p.cancel()
+	if p.leave != nil {
+		p.leave()
 	}
 	<-received
 	return err
@@ -238,8 +238,8 @@ func (p *pump) fail(err error) {
 	p.mu.Lock()
 	p.breakOff(err)
 	p.mu.Unlock()
-	if p.cancel != nil {
-		p.cancel()
+	if p.leave != nil {
+		p.leave()
 	}
 	p.wakeFeeder()
 }

@@ -270,18 +270,16 @@ func (h *Host) replayPump(ctx context.Context, meta store.Meta, src source, log 
 	if err != nil {
 		return nil, stop, err
 	}
-	convCtx, cancel := context.WithCancel(ctx)
+	p.conv, p.leave, err = h.plugins.converse(ctx, process)
 	stop = func() {
-		cancel()
+		if p.leave != nil {
+			p.leave()
+		}
 		if own {
 			h.plugins.drop(process)
 		}
 	}
-	if p.conv, err = process.Converse(convCtx); err != nil {
-		return nil, stop, err
-	}
-	p.cancel = cancel
-	return p, stop, nil
+	return p, stop, err
 }
 
 // index adds a run that has ended to the index of its project, or of the user.

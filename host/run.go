@@ -360,6 +360,9 @@ func (r *Run) main(ctx context.Context) {
 			r.abandon(broken.cause) // the journal has the rest; the next start of amux tells it
 			return
 		}
+		if errors.Is(broken.cause, errHung) && r.own == nil {
+			r.h.plugins.retire(r.process)
+		}
 		r.h.log.Named("run").Debug("conversation failed", "run_id", r.ID(), "attempt", attempt, "error", err)
 		// A typed error of the SDK is the adapter's own word; to ask again would
 		// give it again.
@@ -434,13 +437,9 @@ func (r *Run) newPump(ctx context.Context, attempt int, suspect deathbed) (*pump
 	if err != nil {
 		return nil, err
 	}
-	convCtx, cancel := context.WithCancel(ctx)
-	conv, err := process.Converse(convCtx)
-	if err != nil {
-		cancel()
+	if p.conv, p.leave, err = r.h.plugins.converse(ctx, process); err != nil {
 		return nil, err
 	}
-	p.conv, p.cancel = conv, cancel
 	p.start = &pb.Start{Agent: r.Agent(), Options: r.spec.recorded(r.agent)}
 	if suspect.single {
 		p.single, p.singleTo = suspect.from, suspect.to

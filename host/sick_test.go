@@ -6,9 +6,11 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/amux-dev/amux/host"
 	"github.com/amux-dev/amux/pluginapi"
@@ -140,4 +142,42 @@ func TestPluginBreaksTheWire(t *testing.T) {
 		{"endless last words", "breach endless-stop", "failed", crashed, "made more than 64 MiB of one input", ""},
 		{"endless stdin", "breach endless-write", "failed", crashed, "wrote more than 16 MiB at once", ""},
 	})
+}
+
+// A plugin process that hangs in one run goes on with those it serves well, and is
+// given to no other; it is ended with the last of them.
+func TestPluginThatHangsGetsNoNewRuns(t *testing.T) {
+	t.Parallel()
+	s := agents.NewStage(t, "sticky", "healthy")
+	h := hurried(t, s.Options())
+	old := stand(t, s, h, "sticky", 2)
+	pids := func() (pids []int) {
+		for _, p := range agents.Plugins(os.Getpid(), "sticky") {
+			pids = append(pids, p.PID)
+		}
+		return pids
+	}
+	first := pids()
+	if len(first) != 1 {
+		t.Fatalf("plugin processes: %v", first)
+	}
+	hung := s.Start(h, host.RunSpec{Agent: "sticky", Prompt: "do hang"})
+	if end := hung.Wait(); end.End.Code != pluginapi.CodePluginCrashed {
+		t.Errorf("%s, %v", end.State, end.Err)
+	}
+	fresh := stand(t, s, h, "sticky", 2)
+	now := pids()
+	if len(now) != 2 || !slices.Contains(now, first[0]) {
+		t.Errorf("plugin processes: %v, then %v", first, now)
+	}
+	old.finish(h)
+	agents.Eventually(t, 5*time.Second, "the old process is ended", func() bool {
+		now := pids()
+		return len(now) == 1 && now[0] != first[0]
+	})
+	fresh.finish(h)
+	// One that hangs and serves nobody else is ended at once.
+	hung = s.Start(h, host.RunSpec{Agent: "sticky", Prompt: "do hang"})
+	hung.Wait()
+	agents.Eventually(t, 5*time.Second, "no process is left", func() bool { return len(pids()) == 0 })
 }

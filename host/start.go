@@ -96,6 +96,7 @@ func (h *Host) Start(ctx context.Context, spec RunSpec) (_ *Run, retErr error) {
 		}
 	}
 	if err != nil {
+		h.plugins.hangs(ctx, l.process, err)
 		return nil, err
 	}
 	spawn, record, err := l.prepareSpawn(plan)
