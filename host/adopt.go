@@ -46,6 +46,12 @@ func (h *Host) Adopt(ctx context.Context) (adopted []*Run, _ error) {
 func (h *Host) Orphans() []string {
 	var ids []string
 	for _, id := range h.store.Active() {
+		h.mu.Lock()
+		ours := h.runs[id] != nil
+		h.mu.Unlock()
+		if ours {
+			continue
+		}
 		dir := h.store.Run(id)
 		if meta, err := dir.ReadMeta(); err == nil && isDetached(meta) && orphaned(dir) {
 			ids = append(ids, id)

@@ -72,7 +72,7 @@ func (h *Host) agentInfo(p registry.Plugin, agent *pluginapi.Agent) AgentInfo {
 		info.Version = h.knownVersion(agent, info.Program)
 	}
 	info.Installed = info.PlatformOK && (agent.Program == "" || info.Program != "")
-	info.Auth = authprobe.Evaluate(agent.AuthProbes, h.caller(agent, cwd, nil), authprobe.Options{Now: time.Now()})
+	info.Auth = authprobe.Evaluate(agent.AuthProbes, caller(agent, h.opts.Env, cwd, nil), authprobe.Options{Now: time.Now()})
 	info.SignedIn = len(agent.AuthProbes) == 0
 	for _, state := range info.Auth {
 		info.SignedIn = info.SignedIn || state.Status == "authenticated"
@@ -109,8 +109,10 @@ func (h *Host) DetectAuth(ctx context.Context, name string) (*pluginapi.AuthResp
 	if err != nil {
 		return nil, err
 	}
-	resp, err := process.DetectAuth(ctx, &pb.DetectAuthRequest{Agent: name, Caller: h.caller(agent, h.opts.ProjectDir, nil)},
-		func(ctx context.Context, argv []string) *pluginapi.ExecResult { return h.runBounded(ctx, argv, "") })
+	resp, err := process.DetectAuth(ctx, &pb.DetectAuthRequest{Agent: name, Caller: caller(agent, h.opts.Env, h.opts.ProjectDir, nil)},
+		func(ctx context.Context, argv []string) *pluginapi.ExecResult {
+			return runBounded(ctx, argv, h.opts.Env, "")
+		})
 	h.plugins.hangs(ctx, process, err)
 	return resp, err
 }

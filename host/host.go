@@ -164,15 +164,21 @@ func (h *Host) prepare() error {
 		return folderError("config folder", h.opts.ConfigDir, err)
 	}
 	for _, dir := range []string{h.opts.RuntimeDir, h.plugins.socket} {
-		if err := os.MkdirAll(dir, 0o700); err != nil {
-			return folderError("runtime folder", dir, err)
-		}
-		if err := checkPrivate(dir); err != nil {
+		if err := PrepareRuntimeDir(dir); err != nil {
 			return err
 		}
 	}
 	h.sweep.Do(h.sweepFolders)
 	return nil
+}
+
+// PrepareRuntimeDir makes a folder for sockets, and wants that it is the user's
+// alone.
+func PrepareRuntimeDir(dir string) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return folderError("runtime folder", dir, err)
+	}
+	return checkPrivate(dir)
 }
 
 func folderError(what, dir string, err error) error {

@@ -26,7 +26,7 @@ type program struct {
 
 // findProgram finds the agent's CLI in the caller's PATH and checks platform and
 // version as the adapter declares them.
-func (h *Host) findProgram(ctx context.Context, agent *pluginapi.Agent, cwd string) (program, error) {
+func (h *Host) findProgram(ctx context.Context, agent *pluginapi.Agent, env []string, cwd string) (program, error) {
 	platform := runtime.GOOS + "/" + runtime.GOARCH
 	if !platformOK(agent) {
 		return program{}, pluginapi.Errorf(pluginapi.CodeAgentNotInstalled,
@@ -36,13 +36,13 @@ func (h *Host) findProgram(ctx context.Context, agent *pluginapi.Agent, cwd stri
 	if agent.Program == "" {
 		return program{}, nil
 	}
-	path := lookPath(agent.Program, h.opts.Env, cwd)
+	path := lookPath(agent.Program, env, cwd)
 	if path == "" {
 		return program{}, pluginapi.Errorf(pluginapi.CodeAgentNotInstalled,
 			"agent %s is not installed: no program %q in PATH", agent.Id, agent.Program).
 			WithHint("%s", installHint(agent))
 	}
-	version := h.programVersion(ctx, agent, path)
+	version := h.programVersion(ctx, agent, path, env)
 	minimum := agent.GetVersions().GetMinimum()
 	if minimum != "" && version != "" && older(version, minimum) {
 		return program{}, pluginapi.Errorf(pluginapi.CodeAgentNotInstalled,
@@ -132,7 +132,7 @@ type versionEntry struct {
 }
 
 // programVersion asks a CLI for its version, or remembers the answer.
-func (h *Host) programVersion(ctx context.Context, agent *pluginapi.Agent, path string) string {
+func (h *Host) programVersion(ctx context.Context, agent *pluginapi.Agent, path string, env []string) string {
 	v := agent.GetVersions()
 	if len(v.GetArgs()) == 0 {
 		return ""
@@ -143,7 +143,7 @@ func (h *Host) programVersion(ctx context.Context, agent *pluginapi.Agent, path 
 	if old, found := cache[key]; found && ok && old.same(now) {
 		return old.Version
 	}
-	result := h.runBounded(ctx, append([]string{path}, v.Args...), "")
+	result := runBounded(ctx, append([]string{path}, v.Args...), env, "")
 	pattern, err := regexp.Compile("(?m)" + v.Pattern)
 	if err != nil {
 		return ""
@@ -214,11 +214,11 @@ const (
 )
 
 // runBounded runs a short command of the caller's world for an adapter.
-func (h *Host) runBounded(ctx context.Context, argv []string, cwd string) *pluginapi.ExecResult {
+func runBounded(ctx context.Context, argv, env []string, cwd string) *pluginapi.ExecResult {
 	result := &pluginapi.ExecResult{Argv: argv, ExitCode: -1}
 	path := ""
 	if len(argv) > 0 {
-		path = lookPath(argv[0], h.opts.Env, cwd)
+		path = lookPath(argv[0], env, cwd)
 	}
 	if path == "" {
 		return result
@@ -227,7 +227,7 @@ func (h *Host) runBounded(ctx context.Context, argv []string, cwd string) *plugi
 	defer cancel()
 	var stdout, stderr limited
 	cmd := exec.CommandContext(ctx, path, argv[1:]...)
-	cmd.Env, cmd.Dir, cmd.Stdout, cmd.Stderr = h.opts.Env, cwd, &stdout, &stderr
+	cmd.Env, cmd.Dir, cmd.Stdout, cmd.Stderr = env, cwd, &stdout, &stderr
 	cmd.WaitDelay = time.Second
 	err := cmd.Run()
 	result.Stdout, result.Stderr = stdout.kept.Bytes(), stderr.kept.Bytes()

@@ -80,6 +80,8 @@ type RunSpec struct {
 	MCPServers  []MCPServer       `json:"mcp_servers,omitempty"`
 	JSONSchema  string            `json:"json_schema,omitempty"`
 	Env         map[string]string `json:"-"` // values never reach the disk
+	Environ     []string          `json:"-"` // the caller's environment; default Options.Env
+	Umask       *int              `json:"-"` // the agent's; default: this process's
 	Driver      string            `json:"driver,omitempty"`
 	PTY         bool              `json:"pty,omitempty"`
 	Tags        []string          `json:"tags,omitempty"`

@@ -69,7 +69,7 @@ func loadAttachments(list []*pb.Attachment) error {
 }
 
 // caller is what an adapter may see of the user's world.
-func (h *Host) caller(agent *pluginapi.Agent, cwd string, extra map[string]string) *pb.Caller {
+func caller(agent *pluginapi.Agent, env []string, cwd string, extra map[string]string) *pb.Caller {
 	c := &pb.Caller{
 		Env: map[string]string{}, Cwd: cwd, Os: runtime.GOOS, Arch: runtime.GOARCH,
 	}
@@ -81,7 +81,7 @@ func (h *Host) caller(agent *pluginapi.Agent, cwd string, extra map[string]strin
 			}
 		}
 	}
-	for _, variable := range h.opts.Env {
+	for _, variable := range env {
 		if name, value, ok := strings.Cut(variable, "="); ok && name != "" {
 			see(name, value)
 		}

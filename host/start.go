@@ -122,7 +122,7 @@ func (l *launch) check(ctx context.Context) error {
 	if err := l.spec.checkCapabilities(agent); err != nil {
 		return err
 	}
-	l.program, err = l.h.findProgram(ctx, agent, l.spec.Cwd)
+	l.program, err = l.h.findProgram(ctx, agent, l.world(), l.spec.Cwd)
 	if err != nil {
 		return err
 	}
@@ -221,12 +221,12 @@ func (l *launch) plan(ctx context.Context) (*pluginapi.Plan, error) {
 	options := l.options
 	options.Env = l.spec.Env
 	req := &pb.PlanRequest{
-		Agent: l.spec.Agent, Caller: l.h.caller(l.agent, l.spec.Cwd, l.spec.Env), Options: options,
+		Agent: l.spec.Agent, Caller: caller(l.agent, l.world(), l.spec.Cwd, l.spec.Env), Options: options,
 		RunId: l.meta.RunID, TempDir: l.meta.TempDir, Program: l.program.path, ProgramVersion: l.program.version,
 		PluginPath: l.plugin.Path, SessionId: sessionID(l.meta.RunID), Attempt: 1,
 	}
 	return l.process.Plan(ctx, req, func(ctx context.Context, argv []string) *pluginapi.ExecResult {
-		return l.h.runBounded(ctx, argv, l.spec.Cwd)
+		return runBounded(ctx, argv, l.world(), l.spec.Cwd)
 	})
 }
 
@@ -267,7 +267,7 @@ func (l *launch) prepareSpawn(plan *pluginapi.Plan) (shim.Spawn, journal.Plan, e
 		return fail(bad("a shell line needs a trusted plugin"))
 	}
 	cwd := or(plan.Cwd, l.spec.Cwd)
-	program := lookPath(plan.Program, l.h.opts.Env, cwd)
+	program := lookPath(plan.Program, l.world(), cwd)
 	if plan.Program == "" || program == "" {
 		return fail(pluginapi.Errorf(pluginapi.CodeAgentNotInstalled, "agent %s: no program %q in PATH", l.agent.Id, plan.Program).
 			WithHint("%s", installHint(l.agent)))
@@ -307,8 +307,17 @@ func (l *launch) prepareSpawn(plan *pluginapi.Plan) (shim.Spawn, journal.Plan, e
 		Stdin:   plan.Stdin == pb.Stdin_STDIN_OPEN || plan.Stdin == pb.Stdin_STDIN_PROMPT,
 		Close:   plan.Stdin == pb.Stdin_STDIN_PROMPT,
 		Initial: plan.InitialStdin, Collect: plan.Collect, Grace: l.grace(), Terminal: terminal,
+		Umask:  l.spec.Umask,
 		Limits: []shim.Limit{{Kind: "run", After: max(l.spec.Timeout, 0)}, {Kind: "inactivity", After: l.idleLimit(plan)}},
 	}, record, nil
+}
+
+// world is the caller's environment.
+func (l *launch) world() []string {
+	if l.spec.Environ != nil {
+		return l.spec.Environ
+	}
+	return l.h.opts.Env
 }
 
 func (l *launch) grace() time.Duration {
@@ -322,7 +331,7 @@ func (l *launch) grace() time.Duration {
 // then the adapter's, then ours.
 func (l *launch) env(plan *pluginapi.Plan) []string {
 	vars := map[string]string{}
-	for _, variable := range l.h.opts.Env {
+	for _, variable := range l.world() {
 		if name, value, ok := strings.Cut(variable, "="); ok && name != "" {
 			vars[name] = value
 		}

@@ -7,6 +7,7 @@ import (
 	"os/signal"
 	"strings"
 
+	"github.com/amux-dev/amux/host/serve"
 	"github.com/amux-dev/amux/internal/cli"
 	"github.com/amux-dev/amux/internal/iostreams"
 )
@@ -20,6 +21,7 @@ var (
 func main() { os.Exit(run()) }
 
 func run() int {
+	serve.CloseOnExec()
 	home, _ := os.UserHomeDir()      // empty: the configuration folder must be named
 	cwd, _ := os.Getwd()             // empty: relative paths stay relative
 	executable, _ := os.Executable() // empty: what lies beside it is not found, and said to be missing

@@ -65,6 +65,9 @@ func start(spawn Spawn) (_ *child, outputs [2]*os.File, retErr error) {
 		files[i+1] = f.Fd()
 		outputs[i] = ours[len(ours)-1]
 	}
+	if spawn.Umask != nil {
+		unix.Umask(*spawn.Umask) // what this process makes itself has its mode by name
+	}
 	argv := append([]string{spawn.Program}, spawn.Args...)
 	pid, err := syscall.ForkExec(spawn.Program, argv, &syscall.ProcAttr{
 		Dir: spawn.Cwd, Env: spawn.Env, Files: files[:], Sys: &syscall.SysProcAttr{Setsid: true},

@@ -98,6 +98,7 @@ type Spawn struct {
 	Args    []string      `json:"args"`    // without the program
 	Env     []string      `json:"env"`
 	Cwd     string        `json:"cwd"`
+	Umask   *int          `json:"umask,omitempty"`
 	Stdin   bool          `json:"stdin"` // a pipe; else /dev/null
 	Close   bool          `json:"close"` // close stdin behind Initial
 	Initial []byte        `json:"initial,omitempty"`

@@ -53,6 +53,7 @@ type Host interface {
 	canceler
 	deleter
 	cleaner
+	adopter
 	Close(ctx context.Context) error
 }
 

@@ -94,6 +94,10 @@ func (h *fakeHost) Retain(context.Context) error {
 	return nil
 }
 
+func (h *fakeHost) Adopt(context.Context) ([]Run, error) { return nil, nil }
+
+func (h *fakeHost) Orphans() []string { return nil }
+
 func (h *fakeHost) Recover(context.Context) error { return nil }
 
 func (h *fakeHost) Replay(_ context.Context, _ string, w io.Writer) error {

@@ -61,6 +61,16 @@ func (h realHost) Start(ctx context.Context, spec host.RunSpec) (Run, error) {
 	return r, nil
 }
 
+// Adopt makes a list of Runs.
+func (h realHost) Adopt(ctx context.Context) ([]Run, error) {
+	adopted, err := h.Host.Adopt(ctx)
+	runs := make([]Run, len(adopted))
+	for i, r := range adopted {
+		runs[i] = r
+	}
+	return runs, err
+}
+
 // Open does the same for recorded runs.
 func (h realHost) Open(ctx context.Context, ref string) (Recorded, error) {
 	r, err := h.Host.Open(ctx, ref)

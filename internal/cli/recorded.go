@@ -45,11 +45,20 @@ func (s *session) recorded(ref string) (Recorded, error) {
 	return h.Open(context.Background(), ref)
 }
 
-func (s *session) recover(h recorder) {
+func (s *session) recover(h interface {
+	recorder
+	adopter
+}) {
 	ctx, cancel := context.WithTimeout(context.Background(), recoverTime)
 	defer cancel()
 	if err := h.Recover(ctx); err != nil && s.debug {
 		s.warnf("%v", err) // of other runs than the one asked for
+	}
+	// Inside a run there may be no server, and none can be started.
+	if len(h.Orphans()) > 0 {
+		if err := s.findHost(ctx); err != nil && s.debug {
+			s.warnf("%v", err)
+		}
 	}
 }
 

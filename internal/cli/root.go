@@ -55,6 +55,7 @@ Try it with nothing installed:  amux run demo "hello"`,
 		newClean(s),
 		newInspect(s),
 		newReplay(s),
+		newServe(s),
 		newDoctor(s),
 		newVersion(s),
 	)

@@ -102,6 +102,9 @@ func (s *session) run(o *runOptions, args []string) error {
 	if err := s.warnOverrides(); err != nil {
 		return err
 	}
+	if o.detach {
+		return s.detach(h, spec)
+	}
 	return s.start(h, spec, o)
 }
 
@@ -228,7 +231,7 @@ func (s *session) applySettings(spec *host.RunSpec, agent host.AgentInfo) error 
 // chooseApprove decides who answers when the agent asks before it acts.
 func (s *session) chooseApprove(spec *host.RunSpec, o *runOptions) {
 	set := s.settings
-	somebody := o.input != "" || s.app.IO.InTTY && s.app.IO.ErrTTY && !o.json
+	somebody := o.input != "" || s.app.IO.InTTY && s.app.IO.ErrTTY && !o.json && !o.detach
 	switch {
 	case o.approve != "":
 		spec.Approve = host.ApproveMode(o.approve)

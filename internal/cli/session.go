@@ -37,9 +37,11 @@ type session struct {
 	host         Host
 }
 
-func (s *session) getenv(name string) string {
-	for i := len(s.app.Env) - 1; i >= 0; i-- {
-		if value, ok := strings.CutPrefix(s.app.Env[i], name+"="); ok {
+func (s *session) getenv(name string) string { return envValue(s.app.Env, name) }
+
+func envValue(env []string, name string) string {
+	for i := len(env) - 1; i >= 0; i-- {
+		if value, ok := strings.CutPrefix(env[i], name+"="); ok {
 			return value
 		}
 	}
@@ -174,11 +176,16 @@ func (s *session) hostOptions() (host.Options, error) {
 		BundledDir: s.beside("plugins"), BundledHashes: s.app.BundledHashes, Plugins: overrides,
 		ShimPath: s.beside(shimName()), Env: s.app.Env,
 		AlwaysVerify: set.AlwaysVerify, AutoMTLS: set.AutoMTLS, Subreaper: true, Version: s.app.Version,
-	}
-	if s.debug {
-		o.Logger = hclog.New(&hclog.LoggerOptions{Name: "amux", Level: hclog.Debug, Output: s.app.IO.Err})
+		Logger: s.logger(), OnOrphan: s.findHost,
 	}
 	return o, nil
+}
+
+func (s *session) logger() hclog.Logger {
+	if !s.debug {
+		return nil
+	}
+	return hclog.New(&hclog.LoggerOptions{Name: "amux", Level: hclog.Debug, Output: s.app.IO.Err})
 }
 
 func shimName() string {

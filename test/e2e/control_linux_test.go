@@ -2,7 +2,10 @@ package e2e
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -13,10 +16,52 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/amux-dev/amux/host/process"
+	"github.com/amux-dev/amux/host/serve"
 )
 
 var controlCommands = map[string]func(*testscript.TestScript, bool, []string){
-	"eventually": eventually, "events": events, "tree": tree, "killhost": killhost,
+	"eventually": eventually, "events": events, "tree": tree, "killhost": killhost, "stopserve": stopserve, "world": world,
+}
+
+// world NAME: stdout becomes variables, folder and status of the run's first process.
+func world(ts *testscript.TestScript, neg bool, args []string) {
+	id := lookUp(ts, args[0]).ID
+	for deadline := time.Now().Add(eventuallyTime); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+		for _, p := range process.Marked(id) {
+			dir := filepath.Join("/proc", strconv.Itoa(p.PID))
+			environ, err1 := os.ReadFile(dir + "/environ")
+			cwd, err2 := os.Readlink(dir + "/cwd")
+			status, err3 := os.ReadFile(dir + "/status")
+			if errors.Join(err1, err2, err3) == nil {
+				_, err := fmt.Fprintf(ts.Stdout(), "%s\ncwd %s\n%s", bytes.ReplaceAll(environ, []byte{0}, []byte("\n")), cwd, status)
+				ts.Check(err)
+				return
+			}
+		}
+	}
+	ts.Fatalf("run %s has no process", args[0])
+}
+
+// stopserve: the server of detached runs is ended, if there is one.
+func stopserve(ts *testscript.TestScript, neg bool, args []string) {
+	ts.Check(stopServe(ts.Getenv("XDG_RUNTIME_DIR")))
+}
+
+func stopServe(runtime string) error {
+	reply, err := serve.Call(context.Background(), filepath.Join(runtime, "amux"), serve.Request{Op: "pid"})
+	if errors.Is(err, serve.ErrNone) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if err := syscall.Kill(reply.PID, syscall.SIGTERM); err != nil {
+		return err
+	}
+	for start, ok := process.Start(reply.PID); ok && process.Alive(process.ID{PID: reply.PID, Start: start}); {
+		time.Sleep(time.Millisecond)
+	}
+	return nil
 }
 
 // eventuallyTime is how long something may take that happens in another process.

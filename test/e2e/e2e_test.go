@@ -41,7 +41,12 @@ func TestScripts(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			env.Defer(func() { os.RemoveAll(runtime) })
+			env.Defer(func() {
+				if err := stopServe(runtime); err != nil {
+					t.Error(err)
+				}
+				os.RemoveAll(runtime)
+			})
 			env.Setenv("HOME", home)
 			env.Setenv("XDG_RUNTIME_DIR", runtime)
 			env.Setenv("PATH", bin+string(os.PathListSeparator)+env.Getenv("PATH"))

@@ -1,0 +1,108 @@
+//go:build unix
+
+package serve
+
+import (
+	"errors"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// listenPrivate makes a socket that is the user's alone from its first moment: it
+// gets its name when its mode is right.
+func listenPrivate(path string) (net.Listener, error) {
+	fresh := path + strconv.Itoa(os.Getpid())
+	_ = os.Remove(fresh)
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: fresh, Net: "unix"})
+	if err != nil {
+		return nil, err
+	}
+	l.SetUnlinkOnClose(false)
+	if err := errors.Join(os.Chmod(fresh, 0o600), os.Rename(fresh, path)); err != nil {
+		l.Close()
+		_ = os.Remove(fresh)
+		return nil, err
+	}
+	return &private{l, path}, nil
+}
+
+// private takes its socket away before it closes.
+type private struct {
+	net.Listener
+	path string
+}
+
+func (p *private) Close() error {
+	_ = os.Remove(p.path)
+	return p.Listener.Close()
+}
+
+var errPeer = errors.New("the socket's other end is another user's")
+
+// checkPeer wants that the other end is a process of this user.
+func checkPeer(conn net.Conn) error {
+	raw, err := conn.(*net.UnixConn).SyscallConn()
+	if err != nil {
+		return err
+	}
+	uid := -1
+	if err := raw.Control(func(fd uintptr) { uid = peer(int(fd)) }); err != nil {
+		return err
+	}
+	if uid != os.Getuid() {
+		return errPeer
+	}
+	return nil
+}
+
+// Spawn starts a server: a program in a session of its own that has nothing of
+// this process but what it is given, with its words in a log in the runtime folder
+// dir. Exited is closed when it has ended.
+func Spawn(dir, program string, args, env []string) (exited <-chan struct{}, err error) {
+	log, err := os.OpenFile(filepath.Join(dir, logName), os.O_WRONLY|os.O_CREATE|os.O_TRUNC|unix.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	defer log.Close()
+	CloseOnExec()
+	cmd := exec.Command(program, args...)
+	cmd.Dir, cmd.Env = "/", env
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	done := make(chan struct{})
+	go func() { // ends with it, or with this process
+		_ = cmd.Wait() // what it had to say is in its log
+		close(done)
+	}()
+	return done, nil
+}
+
+// CloseOnExec keeps what this process was given beside stdin, stdout and stderr
+// from what it starts: who waits for the end of a pipe would wait for that.
+func CloseOnExec() {
+	entries, err := os.ReadDir("/dev/fd")
+	if err != nil {
+		return
+	}
+	for _, e := range entries {
+		if fd, err := strconv.Atoi(e.Name()); err == nil && fd > 2 {
+			unix.CloseOnExec(fd)
+		}
+	}
+}
+
+// Umask is this process's.
+func Umask() *int {
+	mask := unix.Umask(0o077)
+	unix.Umask(mask)
+	return &mask
+}
