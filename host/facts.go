@@ -206,14 +206,16 @@ func (f *facts) verdict() journal.State {
 		asked = f.exit.Reason
 	}
 	switch {
+	case asked == "disk_full":
+		return fail(pluginapi.CodeDiskFull, "disk_full", "the disk that holds the run's record is full")
+	case asked == "abandoned":
+		return fail(pluginapi.CodeInternal, "abandoned", "the process that hosted the run could not go on")
 	case f.fault != nil:
 		fail(pluginapi.Code(f.fault.Code), "plugin", f.fault.Msg)
 		end.Hint = f.fault.Hint
 		return end
 	case f.spawnFailed != nil:
 		return fail(pluginapi.CodeSpawn, "spawn", f.spawnFailed.Error)
-	case asked == "disk_full":
-		return fail(pluginapi.CodeDiskFull, "disk_full", "the disk that holds the run's journal is full")
 	case asked == "stdin_full":
 		return fail(pluginapi.CodeStdinNotAvailable, "stdin", "the agent does not read its stdin: 16 MiB are waiting")
 	case f.exit == nil && !f.spawned:

@@ -357,7 +357,7 @@ func (r *Run) main(ctx context.Context) {
 			}
 		}
 		if pluginapi.AsError(broken.cause).Code == pluginapi.CodeDiskFull {
-			r.abandon(broken.cause) // the journal has the rest; the next start of amux tells it
+			r.abandon(broken.cause, p) // the journal has the rest; the next start of amux tells it
 			return
 		}
 		if errors.Is(broken.cause, errHung) && r.own == nil {
@@ -377,7 +377,7 @@ func (r *Run) main(ctx context.Context) {
 		if best == nil {
 			// No conversation was ever held: the pump that tells the end needs none.
 			if best, err = r.h.newPump(r.src, r.log, r.log.Count()); err != nil {
-				r.abandon(err)
+				r.abandon(err, nil)
 				return
 			}
 			best.start = &pb.Start{Agent: r.Agent(), Options: r.spec.recorded(r.agent)}
@@ -602,7 +602,7 @@ func (r *Run) last(ctx context.Context, p *pump, err error) {
 	case ctx.Err() != nil:
 		r.part()
 	default:
-		r.abandon(err)
+		r.abandon(err, p)
 	}
 }
 
@@ -711,6 +711,17 @@ func readExit(path string) (exit journal.Exit, ok bool) {
 	return exit, false
 }
 
+// amendExit writes a reason of the host's own into the file, once the keeper is
+// gone. The file has had its room from the start, whatever the disk says now.
+func amendExit(path, reason string) {
+	exit, _ := readExit(path)
+	exit.Reason = reason
+	if f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE, 0o600); err == nil {
+		_, _ = f.WriteAt(append(journal.Encode(exit), '\n'), 0)
+		_ = f.Close()
+	}
+}
+
 // finish takes the result and clears up.
 func (r *Run) finish(p *pump) {
 	p.mu.Lock()
@@ -723,19 +734,32 @@ func (r *Run) finish(p *pump) {
 }
 
 // abandon ends a run whose events cannot be made any more: only the result tells.
-func (r *Run) abandon(err error) {
+// The run has failed, also for whoever makes the rest of its events later, unless
+// the journal has another end already. p may be nil.
+func (r *Run) abandon(err error, p *pump) {
 	e := pluginapi.AsError(err)
-	reason, stop := "internal", "fault"
+	reason := "abandoned"
 	if e.Code == pluginapi.CodeDiskFull {
-		reason, stop = "disk_full", "disk_full"
+		reason = "disk_full"
 	}
-	_ = r.conn.Kill(shim.Stop{Reason: stop, By: "host"}) // it may have ended
+	_ = r.conn.Kill(shim.Stop{Reason: reason, By: "host"}) // it may have ended
 	_ = r.conn.Release()
 	<-r.conn.Gone()
 	r.waitKeeper()
+	state := stateFailed
+	if p != nil {
+		p.mu.Lock()
+		if terminal(p.facts.state) {
+			state = p.facts.state
+		}
+		p.mu.Unlock()
+	}
+	if state == stateFailed {
+		amendExit(r.dir.Path("exit"), reason)
+	}
 	r.mu.Lock()
-	r.result = Result{RunID: r.ID(), State: stateFailed, Err: e, End: pluginapi.RunEnd{
-		State: stateFailed, Reason: reason, Code: e.Code, Message: e.Error(),
+	r.result = Result{RunID: r.ID(), State: state, Err: e, End: pluginapi.RunEnd{
+		State: state, Reason: reason, Code: e.Code, Message: e.Error(),
 	}}
 	r.mu.Unlock()
 	r.clear(nil)
