@@ -1,13 +1,10 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"cmp"
 	"context"
-	"errors"
 	"hash/fnv"
-	"io"
 	"math"
 	"os"
 	"path/filepath"
@@ -18,67 +15,8 @@ import (
 
 	"github.com/amux-dev/amux/pluginapi"
 	"github.com/amux-dev/amux/sdk/jsonl"
+	"github.com/amux-dev/amux/sdk/sessionfile"
 )
-
-// maxSessionLine is the longest line of a stored session that is read; a longer
-// one becomes a log event with its place.
-const maxSessionLine = 8 << 20
-
-// fileLines reads a file line by line in little memory.
-type fileLines struct {
-	file   *os.File
-	reader *bufio.Reader
-	buffer []byte
-
-	line   []byte // valid until next
-	long   bool   // the line is longer than maxSessionLine, and line is not set
-	offset int64  // of the line
-	length int64
-	end    int64
-	err    error
-}
-
-func openLines(path string) (*fileLines, error) {
-	file, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	return &fileLines{file: file, reader: bufio.NewReaderSize(file, 64<<10)}, nil
-}
-
-func (l *fileLines) Close() error { return l.file.Close() }
-
-// next goes to the next line; a last one without an ending counts.
-func (l *fileLines) next() bool {
-	l.offset = l.end
-	l.buffer, l.long, l.length = l.buffer[:0], false, 0
-	for {
-		piece, err := l.reader.ReadSlice('\n')
-		l.end += int64(len(piece))
-		l.length += int64(len(piece))
-		if !l.long {
-			if len(l.buffer)+len(piece) > maxSessionLine {
-				l.long, l.buffer = true, nil
-			} else {
-				l.buffer = append(l.buffer, piece...)
-			}
-		}
-		switch {
-		case err == nil:
-		case errors.Is(err, bufio.ErrBufferFull):
-			continue
-		case errors.Is(err, io.EOF):
-			if l.length == 0 {
-				return false
-			}
-		default:
-			l.err = err
-			return false
-		}
-		l.line = bytes.TrimRight(l.buffer, "\r\n")
-		return true
-	}
-}
 
 var sessionIDRule = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,127}$`)
 
@@ -167,7 +105,7 @@ func hashOf(id []byte) uint64 {
 
 // index reads the tree and marks what will be read.
 func (r *sessionReader) index(all bool) error {
-	lines, err := openLines(r.path)
+	lines, err := sessionfile.Open(r.path)
 	if err != nil {
 		return err
 	}
@@ -175,13 +113,13 @@ func (r *sessionReader) index(all bool) error {
 	places := map[uint64]int32{}
 	last := int32(-1) // the last node of the main conversation
 	r.start = pluginapi.SessionStart{SessionID: r.id}
-	for n := 0; lines.next(); n++ {
+	for n := 0; lines.Next(); n++ {
 		if n%1024 == 0 && r.ctx.Err() != nil {
 			return r.ctx.Err()
 		}
 		place := int32(-1)
-		if !lines.long {
-			if doc, err := jsonl.ParseObject(lines.line); err == nil {
+		if !lines.Long {
+			if doc, err := jsonl.ParseObject(lines.Line); err == nil {
 				place = r.indexLine(doc.Value, places, last)
 				doc.Release()
 			}
@@ -191,8 +129,8 @@ func (r *sessionReader) index(all bool) error {
 			last = place
 		}
 	}
-	if lines.err != nil {
-		return lines.err
+	if lines.Err() != nil {
+		return lines.Err()
 	}
 	if all {
 		for i := range r.nodes {
@@ -292,19 +230,19 @@ func (r *sessionReader) markActive() {
 
 // read emits the events of the marked lines.
 func (r *sessionReader) read(all bool) error {
-	lines, err := openLines(r.path)
+	lines, err := sessionfile.Open(r.path)
 	if err != nil {
 		return err
 	}
 	defer lines.Close()
 	begun := false
 	// The file may grow meanwhile; what is not in the tree is left out.
-	for n := 0; n < len(r.byLine) && !r.stopped && lines.next(); n++ {
+	for n := 0; n < len(r.byLine) && !r.stopped && lines.Next(); n++ {
 		if n%1024 == 0 && r.ctx.Err() != nil {
 			return r.ctx.Err()
 		}
-		if lines.long {
-			offset, length := lines.offset, lines.length
+		if lines.Long {
+			offset, length := lines.Offset, lines.Length
 			r.Event(pluginapi.Log{Source: "session", Offset: &offset, Length: &length})
 			continue
 		}
@@ -312,10 +250,10 @@ func (r *sessionReader) read(all bool) error {
 		if place >= 0 && r.nodes[place].flags&nodeActive == 0 {
 			continue
 		}
-		if place < 0 && !isNote(lines.line) {
+		if place < 0 && !isNote(lines.Line) {
 			continue
 		}
-		doc, err := jsonl.ParseObject(lines.line)
+		doc, err := jsonl.ParseObject(lines.Line)
 		if err != nil {
 			continue
 		}
@@ -329,8 +267,8 @@ func (r *sessionReader) read(all bool) error {
 		r.line(doc.Value)
 		doc.Release()
 	}
-	if lines.err != nil {
-		return lines.err
+	if lines.Err() != nil {
+		return lines.Err()
 	}
 	r.endTurn()
 	if all && !r.stopped {
@@ -528,16 +466,16 @@ func (r *sessionReader) subagent(file string) error {
 		return nil
 	}
 	defer func() { r.parent = "" }()
-	lines, err := openLines(file)
+	lines, err := sessionfile.Open(file)
 	if err != nil {
 		return nil
 	}
 	defer lines.Close()
-	for n := 0; !r.stopped && lines.next(); n++ {
+	for n := 0; !r.stopped && lines.Next(); n++ {
 		if n%1024 == 0 && r.ctx.Err() != nil {
 			return r.ctx.Err()
 		}
-		doc, err := jsonl.ParseObject(lines.line)
+		doc, err := jsonl.ParseObject(lines.Line)
 		if err != nil {
 			continue
 		}
@@ -548,5 +486,5 @@ func (r *sessionReader) subagent(file string) error {
 		doc.Release()
 	}
 	r.flushUsage()
-	return lines.err
+	return lines.Err()
 }

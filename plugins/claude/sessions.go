@@ -14,6 +14,7 @@ import (
 	"github.com/amux-dev/amux/pluginapi"
 	"github.com/amux-dev/amux/pluginapi/authprobe"
 	"github.com/amux-dev/amux/sdk/jsonl"
+	"github.com/amux-dev/amux/sdk/sessionfile"
 )
 
 // The CLI keeps a session in <config>/projects/<slug>/<session id>.jsonl. The
@@ -125,7 +126,7 @@ func (adapter) ListSessions(ctx context.Context, q *pluginapi.SessionsQuery, yie
 // summarize reads what a list shows of a session; nil if nobody has said
 // anything in it. Most lines are passed over by a look at their first bytes.
 func summarize(ctx context.Context, file sessionFile) (*pluginapi.SessionSummary, error) {
-	lines, err := openLines(file.path)
+	lines, err := sessionfile.Open(file.path)
 	if err != nil {
 		return nil, err
 	}
@@ -135,12 +136,12 @@ func summarize(ctx context.Context, file sessionFile) (*pluginapi.SessionSummary
 	}
 	var custom, ai, last, first string
 	spoken := false
-	for n := 0; lines.next(); n++ {
+	for n := 0; lines.Next(); n++ {
 		if n%1024 == 0 && ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		line := lines.line
-		if lines.long {
+		line := lines.Line
+		if lines.Long {
 			continue
 		}
 		head := line[:min(len(line), 200)]
@@ -184,10 +185,10 @@ func summarize(ctx context.Context, file sessionFile) (*pluginapi.SessionSummary
 		doc.Release()
 	}
 	if !spoken {
-		return nil, lines.err
+		return nil, lines.Err()
 	}
 	s.Title = shortTitle(cmp.Or(custom, ai, last, first))
-	return s, lines.err
+	return s, lines.Err()
 }
 
 func timestamp(line jsonl.Value) (time.Time, bool) {

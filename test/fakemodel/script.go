@@ -114,7 +114,12 @@ func failure(status int, kind, message string) Reply {
 	return Reply{Status: status, Kind: kind, Message: message}
 }
 
-func overloaded() Reply { return failure(529, "overloaded_error", "Overloaded") }
+func broken() Reply { return failure(500, "api_error", "Internal server error") }
+
+// statusOverloaded is what Anthropic answers; other APIs say it in their words.
+const statusOverloaded = 529
+
+func overloaded() Reply { return failure(statusOverloaded, "overloaded_error", "Overloaded") }
 
 // Scripts lists the names that a marker may have.
 func Scripts() []string {
@@ -180,7 +185,7 @@ var scripts = map[string]func(*Turn) Reply{
 	"403": func(*Turn) Reply {
 		return failure(403, "permission_error", "Your account has no access to this model.")
 	},
-	"500":     func(*Turn) Reply { return failure(500, "api_error", "Internal server error") },
+	"500":     func(*Turn) Reply { return broken() },
 	"529":     func(*Turn) Reply { return overloaded() },
 	"context": func(*Turn) Reply { return failure(400, "invalid_request_error", ContextMessage) },
 	"credit":  func(*Turn) Reply { return failure(400, "invalid_request_error", CreditMessage) },
@@ -190,10 +195,10 @@ var scripts = map[string]func(*Turn) Reply{
 		reply.RetryAfter = t.number(1)
 		return reply
 	},
-	// flaky is overloaded =times, then well.
+	// flaky fails =times, then it is well.
 	"flaky": func(t *Turn) Reply {
 		if t.Try <= t.number(1) {
-			return overloaded()
+			return broken()
 		}
 		return hello()
 	},

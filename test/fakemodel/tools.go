@@ -1,6 +1,10 @@
 package fakemodel
 
-import "slices"
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
 
 // tool is what one kind of call is named by an agent, and how its input looks.
 type tool struct {
@@ -18,6 +22,7 @@ var tools = map[string][]tool{
 		{"run_shell_command", func(a map[string]any) map[string]any {
 			return map[string]any{"command": a["command"], "description": "Run a scripted command", "is_background": false}
 		}},
+		{"exec_command", func(a map[string]any) map[string]any { return map[string]any{"cmd": a["command"]} }},
 	},
 	"write": {
 		{"Write", func(a map[string]any) map[string]any {
@@ -25,6 +30,9 @@ var tools = map[string][]tool{
 		}},
 		{"write_file", func(a map[string]any) map[string]any {
 			return map[string]any{"file_path": a["path"], "content": a["content"]}
+		}},
+		{"apply_patch", func(a map[string]any) map[string]any {
+			return patch("Add File", a["path"], "+"+strings.ReplaceAll(strings.TrimSuffix(a["content"].(string), "\n"), "\n", "\n+"))
 		}},
 	},
 	"edit": {
@@ -34,19 +42,27 @@ var tools = map[string][]tool{
 		{"edit", func(a map[string]any) map[string]any {
 			return map[string]any{"file_path": a["path"], "old_string": a["old"], "new_string": a["new"]}
 		}},
+		{"apply_patch", func(a map[string]any) map[string]any {
+			return patch("Update File", a["path"], fmt.Sprintf("@@\n-%s\n+%s", a["old"], a["new"]))
+		}},
 	},
 	"read": {
 		{"Read", func(a map[string]any) map[string]any { return map[string]any{"file_path": a["path"]} }},
 		{"read_file", func(a map[string]any) map[string]any { return map[string]any{"file_path": a["path"]} }},
+		{"exec_command", func(a map[string]any) map[string]any { return map[string]any{"cmd": fmt.Sprint("cat ", a["path"])} }},
 	},
 	"agent": {
 		{"Agent", subagent},
 		{"Task", subagent},
 		{"agent", subagent},
+		{"collaboration.spawn_agent", func(a map[string]any) map[string]any {
+			return map[string]any{"task_name": "inner_job", "message": a["prompt"], "fork_turns": "none"}
+		}},
 	},
 	"ask": {
 		{"AskUserQuestion", question},
 		{"ask_user_question", question},
+		{"request_user_input", question},
 	},
 	"structured": {
 		{structuredTool, structured},
@@ -73,11 +89,19 @@ func question(a map[string]any) map[string]any {
 		options = append(options, map[string]any{"label": label, "description": "The colour " + label})
 	}
 	return map[string]any{"questions": []any{map[string]any{
-		"question": a["question"], "header": a["header"], "options": options, "multiSelect": false}}}
+		"id": "it", "question": a["question"], "header": a["header"], "options": options, "multiSelect": false}}}
 }
 
 func subagent(a map[string]any) map[string]any {
 	return map[string]any{"description": a["description"], "prompt": a["prompt"], "subagent_type": "general-purpose"}
+}
+
+// inCode are the tools of Codex that its code mode has without offering them.
+var inCode = []string{"exec_command", "apply_patch"}
+
+// patch is the input of Codex's apply_patch, which is text.
+func patch(what string, path any, lines string) map[string]any {
+	return map[string]any{"input": fmt.Sprintf("*** Begin Patch\n*** %s: %s\n%s\n*** End Patch\n", what, path, lines)}
 }
 
 // native gives the tool's name and input in the words of an agent that offers
@@ -90,7 +114,7 @@ func (c Call) native(offered []string) (string, map[string]any) {
 	candidates := tools[c.Kind]
 	chosen := candidates[0]
 	for _, t := range candidates {
-		if slices.Contains(offered, t.name) {
+		if slices.Contains(offered, t.name) || slices.Contains(inCode, t.name) && slices.Contains(offered, codeTool) {
 			chosen = t
 			break
 		}

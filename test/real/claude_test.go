@@ -8,9 +8,11 @@ import (
 )
 
 // agents are the columns of the table.
-var agents = []agentRow{
-	{id: "claude", program: "claude", env: toolchain.Anthropic, read: readAnthropic, shell: "Bash"},
-	qwenRow,
+var agents = []agentRow{claude, codex, qwenRow}
+
+var claude = agentRow{
+	id: "claude", program: "claude", env: toolchain.Anthropic, read: readAnthropic, shell: "Bash",
+	model: "haiku", mcpTool: "mcp__echo__echo",
 }
 
 // readAnthropic reads a request of the Messages API. Claude Code gives a part of

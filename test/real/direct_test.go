@@ -98,7 +98,7 @@ func startDirectIn(t *testing.T, model *fakemodel.Server, home, cwd string, env 
 	d := &direct{t: t, model: model, home: home, cwd: cwd}
 	d.cmd = exec.CommandContext(ctx, program, args...)
 	d.cmd.Dir = d.cwd
-	d.cmd.Env = append(toolchain.Env(home), toolchain.Anthropic(model.URL)...)
+	d.cmd.Env = append(toolchain.Env(home), toolchain.Anthropic(home, model.URL)...)
 	d.cmd.Env = append(append(d.cmd.Env, "PATH="+tc.Path()), env...)
 	d.cmd.Stderr = &d.stderr
 	if d.stdin, err = d.cmd.StdinPipe(); err != nil {

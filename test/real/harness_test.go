@@ -29,8 +29,8 @@ import (
 type agentRow struct {
 	id      string // as in amux run ID
 	program string
-	// env points the agent at the fake model.
-	env func(baseURL string) []string
+	// env points the agent at the fake model; it may write into the home.
+	env func(home, baseURL string) []string
 	// read finds in a request what scenarios ask about.
 	read func(fakemodel.Request) (asked, error)
 	// shell is what the agent calls its shell tool.
@@ -50,6 +50,15 @@ type agentRow struct {
 	// patience is what a scenario may take; default scenarioTime. Some agents
 	// cannot be kept from trying for long.
 	patience time.Duration
+	// model is another one than the usual, and subagent are the options with which
+	// the agent has sub-agents.
+	model    string
+	subagent []string
+	// mcpTool is how the model names the tool echo of the MCP server echo.
+	mcpTool string
+	// lacks has what the agent does not tell where others do, with the cause:
+	// event types, and the facts that scenarios ask about by lacking.
+	lacks map[string]string
 	// na has the scenarios that the agent cannot do: name → reason.
 	na map[string]string
 }
@@ -60,6 +69,12 @@ func (a agentRow) timeout() string {
 		return "15s"
 	}
 	return "3s"
+}
+
+// lacking reports whether the agent does not tell something.
+func (r *run) lacking(what string) bool {
+	_, ok := r.agent.lacks[what]
+	return ok
 }
 
 // asked is what an agent asked the model, whatever the API.
@@ -120,6 +135,8 @@ type run struct {
 	dir   string // has all below
 	cwd   string
 	env   []string // besides the clean one
+	// provider is where the agent looks for its model; usually model.URL.
+	provider string
 
 	cmd    *exec.Cmd
 	stdin  io.WriteCloser
@@ -155,7 +172,8 @@ func newRun(t *testing.T, agent agentRow) *run {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	r := &run{t: t, agent: agent, model: newModel(t), dir: dir, cwd: filepath.Join(dir, "work")}
+	model := newModel(t)
+	r := &run{t: t, agent: agent, model: model, dir: dir, cwd: filepath.Join(dir, "work"), provider: model.URL}
 	for _, name := range []string{"home", "work", "run", "tmp"} {
 		if err := os.Mkdir(filepath.Join(dir, name), 0o700); err != nil {
 			t.Fatal(err)
@@ -169,7 +187,7 @@ func newRun(t *testing.T, agent agentRow) *run {
 
 // again is a further run with the same home, directory and model.
 func (r *run) again() *run {
-	return &run{t: r.t, agent: r.agent, model: r.model, dir: r.dir, cwd: r.cwd, env: r.env}
+	return &run{t: r.t, agent: r.agent, model: r.model, dir: r.dir, cwd: r.cwd, env: r.env, provider: r.provider}
 }
 
 func (r *run) path(name string) string { return filepath.Join(r.cwd, name) }
@@ -178,7 +196,7 @@ func (r *run) path(name string) string { return filepath.Join(r.cwd, name) }
 func (r *run) amux(ctx context.Context, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, filepath.Join(binDir(), "amux"), args...)
 	cmd.Dir = r.cwd
-	cmd.Env = append(toolchain.Env(filepath.Join(r.dir, "home")), r.agent.env(r.model.URL)...)
+	cmd.Env = append(toolchain.Env(filepath.Join(r.dir, "home")), r.agent.env(filepath.Join(r.dir, "home"), r.provider)...)
 	cmd.Env = append(cmd.Env, "PATH="+tc.Path(), "TMPDIR="+filepath.Join(r.dir, "tmp"),
 		"XDG_RUNTIME_DIR="+filepath.Join(r.dir, "run"), "AGENT_MUX_CONFIG_DIR="+filepath.Join(r.dir, "config"))
 	cmd.Env = append(cmd.Env, r.env...)
@@ -482,6 +500,12 @@ func (r *run) want(types ...pluginapi.Type) {
 	r.t.Helper()
 	i := 0
 	for _, t := range types {
+		if r.lacking(string(t)) {
+			if slices.Contains(r.types(), string(t)) {
+				r.t.Errorf("there is a %s, which the agent is said to lack", t)
+			}
+			continue
+		}
 		for i < len(r.events) && r.events[i].Type != t {
 			i++
 		}
@@ -584,6 +608,18 @@ func (r *run) tokens(n int64) {
 	}
 	if end.Cost == nil || end.Cost.USD <= 0 || math.Abs(end.Cost.USD-cost) > 1e-9 {
 		r.t.Errorf("cost %v, sum of events %v", end.Cost, cost)
+	}
+}
+
+// sameCost checks that another run with the same turn cost the same.
+func (r *run) sameCost(other *run) {
+	r.t.Helper()
+	a, b := r.end().Cost, other.end().Cost
+	if r.agent.unpriced {
+		return // the tokens were compared
+	}
+	if a == nil || b == nil || math.Abs(a.USD-b.USD) > 1e-9 {
+		r.t.Errorf("the same turn cost %v, then %v", a, b)
 	}
 }
 

@@ -3,7 +3,6 @@ package real
 import (
 	"bytes"
 	"encoding/json"
-	"math"
 	"net"
 	"os"
 	"slices"
@@ -127,11 +126,11 @@ var scenarios = []scenario{
 		}
 	}},
 	{"sub-agent", func(r *run) {
-		r.once("[fm:agent]", "--approve", "auto")
+		r.once("[fm:agent]", append([]string{"--approve", "auto"}, r.agent.subagent...)...)
 		r.want("tool_call_start", "subagent_spawn", "subagent_result", "run_end")
 		r.tokens(int64(len(r.model.ModelRequests())))
 		spawn := one[pluginapi.SubagentSpawn](r)
-		if end := r.end(); r.exit != 0 || end.State != "completed" || spawn.Prompt != "[fm:bash] inner" {
+		if end := r.end(); r.exit != 0 || end.State != "completed" || spawn.Prompt != "[fm:bash] inner" && !r.lacking("a sub-agent's prompt") {
 			r.t.Errorf("exit %d, state %s, spawn %+v", r.exit, end.State, spawn)
 		}
 		nested := map[pluginapi.Type]int{}
@@ -311,9 +310,7 @@ var scenarios = []scenario{
 			r.t.Error("the model was not told the first prompt")
 		}
 		// A turn costs what it costs, whatever the session cost before.
-		if a, b := r.end().Cost, next.end().Cost; !r.agent.unpriced && (a == nil || b == nil || math.Abs(a.USD-b.USD) > 1e-9) {
-			r.t.Errorf("the same turn cost %v, then %v", a, b)
-		}
+		r.sameCost(next)
 		latest := r.again().once("[fm:text] third", "--continue")
 		latest.ok(1)
 		if got := one[pluginapi.SessionStart](latest).SessionID; got != id {
@@ -332,9 +329,7 @@ var scenarios = []scenario{
 		if !next.asked(-1).contains("] first") {
 			r.t.Error("the model was not told the first prompt")
 		}
-		if a, b := r.end().Cost, next.end().Cost; !r.agent.unpriced && (a == nil || b == nil || math.Abs(a.USD-b.USD) > 1e-9) {
-			r.t.Errorf("the same turn cost %v, then %v", a, b)
-		}
+		r.sameCost(next)
 	}},
 	{"unknown session", func(r *run) {
 		r.once("[fm:text]", "--resume", "aaaaaaaa-0000-4000-8000-000000000000")
@@ -354,6 +349,9 @@ var scenarios = []scenario{
 		}
 		r.want("rate_limited", "rate_limit_error", "run_end")
 		// The agent adds some jitter to the two seconds of the header.
+		if r.lacking("how long to wait") {
+			return
+		}
 		if wait := all[pluginapi.RateLimited](r)[0].RetryAfterMS; wait == nil || *wait < 1900 || *wait > 3500 {
 			r.t.Errorf("retry after %s ms, want about 2000", show(wait))
 		}
@@ -361,7 +359,7 @@ var scenarios = []scenario{
 	{"529", func(r *run) {
 		r.once("[fm:529]")
 		r.failed(pluginapi.CodeOverloaded, 14)
-		if !r.agent.silentRetries {
+		if !r.agent.silentRetries && !r.lacking("a retry when overloaded") {
 			r.want("retry")
 		}
 		r.want("error", "run_end")
@@ -391,9 +389,8 @@ var scenarios = []scenario{
 		if err != nil {
 			r.t.Fatal(err)
 		}
-		url := "http://" + listener.Addr().String()
+		r.provider = "http://" + listener.Addr().String()
 		listener.Close()
-		r.env = append(r.env, r.agent.env(url)...)
 		r.once("[fm:text]")
 		r.failed(pluginapi.CodeNetwork, 1)
 	}},
@@ -407,8 +404,7 @@ var scenarios = []scenario{
 		r.failed(pluginapi.CodeBudgetExceeded, 1)
 	}},
 	{"mcp", func(r *run) {
-		r.env = append(r.env, mcpEnv+"=1")
-		r.once("[fm:mcp=mcp__echo__echo]", "--approve", "auto", "--mcp", "echo="+mcpProgram(r.t))
+		r.once("[fm:mcp="+r.agent.mcpTool+"]", "--approve", "auto", "--env", mcpEnv+"=1", "--mcp", "echo="+mcpProgram(r.t))
 		r.ok(1)
 		r.want("tool_call_start", "mcp_tool_call_start", "mcp_tool_result", "tool_result", "message_stop")
 		if call := one[pluginapi.McpToolCallStart](r); call.Server != "echo" || call.ToolName != "echo" {
@@ -463,10 +459,10 @@ var scenarios = []scenario{
 		r.failed(pluginapi.CodeContextExceeded, 15)
 	}},
 	{"options", func(r *run) {
-		r.once("[fm:text]", "--model", "haiku", "--effort", "low", "--system", "SYSTEM-MARK")
+		r.once("[fm:text]", "--model", r.agent.model, "--effort", "low", "--system", "SYSTEM-MARK")
 		r.ok(1)
 		a := r.asked(0)
-		if !strings.Contains(a.Model, "haiku") || a.Effort != "low" || !strings.Contains(a.System, "SYSTEM-MARK") {
+		if !strings.Contains(a.Model, r.agent.model) || a.Effort != "low" || !strings.Contains(a.System, "SYSTEM-MARK") {
 			r.t.Errorf("model %s, effort %s, system prompt has the mark: %v", a.Model, a.Effort, strings.Contains(a.System, "SYSTEM-MARK"))
 		}
 	}},

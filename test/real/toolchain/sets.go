@@ -154,6 +154,6 @@ func (tc *Toolchain) linkSet(ctx context.Context, s set, version, dir string) er
 
 // Chat points qwen at a fake model of the chat completions API. Retries of its own
 // are lowered by its settings file, not by the environment.
-func Chat(baseURL string) []string {
+func Chat(_, baseURL string) []string {
 	return []string{"OPENAI_API_KEY=" + fakeKey, "OPENAI_BASE_URL=" + baseURL + "/v1", "OPENAI_MODEL=fake-model"}
 }

@@ -34,12 +34,14 @@ const fakeKey = "sk-ant-test-fake-0000"
 // program is where an npm package keeps an agent's real program; the launcher
 // scripts of npm are not used.
 type program struct {
-	pkg  string // whose version is pinned
-	glob string // below node_modules
+	pkg   string // whose version is pinned
+	glob  string // below node_modules
+	calls string // what --version prints before the version
 }
 
 var programs = map[string]program{
-	"claude": {"@anthropic-ai/claude-code", "@anthropic-ai/claude-code-*/claude"},
+	"claude": {pkg: "@anthropic-ai/claude-code", glob: "@anthropic-ai/claude-code-*/claude"},
+	"codex":  {pkg: "@openai/codex", glob: "@openai/codex-*/vendor/*/bin/codex", calls: "codex-cli "},
 }
 
 // Toolchain is an installed set of agents.
@@ -203,7 +205,7 @@ func (tc *Toolchain) link(ctx context.Context, dir string) error {
 		if err != nil {
 			return fmt.Errorf("%s --version: %w", name, err)
 		}
-		if !strings.HasPrefix(string(output), tc.Versions[name]) {
+		if !strings.HasPrefix(string(output), p.calls+tc.Versions[name]) {
 			return fmt.Errorf("%s says version %q, pinned is %s", name, bytes.TrimSpace(output), tc.Versions[name])
 		}
 	}
@@ -245,10 +247,38 @@ func Env(home string) []string {
 }
 
 // Anthropic points an agent at a fake model of the Anthropic API.
-func Anthropic(baseURL string) []string {
+func Anthropic(_, baseURL string) []string {
 	return []string{
 		"ANTHROPIC_API_KEY=" + fakeKey,
 		"ANTHROPIC_BASE_URL=" + baseURL,
 		"CLAUDE_CODE_MAX_RETRIES=1",
 	}
+}
+
+// openAIConfig is a provider of Codex's that is not its own: of the environment it
+// takes the key alone. A request that the provider could not take is told and
+// tried once more.
+const openAIConfig = `model = "gpt-5.5"
+model_provider = "fake"
+suppress_unstable_features_warning = true
+
+[model_providers.fake]
+name = "fake"
+base_url = "%s/v1"
+wire_api = "responses"
+env_key = "AMUX_TEST_MODEL_KEY"
+request_max_retries = 0
+stream_max_retries = 1
+
+[features]
+default_mode_request_user_input = true
+`
+
+// OpenAI points Codex at a fake model of the Responses API, by the configuration
+// in its home.
+func OpenAI(home, baseURL string) []string {
+	dir := filepath.Join(home, ".codex")
+	os.MkdirAll(dir, 0o700)
+	os.WriteFile(filepath.Join(dir, "config.toml"), fmt.Appendf(nil, openAIConfig, baseURL), 0o600)
+	return []string{"AMUX_TEST_MODEL_KEY=" + fakeKey}
 }
