@@ -30,6 +30,12 @@ const namespaceEnv = "AMUX_TEST_NAMESPACE"
 // runs the test again in one and takes over how that ended.
 func alone(t *testing.T) bool {
 	t.Helper()
+	return aloneIn(t, 0)
+}
+
+// aloneIn is alone with more namespaces.
+func aloneIn(t *testing.T, more uintptr) bool {
+	t.Helper()
 	if os.Getenv(namespaceEnv) != "" {
 		return true
 	}
@@ -40,7 +46,7 @@ func alone(t *testing.T) bool {
 	}
 	cmd := exec.Command(self, "-test.run=^"+t.Name()+"$", "-test.v", "-test.timeout=4m")
 	cmd.Env = append(os.Environ(), namespaceEnv+"=1")
-	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS | more, Pdeathsig: syscall.SIGKILL}
 	if uid := os.Getuid(); uid != 0 {
 		cmd.SysProcAttr.Cloneflags |= syscall.CLONE_NEWUSER
 		cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{HostID: uid, Size: 1}}
@@ -53,7 +59,7 @@ func alone(t *testing.T) bool {
 	runtime.UnlockOSThread()
 	switch {
 	case errors.Is(err, syscall.EPERM):
-		t.Skipf("no mount namespace can be made here: %v", err)
+		t.Skipf("no namespace can be made here: %v", err)
 	case bytes.Contains(out, []byte("--- SKIP")):
 		t.Skipf("%s", out)
 	case err != nil || !bytes.Contains(out, []byte("--- PASS")):
