@@ -49,6 +49,7 @@ type App struct {
 type Host interface {
 	runner
 	lister
+	archive
 	recorder
 	canceler
 	deleter

@@ -33,6 +33,8 @@ type fakeHost struct {
 	removed  []host.Removed
 	asked    []string
 	closed   bool
+	sessions []host.Session
+	talks    map[string][]host.Event
 }
 
 var _ Host = (*fakeHost)(nil)
@@ -63,6 +65,20 @@ func (h *fakeHost) Agent(_ context.Context, name string) (host.AgentInfo, error)
 
 func (h *fakeHost) DetectAuth(context.Context, string) (*pluginapi.AuthResponse, error) {
 	return h.auth, nil
+}
+
+func (h *fakeHost) Sessions(_ context.Context, q host.SessionQuery) ([]host.Session, error) {
+	h.asked = append(h.asked, fmt.Sprintf("sessions %s %q %d", q.Agent, q.Cwd, q.Limit))
+	return h.sessions, h.refuse
+}
+
+func (h *fakeHost) ReadSession(_ context.Context, agent, id string, _ bool, each func(host.Event) bool) error {
+	for _, e := range h.talks[id] {
+		if !each(e) {
+			return nil
+		}
+	}
+	return nil
 }
 
 func (h *fakeHost) Open(_ context.Context, ref string) (Recorded, error) {

@@ -39,6 +39,7 @@ Try it with nothing installed:  amux run demo "hello"`,
 	root.AddCommand(
 		newRun(s),
 		newAgents(s),
+		newSessions(s),
 		newPs(s),
 		newLogs(s),
 		newWait(s),

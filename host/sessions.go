@@ -1,0 +1,146 @@
+package host
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/amux-dev/amux/host/adapter"
+	"github.com/amux-dev/amux/pluginapi"
+	pb "github.com/amux-dev/amux/pluginapi/amuxplugin1"
+)
+
+// Session is a conversation in an agent's own store. What the store does not say is
+// left empty.
+type Session struct {
+	Agent      string     `json:"agent"`
+	ID         string     `json:"session_id"`
+	Title      string     `json:"title,omitempty"`
+	Cwd        string     `json:"cwd,omitempty"`
+	Path       string     `json:"path,omitempty"` // file it was read from
+	Created    *time.Time `json:"created,omitempty"`
+	Updated    *time.Time `json:"updated,omitempty"`
+	Turns      int        `json:"turns,omitempty"`
+	Model      string     `json:"model,omitempty"`
+	ForkedFrom string     `json:"forked_from,omitempty"`
+	Bytes      int64      `json:"bytes,omitempty"`
+}
+
+// SessionQuery says which sessions Host.Sessions lists.
+type SessionQuery struct {
+	Agent string
+	Cwd   string // those that began in this directory; "": in any
+	Limit int    // the newest; 0: all
+}
+
+// Sessions lists sessions of one agent, the newest first. It starts the plugin; the
+// agent's store is only read.
+func (h *Host) Sessions(ctx context.Context, q SessionQuery) ([]Session, error) {
+	process, agent, err := h.sessionProcess(ctx, q.Agent, "list", (*pluginapi.Capabilities).GetListSessions)
+	if err != nil {
+		return nil, err
+	}
+	var sessions []Session
+	query := &pluginapi.SessionsQuery{
+		Agent: q.Agent, Caller: h.caller(agent, q.Cwd, nil), AllProjects: q.Cwd == "", Limit: uint32(max(0, q.Limit)),
+	}
+	err = process.ListSessions(ctx, query, h.sessionRunner, func(s *pluginapi.SessionSummary) bool {
+		sessions = append(sessions, Session{
+			Agent: q.Agent, ID: s.Id, Title: s.Title, Cwd: s.Cwd, Path: s.Path, Created: moment(s.CreatedUnixMs),
+			Updated: moment(s.UpdatedUnixMs), Turns: int(s.Turns), Model: s.Model, ForkedFrom: s.ForkedFrom, Bytes: int64(s.Bytes),
+		})
+		return true
+	})
+	slices.SortStableFunc(sessions, func(a, b Session) int {
+		if a.Updated == nil || b.Updated == nil {
+			return 0
+		}
+		return b.Updated.Compare(*a.Updated)
+	})
+	return sessions, err
+}
+
+// ReadSession calls each for the events of a session, in order, until it returns
+// false: those of its active branch, or of all. Events have no run; seq counts them
+// from 1. Nothing of the session is kept.
+func (h *Host) ReadSession(ctx context.Context, agent, id string, allBranches bool, each func(Event) bool) error {
+	process, description, err := h.sessionProcess(ctx, agent, "read", (*pluginapi.Capabilities).GetReadSession)
+	if err != nil {
+		return err
+	}
+	query := &pluginapi.SessionQuery{
+		Agent: agent, Caller: h.caller(description, h.opts.ProjectDir, nil), SessionId: id, AllBranches: allBranches,
+	}
+	var seq uint64
+	var broken error
+	err = process.ReadSession(ctx, query, h.sessionRunner, func(s *pb.SessionEvent) bool {
+		seq++
+		event := Event{Type: pluginapi.Type(s.Type), Seq: seq, Agent: agent}
+		if at := moment(s.TimeUnixMs); at != nil {
+			event.Time = *at
+		}
+		if event.Raw = sessionEvent(event, s.Data); event.Raw == nil {
+			broken = pluginapi.Errorf(pluginapi.CodePluginCrashed, "the adapter of %s sent a %q event that is none", agent, s.Type)
+			return false
+		}
+		return each(event)
+	})
+	if broken != nil {
+		return broken
+	}
+	return err
+}
+
+// sessionEvent puts what all events have in front of an adapter's object; nil if it
+// is no object.
+func sessionEvent(e Event, object []byte) json.RawMessage {
+	if len(object) < 2 || object[0] != '{' || !json.Valid(object) {
+		return nil
+	}
+	raw := append([]byte(`{"type":`), strconv.AppendQuote(nil, string(e.Type))...)
+	raw = strconv.AppendUint(append(raw, `,"seq":`...), e.Seq, 10)
+	if !e.Time.IsZero() {
+		raw = append(raw, `,"time":"`...)
+		raw = append(e.Time.AppendFormat(raw, "2006-01-02T15:04:05.000000Z"), '"')
+	}
+	raw = append(append(raw, `,"agent":`...), strconv.AppendQuote(nil, e.Agent)...)
+	if rest := object[1:]; rest[0] != '}' {
+		raw = append(raw, ',')
+	}
+	return append(raw, object[1:]...)
+}
+
+// sessionProcess starts the plugin of an agent that has a capability.
+func (h *Host) sessionProcess(ctx context.Context, name, what string, can func(*pluginapi.Capabilities) bool) (*adapter.Process, *pluginapi.Agent, error) {
+	plugin, agent, err := h.registry.Agent(name)
+	if err != nil {
+		return nil, nil, err
+	}
+	if !can(agent.GetCapabilities()) {
+		return nil, nil, pluginapi.Errorf(pluginapi.CodeCapability, "agent %s: its adapter cannot %s sessions", name, what).
+			WithHint("amux agents list shows the agents; amux agents info AGENT what each can do")
+	}
+	if err := h.prepare(); err != nil {
+		return nil, nil, err
+	}
+	verified, err := h.registry.Verify(plugin)
+	if err != nil {
+		return nil, nil, err
+	}
+	process, err := h.plugins.get(ctx, verified)
+	return process, agent, err
+}
+
+func (h *Host) sessionRunner(ctx context.Context, argv []string) *pluginapi.ExecResult {
+	return h.runBounded(ctx, argv, h.opts.ProjectDir)
+}
+
+func moment(unixMS int64) *time.Time {
+	if unixMS == 0 {
+		return nil
+	}
+	at := time.UnixMilli(unixMS).UTC()
+	return &at
+}
