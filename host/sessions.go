@@ -44,7 +44,7 @@ func (h *Host) Sessions(ctx context.Context, q SessionQuery) ([]Session, error) 
 	}
 	var sessions []Session
 	query := &pluginapi.SessionsQuery{
-		Agent: q.Agent, Caller: h.caller(agent, q.Cwd, nil), AllProjects: q.Cwd == "", Limit: uint32(max(0, q.Limit)),
+		Agent: q.Agent, Caller: caller(agent, h.opts.Env, q.Cwd, nil), AllProjects: q.Cwd == "", Limit: uint32(max(0, q.Limit)),
 	}
 	err = process.ListSessions(ctx, query, h.sessionRunner, func(s *pluginapi.SessionSummary) bool {
 		sessions = append(sessions, Session{
@@ -53,6 +53,7 @@ func (h *Host) Sessions(ctx context.Context, q SessionQuery) ([]Session, error) 
 		})
 		return true
 	})
+	h.plugins.hangs(ctx, process, err)
 	slices.SortStableFunc(sessions, func(a, b Session) int {
 		if a.Updated == nil || b.Updated == nil {
 			return 0
@@ -71,7 +72,7 @@ func (h *Host) ReadSession(ctx context.Context, agent, id string, allBranches bo
 		return err
 	}
 	query := &pluginapi.SessionQuery{
-		Agent: agent, Caller: h.caller(description, h.opts.ProjectDir, nil), SessionId: id, AllBranches: allBranches,
+		Agent: agent, Caller: caller(description, h.opts.Env, h.opts.ProjectDir, nil), SessionId: id, AllBranches: allBranches,
 	}
 	var seq uint64
 	var broken error
@@ -90,6 +91,7 @@ func (h *Host) ReadSession(ctx context.Context, agent, id string, allBranches bo
 	if broken != nil {
 		return broken
 	}
+	h.plugins.hangs(ctx, process, err)
 	return err
 }
 
@@ -134,7 +136,7 @@ func (h *Host) sessionProcess(ctx context.Context, name, what string, can func(*
 }
 
 func (h *Host) sessionRunner(ctx context.Context, argv []string) *pluginapi.ExecResult {
-	return h.runBounded(ctx, argv, h.opts.ProjectDir)
+	return runBounded(ctx, argv, h.opts.Env, h.opts.ProjectDir)
 }
 
 func moment(unixMS int64) *time.Time {

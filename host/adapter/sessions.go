@@ -14,7 +14,9 @@ import (
 // false. run carries out what the adapter asks to be run first.
 func (p *Process) ListSessions(ctx context.Context, req *pluginapi.SessionsQuery, run Runner, yield func(*pluginapi.SessionSummary) bool) error {
 	return list(p, ctx, "list sessions", run, &req.ExecResults,
-		func(ctx context.Context) (receiver[*pb.ListSessionsResponse], error) { return p.rpc.ListSessions(ctx, req) },
+		func(ctx context.Context) (receiver[*pb.ListSessionsResponse], error) {
+			return p.rpc.ListSessions(ctx, req)
+		},
 		func(resp *pb.ListSessionsResponse) (*pb.Exec, bool) {
 			for _, session := range resp.Sessions {
 				if !yield(session) {
@@ -28,7 +30,9 @@ func (p *Process) ListSessions(ctx context.Context, req *pluginapi.SessionsQuery
 // ReadSession hands on the events of one session until yield returns false.
 func (p *Process) ReadSession(ctx context.Context, req *pluginapi.SessionQuery, run Runner, yield func(*pb.SessionEvent) bool) error {
 	return list(p, ctx, "read session", run, &req.ExecResults,
-		func(ctx context.Context) (receiver[*pb.ReadSessionResponse], error) { return p.rpc.ReadSession(ctx, req) },
+		func(ctx context.Context) (receiver[*pb.ReadSessionResponse], error) {
+			return p.rpc.ReadSession(ctx, req)
+		},
 		func(resp *pb.ReadSessionResponse) (*pb.Exec, bool) {
 			for _, event := range resp.Events {
 				if !yield(event) {

@@ -23,7 +23,7 @@ type lister interface {
 
 func newAgents(s *session) *cobra.Command {
 	return group("agents", "See which agents there are, and whether they are ready",
-		newAgentsList(s), newAgentsInfo(s), newAgentsAuth(s))
+		newAgentsList(s), newAgentsInfo(s), newAgentsModels(s), newAgentsAuth(s), newAgentsInstall(s), newAgentsUpdate(s))
 }
 
 // agentJSON is an agent in --json.
@@ -104,11 +104,13 @@ func (s *session) printJSON(v any) error {
 }
 
 func newAgentsList(s *session) *cobra.Command {
-	var asJSON bool
+	var asJSON, refresh bool
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List all agents; starts nothing",
-		Args:  exactly(),
+		Long: `List all agents. It starts nothing: the version of an agent's CLI is the one that it
+told last, for as long as its file is the same. --refresh asks all of them again.`,
+		Args: exactly(),
 		RunE: command(func(*cobra.Command, []string) error {
 			h, err := s.theHost()
 			if err != nil {
@@ -117,6 +119,15 @@ func newAgentsList(s *session) *cobra.Command {
 			agents, err := h.Agents(context.Background())
 			if err != nil {
 				return err
+			}
+			if refresh {
+				for i, a := range agents {
+					if a.Err == nil && a.Installed {
+						if agents[i], err = h.Refresh(context.Background(), a.Description.GetId()); err != nil {
+							return err
+						}
+					}
+				}
 			}
 			if asJSON {
 				list := []agentJSON{}
@@ -133,6 +144,7 @@ func newAgentsList(s *session) *cobra.Command {
 			return nil
 		}),
 	}
+	cmd.Flags().BoolVar(&refresh, "refresh", false, "ask the installed CLIs for their versions")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
 }

@@ -50,6 +50,7 @@ type Host interface {
 	runner
 	lister
 	archive
+	installer
 	recorder
 	canceler
 	deleter

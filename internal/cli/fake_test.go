@@ -34,6 +34,7 @@ type fakeHost struct {
 	asked    []string
 	closed   bool
 	sessions []host.Session
+	way      host.Installation
 	talks    map[string][]host.Event
 }
 
@@ -79,6 +80,21 @@ func (h *fakeHost) ReadSession(_ context.Context, agent, id string, _ bool, each
 		}
 	}
 	return nil
+}
+
+func (h *fakeHost) Installation(_ context.Context, name, kind string) (host.Installation, error) {
+	h.asked = append(h.asked, fmt.Sprintf("installation %s %q", name, kind))
+	return h.way, h.refuse
+}
+
+func (h *fakeHost) Install(_ context.Context, i host.Installation, _ io.Reader, _ io.Writer) (host.AgentInfo, error) {
+	h.asked = append(h.asked, "install "+strings.Join(i.Argv, " "))
+	return agent(i.Agent, func(a *host.AgentInfo) { a.Version, a.Program = i.Version, "/bin/"+i.Agent }), h.refuse
+}
+
+func (h *fakeHost) Refresh(ctx context.Context, name string) (host.AgentInfo, error) {
+	h.asked = append(h.asked, "refresh "+name)
+	return h.Agent(ctx, name)
 }
 
 func (h *fakeHost) Open(_ context.Context, ref string) (Recorded, error) {

@@ -1,0 +1,64 @@
+package cli
+
+import (
+	"context"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// modelJSON is a model in --json.
+type modelJSON struct {
+	ID          string   `json:"id"`
+	DisplayName string   `json:"display_name,omitempty"`
+	Aliases     []string `json:"aliases,omitempty"`
+	Default     bool     `json:"default,omitempty"`
+}
+
+func newAgentsModels(s *session) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "models AGENT",
+		Short: "List the models that an agent's adapter knows of; starts nothing",
+		Long: `List the models that an agent's adapter knows of, and their other names. An agent may
+take others: amux run --model hands on what it is given.`,
+		Args:              exactly("an agent"),
+		ValidArgsFunction: s.completeAgent,
+		RunE: command(func(_ *cobra.Command, args []string) error {
+			h, err := s.theHost()
+			if err != nil {
+				return err
+			}
+			a, err := h.Agent(context.Background(), args[0])
+			if err == nil {
+				err = a.Err
+			}
+			if err != nil {
+				return err
+			}
+			models := []modelJSON{} // [] in JSON
+			for _, m := range a.Description.GetModels() {
+				models = append(models, modelJSON{m.Id, m.DisplayName, m.Aliases, m.IsDefault})
+			}
+			switch {
+			case asJSON:
+				return s.printJSON(models)
+			case len(models) == 0:
+				s.errf("the adapter of %s knows of no models; the agent may have some", args[0])
+				return nil
+			}
+			rows := [][]string{{"MODEL", "NAME", "ALIASES", ""}}
+			for _, m := range models {
+				note := ""
+				if m.Default {
+					note = "default"
+				}
+				rows = append(rows, []string{m.ID, dash(m.DisplayName), dash(strings.Join(m.Aliases, ", ")), note})
+			}
+			table(s.app.IO.Out, rows)
+			return nil
+		}),
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
