@@ -32,11 +32,12 @@ type follower struct {
 	ended  bool // the last event was read
 	pause  time.Duration
 	called time.Time  // OnOrphan
+	last   time.Time  // when there was something to read, or a host was looked for
 	conn   *shim.Conn // nil: only the clock tells
 }
 
 func (r *Run) follow(from uint64) *follower {
-	return &follower{r: r, skip: max(from, 1) - 1, pause: followFirst}
+	return &follower{r: r, skip: max(from, 1) - 1, pause: followFirst, last: time.Now()}
 }
 
 func (f *follower) close() {
@@ -55,13 +56,16 @@ func (f *follower) next(ctx context.Context) ([]byte, error) {
 	for {
 		data, err := f.read()
 		if err != nil || len(data) > 0 {
-			f.pause = followFirst
+			f.pause, f.last = followFirst, time.Now()
 			return data, err
 		}
 		if f.ended {
 			return nil, io.EOF
 		}
-		if f.pause >= followLast {
+		// Not only when all is silent: the agent may ring on while nobody tells what
+		// it says.
+		if time.Since(f.last) >= followLast {
+			f.last = time.Now()
 			if err := f.unhosted(ctx); err != nil {
 				// What was written before the host left is there by now.
 				if data, err := f.read(); err != nil || len(data) > 0 {
@@ -95,7 +99,8 @@ func (f *follower) unhosted(ctx context.Context) error {
 	e := f.r.hostGone()
 	if find := f.r.h.opts.OnOrphan; find == nil {
 		return e
-	} else if e.Err = find(ctx); e.Err != nil {
+	} else if err := find(ctx); err != nil {
+		e.Msg += ", and no other can be had: " + err.Error()
 		return e
 	}
 	return nil

@@ -122,6 +122,8 @@ func (s *session) askServe(ctx context.Context, req serve.Request) (serve.Reply,
 				return reply, &pluginapi.Error{Code: pluginapi.Code(e.Code), Op: e.Op, Msg: e.Msg, Hint: e.Hint}
 			}
 			return reply, nil
+		case errors.Is(err, serve.ErrLost) && req.Op == serve.OpAdopt && time.Now().Before(deadline):
+			// It may be asked again: the next server does what this one has not.
 		case err != nil && !errors.Is(err, serve.ErrNone):
 			return reply, err
 		case s.getenv(process.RunEnv) != "":
