@@ -34,6 +34,7 @@ func run() int {
 		Version:       version,
 		BundledHashes: parseHashes(bundledHashes),
 		Signals:       catchSignals,
+		Resized:       catchResize,
 		NewHost:       cli.NewHost,
 	}
 	return app.Main(os.Args[1:])
@@ -48,6 +49,15 @@ func parseHashes(text string) map[string]string {
 		}
 	}
 	return hashes
+}
+
+// catchResize begins to catch what tells of the terminal's size.
+func catchResize() (<-chan os.Signal, func()) {
+	signals := make(chan os.Signal, 1)
+	if len(resize) > 0 {
+		signal.Notify(signals, resize...)
+	}
+	return signals, func() { signal.Stop(signals) }
 }
 
 // catchSignals begins to catch what ends, suspends or interrupts a command.

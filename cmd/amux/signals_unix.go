@@ -9,5 +9,6 @@ import (
 
 var (
 	caught     = []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGTSTP}
+	resize     = []os.Signal{syscall.SIGWINCH}
 	brokenPipe = []os.Signal{syscall.SIGPIPE}
 )

@@ -7,5 +7,6 @@ import (
 
 var (
 	caught     = []os.Signal{os.Interrupt, syscall.SIGTERM}
+	resize     []os.Signal                    // there is none: the size is that of the start
 	brokenPipe = []os.Signal{syscall.SIGPIPE} // never comes
 )

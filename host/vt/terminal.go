@@ -85,11 +85,18 @@ func (t *Terminal) Answer(piece []byte) []byte {
 	return t.answers
 }
 
+// Size is how many columns and rows it has.
+func (t *Terminal) Size() (cols, rows int) { return t.cols, t.rows }
+
 // Cursor is where the cursor is, from 0.
 func (t *Terminal) Cursor() (x, y int) { return t.x, t.y }
 
 // Alternate reports whether the program has taken the whole screen for itself.
 func (t *Terminal) Alternate() bool { return t.modes[47] || t.modes[1047] || t.modes[1049] }
+
+// CursorKeys reports whether the program has asked for the application's form of
+// the arrow keys.
+func (t *Terminal) CursorKeys() bool { return t.modes[modeCursorKeys] }
 
 // AppendModes appends what puts another terminal, which has just been reset, into
 // the modes of this one; the screen and the cursor's place are not among them.

@@ -41,6 +41,9 @@ type App struct {
 	BundledHashes map[string]string
 	// Signals starts to catch signals, until the function it returns is called.
 	Signals func() (<-chan os.Signal, func())
+	// Resized starts to tell when the terminal has got another size, until the
+	// function it returns is called.
+	Resized func() (<-chan os.Signal, func())
 	// NewHost makes the host when a command first needs one.
 	NewHost func(host.Options) (Host, error)
 }

@@ -155,6 +155,7 @@ type fakeRun struct {
 	watch  sync.Once
 	// watched is called when somebody begins to read the events.
 	watched func()
+	pieces  []host.TerminalPiece // of its terminal
 }
 
 const runID = "01M7X9DSQ827BHWDSGN2DGXP98"
@@ -289,6 +290,22 @@ func (r *fakeRun) Kill(context.Context) error                 { return r.called(
 func (r *fakeRun) Pause(context.Context) error                { return r.called("pause") }
 func (r *fakeRun) Resume(context.Context) error               { return r.called("resume") }
 func (r *fakeRun) Signal(_ context.Context, n string) error   { return r.called("signal %s", n) }
+func (r *fakeRun) Keys(_ context.Context, k []byte) error     { return r.called("keys %q", k) }
+func (r *fakeRun) Resize(_ context.Context, cols, rows int) error {
+	return r.called("resize %d %d", cols, rows)
+}
+func (r *fakeRun) Terminal(context.Context, bool) iter.Seq2[host.TerminalPiece, error] {
+	return func(yield func(host.TerminalPiece, error) bool) {
+		if r.pieces == nil {
+			yield(host.TerminalPiece{}, pluginapi.Errorf(pluginapi.CodeCapability, "run %s has no terminal", runID))
+		}
+		for _, p := range r.pieces {
+			if !yield(p, nil) {
+				return
+			}
+		}
+	}
+}
 func (r *fakeRun) Tail(n int, w io.Writer) error {
 	fmt.Fprintf(w, "the last %d\n", n)
 	return nil

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"iter"
 	"path/filepath"
 	"strings"
 	"time"
@@ -29,6 +30,9 @@ type Recorded interface {
 	Info() host.RunInfo
 	Signal(ctx context.Context, name string) error
 	Tail(n int, w io.Writer) error
+	Terminal(ctx context.Context, follow bool) iter.Seq2[host.TerminalPiece, error]
+	Keys(ctx context.Context, keys []byte) error
+	Resize(ctx context.Context, cols, rows int) error
 }
 
 // recoverTime is how long a command that reads waits for the ends of runs whose

@@ -18,7 +18,7 @@ import (
 
 // runOptions are the flags of run.
 type runOptions struct {
-	json, quiet, detach, cont, fork, noSession, noRecord bool
+	json, quiet, detach, cont, fork, noSession, noRecord, pty bool
 
 	input, driver, runID, name, model, effort, system, systemMode, resume, cwd, schema, approve string
 
@@ -61,6 +61,7 @@ func (o *runOptions) addFlags(cmd *cobra.Command) {
 	f.StringVar(&o.name, "name", "", "a name for the run")
 	f.StringVar(&o.runID, "run-id", "", "a `ULID` for the run")
 	f.StringArrayVar(&o.tags, "tag", nil, "a tag for the run")
+	f.BoolVar(&o.pty, "pty", false, "run the agent on a terminal: see amux attach, amux screen, amux send --keys")
 	f.StringVar(&o.driver, "driver", "", "which way to drive the agent, where there are several")
 
 	f.BoolVar(&o.noRecord, "no-record", false, "keep no record of the run")
@@ -100,7 +101,7 @@ func (o *runOptions) spec(s *session) (host.RunSpec, error) {
 		RunID: o.runID, Name: o.name, Model: o.model, Effort: o.effort,
 		SystemPrompt: o.system, SystemMode: o.systemMode,
 		Resume: o.resume, Continue: o.cont, Fork: o.fork, NoSession: o.noSession,
-		Cwd: s.app.Cwd, Driver: o.driver, Tags: o.tags,
+		Cwd: s.app.Cwd, Driver: o.driver, PTY: o.pty, Tags: o.tags,
 		MaxTurns: int(o.maxTurns), MaxBudget: o.maxBudget, AllowRules: o.allow, DenyRules: o.deny,
 		Timeout: o.timeout.d, IdleTimeout: o.idleTimeout.d, Grace: o.grace.d, NoRecord: o.noRecord,
 	}

@@ -5,18 +5,35 @@ import (
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
+
+	"github.com/amux-dev/amux/host/vt"
 )
 
 func newSend(s *session) *cobra.Command {
-	return &cobra.Command{
+	var keys bool
+	cmd := &cobra.Command{
 		Use:   "send RUN PROMPT|-",
-		Short: "Give the agent of a run another prompt",
+		Short: "Give the agent of a run another prompt, or type on its terminal",
 		Long: `Give the agent of a run another prompt; - reads it from stdin. The run must be a
 conversation (amux run --input ndjson). While the agent works on one, it decides
-itself whether the prompt joins the running turn.`,
-		Args:              exactly("a run", "a prompt"),
+itself whether the prompt joins the running turn.
+
+With --keys what follows the run are keys that are typed on its terminal (amux run
+--pty): Enter, Esc, Tab, Up, PageDown, F5, C-c, M-x, a character for itself, and
+text after an equals sign. What is typed is not recorded.`,
+		Example: `  amux send fix "and the tests"
+  amux send fix --keys Esc "=:wq" Enter`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if keys {
+				return exactly("a run", "a key")(cmd, args[:min(len(args), 2)])
+			}
+			return exactly("a run", "a prompt")(cmd, args)
+		},
 		ValidArgsFunction: s.completeRuns(true),
 		RunE: command(func(_ *cobra.Command, args []string) error {
+			if keys {
+				return s.sendKeys(args[0], args[1:])
+			}
 			run, err := s.recorded(args[0])
 			if err != nil {
 				return err
@@ -33,4 +50,37 @@ itself whether the prompt joins the running turn.`,
 			return run.Send(context.Background(), prompt)
 		}),
 	}
+	cmd.Flags().BoolVar(&keys, "keys", false, "type keys on the run's terminal")
+	return cmd
+}
+
+// sendKeys types on the terminal of a run.
+func (s *session) sendKeys(ref string, names []string) error {
+	if _, err := keyBytes(names, false); err != nil {
+		return err
+	}
+	run, err := s.recorded(ref)
+	if err != nil {
+		return err
+	}
+	application := false
+	if arrows(names) {
+		// Their form is the program's choice, which its output tells.
+		terminal := vt.New(1, 1)
+		for piece, err := range run.Terminal(context.Background(), false) {
+			if err != nil {
+				return err
+			}
+			if piece.Opened {
+				terminal = vt.New(piece.Cols, piece.Rows)
+			}
+			terminal.Answer(piece.Output)
+		}
+		application = terminal.CursorKeys()
+	}
+	data, err := keyBytes(names, application)
+	if err != nil {
+		return err
+	}
+	return run.Keys(context.Background(), data)
 }

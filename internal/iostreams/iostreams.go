@@ -19,6 +19,11 @@ type IO struct {
 	InTTY, OutTTY, ErrTTY bool
 	// Color says that stderr takes colours.
 	Color bool
+	// Raw has the terminal behind In hand over keys as they are typed, until the
+	// function it returns is called. It is for terminals only.
+	Raw func() (restore func() error, err error)
+	// Size is that of the terminal behind Out.
+	Size func() (cols, rows int, err error)
 	// Width is that of the terminal in columns; 80 if there is none.
 	Width int
 }
@@ -35,6 +40,11 @@ func System(getenv func(string) string) *IO {
 		OutTTY: term.IsTerminal(int(os.Stdout.Fd())),
 		ErrTTY: term.IsTerminal(int(os.Stderr.Fd())),
 		Width:  DefaultWidth,
+		Raw: func() (func() error, error) {
+			state, err := term.MakeRaw(int(os.Stdin.Fd()))
+			return func() error { return term.Restore(int(os.Stdin.Fd()), state) }, err
+		},
+		Size: func() (int, int, error) { return term.GetSize(int(os.Stdout.Fd())) },
 	}
 	s.Color = s.ErrTTY && getenv("NO_COLOR") == "" && getenv("TERM") != "dumb" && enableColor(os.Stderr)
 	if s.ErrTTY {

@@ -1,0 +1,45 @@
+package cli
+
+import (
+	"context"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/amux-dev/amux/internal/render"
+	"github.com/amux-dev/amux/internal/screen"
+)
+
+func newScreen(s *session) *cobra.Command {
+	return &cobra.Command{
+		Use:   "screen RUN",
+		Short: "Show what is on the terminal of a run",
+		Long: `Show what is on the terminal of a run that was started with --pty, as text. It is
+made of the last 2 MiB that the agent printed. When the run has ended it is what
+was on the terminal last.`,
+		Args:              exactly("a run"),
+		ValidArgsFunction: s.completeRuns(false),
+		RunE: command(func(_ *cobra.Command, args []string) error {
+			run, err := s.recorded(args[0])
+			if err != nil {
+				return err
+			}
+			var display *screen.Screen
+			for piece, err := range run.Terminal(context.Background(), false) {
+				if err != nil {
+					return err
+				}
+				display = screen.Follow(display, piece)
+			}
+			if display == nil {
+				return nil // nothing has been started on it yet
+			}
+			text, err := display.Text()
+			if err != nil {
+				return err
+			}
+			_, err = io.WriteString(s.app.IO.Out, render.String(text))
+			return ignoreClosed(err)
+		}),
+	}
+}
