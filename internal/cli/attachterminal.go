@@ -55,6 +55,11 @@ func (s *session) attachTerminal(run Recorded, key detachKey) error {
 			}
 		}
 	}()
+	ended := make(chan ending, 1)
+	go func() { // ends with the run, which it keeps a host for, or with the process
+		result, err := s.wait(run)
+		ended <- ending{result, err}
+	}()
 	// The first of them tells that there is a terminal, before this one is changed.
 	first, ok := <-pieces
 	if !ok {
@@ -62,7 +67,7 @@ func (s *session) attachTerminal(run Recorded, key detachKey) error {
 		case err := <-failed:
 			return err
 		default:
-			return s.attachEnd(run)
+			return s.attachEnd(run, <-ended)
 		}
 	}
 	restore, err := s.app.IO.Raw()
@@ -88,18 +93,26 @@ func (s *session) attachTerminal(run Recorded, key detachKey) error {
 		return err
 	default:
 	}
-	return s.attachEnd(run)
+	return s.attachEnd(run, <-ended)
+}
+
+// ending is how a run has ended.
+type ending struct {
+	result host.Result
+	err    error
 }
 
 // attachEnd tells how the run has ended; the exit code is that of amux run.
-func (s *session) attachEnd(run Recorded) error {
-	result := run.Wait()
-	if result.Err == nil {
-		s.errf("run %s has ended: %s", render.ShortID(run.ID()), result.State)
+func (s *session) attachEnd(run Recorded, end ending) error {
+	switch {
+	case end.err != nil:
+		return end.err
+	case end.result.Err == nil:
+		s.errf("run %s has ended: %s", render.ShortID(run.ID()), end.result.State)
 		return nil
 	}
-	s.say(result.Err, result.RunID, run.Info().Agent)
-	return exitError(result.Err.Code.Info().Exit)
+	s.say(end.result.Err, run.ID(), run.Info().Agent)
+	return exitError(end.result.Err.Code.Info().Exit)
 }
 
 // stay shows what comes and types what is typed.

@@ -3,6 +3,7 @@ package cli
 import (
 	"github.com/spf13/cobra"
 
+	"github.com/amux-dev/amux/host"
 	"github.com/amux-dev/amux/pluginapi"
 )
 
@@ -16,24 +17,32 @@ func newWait(s *session) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			result := run.Wait()
-			for range recoverTries {
-				if result.Err == nil || result.Err.Code != pluginapi.CodeHostGone || run.Info().End != nil {
-					break
-				}
-				if run, err = s.recorded(run.ID()); err != nil { // makes the end that its host has not made
-					return err
-				}
-				result = run.Wait()
-			}
-			if result.Err == nil {
-				return nil
+			result, err := s.wait(run)
+			if err != nil || result.Err == nil {
+				return err
 			}
 			s.say(result.Err, result.RunID, run.Info().Agent)
 			return exitError(result.Err.Code.Info().Exit)
 		}),
 		ValidArgsFunction: s.completeRuns(true),
 	}
+}
+
+// wait waits for the end of a run. One whose host dies gets another, or the end
+// that its host has not made.
+func (s *session) wait(run Recorded) (host.Result, error) {
+	result := run.Wait()
+	for range recoverTries {
+		if result.Err == nil || result.Err.Code != pluginapi.CodeHostGone || run.Info().End != nil {
+			break
+		}
+		var err error
+		if run, err = s.recorded(run.ID()); err != nil {
+			return result, err
+		}
+		result = run.Wait()
+	}
+	return result, nil
 }
 
 // recoverTries is how often the end of a run whose host has died is asked for:

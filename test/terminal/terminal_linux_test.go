@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -28,6 +29,8 @@ type desk struct {
 	env  []string
 	run  *exec.Cmd
 	out  bytes.Buffer
+	// config is the folder of runs.
+	config string
 }
 
 // sit starts a run named r of the script.
@@ -43,6 +46,7 @@ func sit(t *testing.T, script string, flags ...string) *desk {
 	}
 	s := agents.NewStage(t, "fake", "healthy")
 	d := &desk{T: t, amux: amux, args: []string{"--plugin", "fake=" + filepath.Join(s.Plugins, "fake")}}
+	d.config = s.Config
 	d.env = append(os.Environ(), "AGENT_MUX_CONFIG_DIR="+s.Config, "XDG_RUNTIME_DIR="+s.Runtime, "TMPDIR="+s.Temp, "TERM=xterm-256color", "LC_ALL=C.UTF-8")
 	d.run = d.command(append([]string{"run", "fake", script, "--name", "r", "--pty", "--timeout", "60s"}, flags...)...)
 	d.run.Stdout, d.run.Stderr = &d.out, &d.out
@@ -50,6 +54,10 @@ func sit(t *testing.T, script string, flags ...string) *desk {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
+		if slices.Contains(flags, "--detach") {
+			_ = d.command("kill", "r").Run() // it may have ended
+			d.killServers()
+		}
 		if d.run.ProcessState == nil {
 			_ = d.run.Process.Signal(syscall.SIGTERM)
 			_ = d.run.Wait()
@@ -60,6 +68,16 @@ func sit(t *testing.T, script string, flags ...string) *desk {
 	})
 	d.shows("") // there is such a run
 	return d
+}
+
+// killServers kills amux serve of this desk and says how many there were.
+func (d *desk) killServers() (killed int) {
+	for _, p := range agents.Processes() {
+		if strings.Contains(p.Command, "serve ") && strings.Contains(p.Command, d.config) && syscall.Kill(p.PID, syscall.SIGKILL) == nil {
+			killed++
+		}
+	}
+	return killed
 }
 
 func (d *desk) command(args ...string) *exec.Cmd {
@@ -304,7 +322,7 @@ func TestAttachVim(t *testing.T) {
 	}
 	file := filepath.Join(t.TempDir(), "file.txt")
 	d := sit(t, fmt.Sprintf("program %s -u NONE -i NONE -N --cmd 'set showmode ruler' %s", vim, file))
-	d.shows("file.txt")
+	d.shows("~\n~\n")
 	w := d.attach(80, 24)
 	w.sees("~")
 	w.types("ione\rtwo 世界")
@@ -312,7 +330,14 @@ func TestAttachVim(t *testing.T) {
 	w.types("\x1b")
 	w.sees("two 世界")
 	w.resize(60, 15)
-	w.types(":set columns? lines?\r")
+	for range 20 { // until vim has heard of it
+		w.types(":set columns? lines?\r")
+		time.Sleep(200 * time.Millisecond)
+		if strings.Contains(w.text(), "columns=60") {
+			break
+		}
+		w.types("\r")
+	}
 	w.sees("columns=60")
 	w.sees("lines=15")
 	w.types("\r")
@@ -344,6 +369,7 @@ func TestAttachLess(t *testing.T) {
 		t.Fatal(err)
 	}
 	d := sit(t, "program "+less+" "+file)
+	d.shows("line 39\n/") // it hears of no size before it is ready
 	w := d.attach(80, 24)
 	w.sees("line 23\n")
 	w.types(" ")
@@ -353,11 +379,30 @@ func TestAttachLess(t *testing.T) {
 	w.types("g")
 	w.sees("line 1\nline 2\n")
 	w.resize(40, 11)
+	w.sees("line 10\n:")
 	w.types("/line 500\r")
 	w.sees("line 500\n")
 	w.types("q")
 	w.leaves("has ended: completed")
 	d.ended()
+}
+
+// The server of a detached run may be killed: attach reads what the keeper writes,
+// and types what the keeper takes.
+func TestAttachOfDetachedRun(t *testing.T) {
+	d := sit(t, "tui", "--detach")
+	d.ended()
+	w := d.attach(80, 24)
+	w.sees("size 80x24")
+	if killed := d.killServers(); killed != 1 {
+		t.Fatalf("%d servers were killed", killed)
+	}
+	w.types("still")
+	w.sees(`typed "still"`)
+	w.resize(70, 20)
+	w.sees("size 70x20")
+	w.types("q")
+	w.leaves("has ended: completed")
 }
 
 // A terminal that is closed, or a signal, leaves the run alone.
