@@ -92,6 +92,9 @@ func (adapter) Converse(start *pluginapi.Start) (sdk.Conversation, error) {
 	if c.state.Thread.Cwd == "" {
 		c.state.Thread.Cwd = start.GetCwd()
 	}
+	if c.state.Thread.ThreadID == "" {
+		c.state.Thread.ThreadID = opts.GetResume()
+	}
 	c.state.Salt += "/" + strconv.FormatUint(uint64(start.GetAttempt()), 10)
 	return c, nil
 }

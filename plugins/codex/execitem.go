@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strings"
 
 	"github.com/amux-dev/amux/pluginapi"
 	"github.com/amux-dev/amux/sdk"
@@ -84,11 +83,7 @@ func (c *execConversation) execShellDone(open *tool, item jsonl.Value, out *sdk.
 		c.result(c.main, open, pluginapi.AppendString(nil, output), nil, out)
 		return
 	}
-	message := strings.TrimSpace(output)
-	if message == "" {
-		message = "the command failed"
-	}
-	c.fail(c.main, open, message, out)
+	c.fail(c.main, open, shellFailure(code, output), out)
 }
 
 func (c *execConversation) execPatchDone(open *tool, item jsonl.Value, out *sdk.Out) {

@@ -65,7 +65,7 @@ func attachmentPiece(name string, a *pluginapi.Attachment) (json.RawMessage, err
 	switch {
 	case slices.Contains(imageTypes, mime):
 		return json.Marshal(imageInput{"image", "data:" + mime + ";base64," + base64.StdEncoding.EncodeToString(a.Content)})
-	case (!strings.HasPrefix(mime, "image/") || mime == "image/svg+xml") && utf8.Valid(a.Content) && bytes.IndexByte(a.Content, 0) < 0:
+	case mime != "application/pdf" && (!strings.HasPrefix(mime, "image/") || mime == "image/svg+xml") && utf8.Valid(a.Content) && bytes.IndexByte(a.Content, 0) < 0:
 		var b strings.Builder
 		b.WriteString("<file name=" + strconv.Quote(name) + ">\n")
 		b.Write(a.Content)

@@ -270,8 +270,13 @@ func (r *sessionReader) storedCommand(id string, item jsonl.Value) {
 	}
 	r.Event(exit)
 	if item.Text("status") != "completed" {
-		r.fail(t, open, strings.TrimSpace(output), r)
+		r.fail(t, open, shellFailure(exit.ExitCode, output), r)
 		return
+	}
+	for _, action := range item.Items("parsed_cmd") {
+		if path := filePath(action.Text("path")); action.Text("type") == "read" && path != "" {
+			r.Event(pluginapi.FileRead{ToolCallID: id, Path: path})
+		}
 	}
 	r.result(t, open, pluginapi.AppendString(nil, output), exit.DurationMS, r)
 }

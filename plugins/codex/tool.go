@@ -256,11 +256,7 @@ func (d *decoder) shellDone(t *thread, tool *tool, item jsonl.Value, out sink) {
 	}
 	out.Event(pluginapi.ShellExit{ToolCallID: tool.id, ExitCode: code, DurationMS: item.IntPtr("durationMs"), Nested: t.nested()})
 	if status == "failed" {
-		message := strings.TrimSpace(output)
-		if code != nil {
-			message = strings.TrimSpace("exit code " + strconv.Itoa(*code) + "\n" + message)
-		}
-		d.fail(t, tool, message, out)
+		d.fail(t, tool, shellFailure(code, output), out)
 		return
 	}
 	for _, action := range item.Items("commandActions") {
@@ -269,6 +265,18 @@ func (d *decoder) shellDone(t *thread, tool *tool, item jsonl.Value, out sink) {
 		}
 	}
 	d.result(t, tool, pluginapi.AppendString(nil, output), item.IntPtr("durationMs"), out)
+}
+
+// shellFailure is what a command that failed left.
+func shellFailure(code *int, output string) string {
+	message := strings.TrimSpace(output)
+	if code != nil {
+		message = strings.TrimSpace("exit code " + strconv.Itoa(*code) + "\n" + message)
+	}
+	if message == "" {
+		message = "the command failed"
+	}
+	return message
 }
 
 func (d *decoder) patchDone(t *thread, tool *tool, item jsonl.Value, out sink) {
