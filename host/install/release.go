@@ -122,6 +122,14 @@ func choose(src Source, versions []string, constraint string) (string, error) {
 	return "", e
 }
 
+// ExactConstraint names one version, where a source has more than one.
+func ExactConstraint(src Source, version string) string {
+	if _, ok := src.(single); ok {
+		return ""
+	}
+	return version
+}
+
 // read fetches a small file; nil if there is none.
 func (in *Installer) read(ctx context.Context, src Source, version, file string) ([]byte, error) {
 	body, err := src.Open(ctx, version, file)

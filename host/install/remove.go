@@ -263,11 +263,7 @@ func (in *Installer) Complete(ctx context.Context, entry *Locked, platform strin
 	if err != nil {
 		return err
 	}
-	constraint := entry.Version
-	if s, ok := src.(single); ok && s.archive() == "" {
-		constraint = ""
-	}
-	r, err := in.findRelease(ctx, src, entry.Name, constraint)
+	r, err := in.findRelease(ctx, src, entry.Name, ExactConstraint(src, entry.Version))
 	if err != nil {
 		return err
 	}

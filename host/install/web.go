@@ -52,6 +52,9 @@ func (in *Installer) get(ctx context.Context, address string, header http.Header
 		return nil, pluginapi.Errorf(pluginapi.CodePlugin, "%s: %s", withoutQuery(address), fmt.Sprintf(format, args...)).
 			WithHint("check the address and the network")
 	}
+	if !strings.HasPrefix(address, "https://") {
+		return fail("it does not begin with https://")
+	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
 		return fail("it is no address")

@@ -136,10 +136,10 @@ func checkShim(path string) finding {
 
 // checkPlugins verifies every plugin as a run would.
 func (s *session) checkPlugins(o host.Options) []finding {
-	r := registry.New(registry.Options{
-		ConfigDir: o.ConfigDir, PluginDir: s.getenv("AMUX_PLUGIN_DIR"), ProjectDir: o.ProjectDir,
-		BundledDir: o.BundledDir, BundledHashes: o.BundledHashes, Overrides: o.Plugins, AlwaysVerify: true, Version: o.Version,
-	})
+	r, err := s.registry(true)
+	if err != nil {
+		return []finding{{"plugins", "fail", err.Error(), ""}}
+	}
 	plugins := r.List()
 	if len(plugins) == 0 {
 		return []finding{{"plugins", "fail", "there are none in " + o.BundledDir, "reinstall amux; from source: make build"}}
@@ -160,7 +160,7 @@ func (s *session) checkPlugins(o host.Options) []finding {
 			continue
 		}
 		f := finding{name, "ok", fmt.Sprintf("%s, %s, %s", p.Version, p.Trust, filepath.ToSlash(p.Executable)), ""}
-		if p.Origin == registry.OriginOverride {
+		if p.Origin == registry.OriginOverride || p.Linked {
 			f.Status = "note"
 			f.Message += ", in the place of the installed one"
 		}

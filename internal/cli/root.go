@@ -34,11 +34,13 @@ Try it with nothing installed:  amux run demo "hello"`,
 	flags.StringVar(&s.configFlag, "config-dir", "", "folder of settings, plugins and runs (default ~/.agent-mux)")
 	flags.StringVar(&s.projectFlag, "project-dir", "", "the project (default: nearest folder with .agent-mux or .git)")
 	flags.StringArrayVar(&s.pluginFlags, "plugin", nil, "use this build of a plugin, as `NAME=PATH`")
+	flags.StringVar(&s.verifyFlag, "verify", "", "`always` hashes a plugin anew before it starts, whatever was checked before")
 	flags.BoolVar(&s.debug, "debug", false, "say on stderr what amux does")
 	root.SetFlagErrorFunc(flagError)
 	root.AddCommand(
 		newRun(s),
 		newAgents(s),
+		newPlugin(s),
 		newSessions(s),
 		newPs(s),
 		newLogs(s),

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/amux-dev/amux/host"
+	"github.com/amux-dev/amux/host/install"
 	"github.com/amux-dev/amux/pluginapi"
 )
 
@@ -263,6 +264,17 @@ func (s *session) warnOverrides() error {
 	slices.Sort(names)
 	for _, name := range names {
 		s.warnLater("plugin %s is overridden by %s", name, overrides[name])
+	}
+	in, err := s.installer("")
+	if err != nil {
+		return err
+	}
+	if lock, err := install.ReadLock(in.LockFile()); err == nil { // one that cannot be read stops the run elsewhere
+		for _, entry := range lock.Plugins {
+			if entry.Link != "" && overrides[entry.Name] == "" {
+				s.warnLater("plugin %s is linked to %s", entry.Name, entry.Link)
+			}
+		}
 	}
 	return nil
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/amux-dev/amux/host"
+	"github.com/amux-dev/amux/host/registry"
 	"github.com/amux-dev/amux/internal/settings"
 	"github.com/amux-dev/amux/pluginapi"
 )
@@ -24,6 +25,7 @@ type session struct {
 	configFlag  string
 	projectFlag string
 	pluginFlags []string
+	verifyFlag  string
 	debug       bool
 
 	// warnings are said when the run has started: what is refused is said alone.
@@ -171,11 +173,14 @@ func (s *session) hostOptions() (host.Options, error) {
 	if err != nil {
 		return host.Options{}, err
 	}
+	if s.verifyFlag != "" && s.verifyFlag != "always" {
+		return host.Options{}, usage("--verify %s: want always", s.verifyFlag)
+	}
 	o := host.Options{
 		ConfigDir: dir, ProjectDir: s.projectDir(dir), RuntimeDir: s.runtimeDir(),
 		BundledDir: s.beside("plugins"), BundledHashes: s.app.BundledHashes, Plugins: overrides,
 		ShimPath: s.beside(shimName()), Env: s.app.Env,
-		AlwaysVerify: set.AlwaysVerify, AutoMTLS: set.AutoMTLS, Subreaper: true, Version: s.app.Version,
+		AlwaysVerify: set.AlwaysVerify || s.verifyFlag == "always", AutoMTLS: set.AutoMTLS, Subreaper: true, Version: s.app.Version,
 		Logger: s.logger(), OnOrphan: s.findHost,
 	}
 	return o, nil
@@ -186,6 +191,19 @@ func (s *session) logger() hclog.Logger {
 		return nil
 	}
 	return hclog.New(&hclog.LoggerOptions{Name: "amux", Level: hclog.Debug, Output: s.app.IO.Err})
+}
+
+// registry finds the plugins as the host does.
+func (s *session) registry(alwaysVerify bool) (*registry.Registry, error) {
+	o, err := s.hostOptions()
+	if err != nil {
+		return nil, err
+	}
+	return registry.New(registry.Options{
+		ConfigDir: o.ConfigDir, PluginDir: s.getenv("AMUX_PLUGIN_DIR"), ProjectDir: o.ProjectDir,
+		BundledDir: o.BundledDir, BundledHashes: o.BundledHashes, Overrides: o.Plugins,
+		AlwaysVerify: alwaysVerify || o.AlwaysVerify, Version: o.Version,
+	}), nil
 }
 
 func shimName() string {

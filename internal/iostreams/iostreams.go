@@ -24,6 +24,8 @@ type IO struct {
 	Raw func() (restore func() error, err error)
 	// Size is that of the terminal behind Out.
 	Size func() (cols, rows int, err error)
+	// ReadPassword reads a line that is not shown; nil where nobody types.
+	ReadPassword func(prompt string) (string, error)
 	// Width is that of the terminal in columns; 80 if there is none.
 	Width int
 }
@@ -47,6 +49,14 @@ func System(getenv func(string) string) *IO {
 		Size: func() (int, int, error) { return term.GetSize(int(os.Stdout.Fd())) },
 	}
 	s.Color = s.ErrTTY && getenv("NO_COLOR") == "" && getenv("TERM") != "dumb" && enableColor(os.Stderr)
+	if s.InTTY {
+		s.ReadPassword = func(prompt string) (string, error) {
+			_, _ = io.WriteString(os.Stderr, prompt)
+			line, err := term.ReadPassword(int(os.Stdin.Fd()))
+			_, _ = io.WriteString(os.Stderr, "\n")
+			return string(line), err
+		}
+	}
 	if s.ErrTTY {
 		if width, _, err := term.GetSize(int(os.Stderr.Fd())); err == nil && width >= 20 {
 			s.Width = width

@@ -40,6 +40,7 @@ type Settings struct {
 	Grace        time.Duration
 	AlwaysVerify bool
 	AutoMTLS     bool
+	Require      string            // what must vouch for a plugin that is installed
 	DevOverrides map[string]string // plugin → path
 }
 
@@ -62,6 +63,7 @@ var keys = []key{
 	{"grace", false, duration(func(s *Settings) *time.Duration { return &s.Grace }, false)},
 	{"always_verify", false, boolean(func(s *Settings) *bool { return &s.AlwaysVerify })},
 	{"auto_mtls", false, boolean(func(s *Settings) *bool { return &s.AutoMTLS })},
+	{"require", false, oneOf(func(s *Settings) *string { return &s.Require }, "signature", "checksum", "none")},
 }
 
 const overridesTable = "dev_overrides"

@@ -43,11 +43,12 @@ approve = "auto"
 grace = "2s"
 always_verify = true
 auto_mtls = true
+require = "signature"
 [dev_overrides]
 acme = "/src/acme"
 "with space" = 'C:\x'
 `, "", Settings{Agent: "claude", Model: "opus", Effort: "max", SystemPrompt: "two\nlines", Tags: []string{"a", "b"},
-			Timeout: time.Hour, IdleTimeout: -1, Approve: "auto", Grace: 2 * time.Second, AlwaysVerify: true, AutoMTLS: true,
+			Timeout: time.Hour, IdleTimeout: -1, Approve: "auto", Grace: 2 * time.Second, AlwaysVerify: true, AutoMTLS: true, Require: "signature",
 			DevOverrides: map[string]string{"acme": "/src/acme", "with space": `C:\x`}}},
 		{"the project's wins", "agent = 'claude'\nmodel = 'opus'\ntags = ['a']\ntimeout = '1h'", "model = 'haiku'\ntags = ['p']\ntimeout = '5m'",
 			Settings{Agent: "claude", Model: "haiku", Tags: []string{"a", "p"}, Timeout: 5 * time.Minute}},

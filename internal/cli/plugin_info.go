@@ -1,0 +1,127 @@
+package cli
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/amux-dev/amux/host/install"
+	"github.com/amux-dev/amux/host/registry"
+	"github.com/amux-dev/amux/internal/render"
+)
+
+func newPluginInfo(s *session) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:               "info PLUGIN",
+		Short:             "Say what a plugin is, where it came from and what it can do; starts nothing",
+		Args:              exactly("a plugin"),
+		ValidArgsFunction: s.completePlugin,
+		RunE: command(func(_ *cobra.Command, args []string) error {
+			r, err := s.registry(false)
+			if err != nil {
+				return err
+			}
+			plugins := r.List()
+			for _, p := range plugins {
+				if p.Name == args[0] {
+					return s.pluginInfo(p, asJSON)
+				}
+			}
+			return s.notInstalled(args[0], plugins)
+		}),
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+// pluginInfo prints a plugin. What cannot be read is left out.
+func (s *session) pluginInfo(p registry.Plugin, asJSON bool) error {
+	in, err := s.installer("")
+	if err != nil {
+		return err
+	}
+	var manifest *install.Manifest
+	if data, err := os.ReadFile(filepath.Join(p.Dir, install.ManifestName)); err == nil {
+		manifest, _, _ = install.ParseManifest(install.ManifestName, data)
+	}
+	var receipt *install.Receipt
+	var entry *install.Locked
+	if (p.Origin == registry.OriginUser || p.Origin == registry.OriginProject) && !p.Linked {
+		receipt, _, _ = in.Installed(p.Name, p.Version)
+	}
+	if lock, err := install.ReadLock(in.LockFile()); err == nil && p.Origin == registry.OriginUser {
+		entry = lock.Get(p.Name)
+	}
+	if asJSON {
+		return s.printJSON(struct {
+			pluginJSON
+			Manifest   *install.Manifest `json:"manifest"`
+			Receipt    *install.Receipt  `json:"receipt"`
+			Constraint string            `json:"constraint,omitempty"`
+			Previous   string            `json:"previous,omitempty"`
+		}{jsonOfPlugin(p), manifest, receipt, constraintOf(entry), previousOf(entry)})
+	}
+	out := s.app.IO.Out
+	var rows [][]string
+	add := func(what, text string) {
+		if text != "" {
+			rows = append(rows, []string{"  " + what, render.String(text)})
+		}
+	}
+	add("trust", p.Trust)
+	add("from", string(p.Origin)+", "+p.Source)
+	if p.Err != nil {
+		add("broken", p.Err.Error())
+	}
+	if manifest != nil {
+		add("license", manifest.License)
+		add("homepage", manifest.Homepage)
+		add("may see", strings.Join(append([]string{"PATH, HOME, TMPDIR, LANG"}, manifest.Process.Env...), ", "))
+	}
+	if entry != nil && entry.Link == "" {
+		upgrades := constraintOf(entry)
+		if upgrades == "" {
+			upgrades = "none, it is pinned"
+		}
+		add("upgrades", upgrades)
+		add("rollback to", entry.Previous)
+	}
+	if receipt != nil {
+		add("installed", receipt.Time.Format(time.RFC3339)+" by amux "+receipt.Amux)
+		add("archive", receipt.Archive+", sha256 "+receipt.ArchiveSHA256)
+		add("files", receipt.H1)
+	}
+	add("folder", p.Dir)
+	title := strings.TrimSpace(p.Name + " " + p.Version)
+	if manifest != nil {
+		title += ": " + manifest.Summary
+	}
+	fmt.Fprintln(out, render.String(title))
+	for _, a := range p.Description.GetAgents() {
+		rows = append(rows, []string{"agent " + a.Id, render.String(a.Summary)})
+		add("runs", a.Program)
+		add("platforms", strings.Join(a.Platforms, ", "))
+		add("can", strings.Join(capabilities(a.Capabilities), ", "))
+	}
+	table(out, rows)
+	return nil
+}
+
+func constraintOf(entry *install.Locked) string {
+	if entry == nil {
+		return ""
+	}
+	return entry.Constraint
+}
+
+func previousOf(entry *install.Locked) string {
+	if entry == nil {
+		return ""
+	}
+	return entry.Previous
+}
