@@ -1,6 +1,7 @@
 package install
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -53,7 +54,8 @@ func ReadLock(file string) (*Lock, error) {
 		Lock    int      `toml:"lock"`
 		Plugins []Locked `toml:"plugin"`
 	}
-	err = toml.Unmarshal(data, &content)
+	// An unknown key may be a known one that was altered.
+	err = toml.NewDecoder(bytes.NewReader(data)).DisallowUnknownFields().Decode(&content)
 	switch {
 	case content.Lock > lockMax:
 		return nil, pluginapi.Errorf(pluginapi.CodeConfig, "%s is of format %d; this amux knows %d", file, content.Lock, lockMax).

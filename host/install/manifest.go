@@ -243,6 +243,10 @@ func (m *Manifest) Agrees(d *pluginapi.Description) error {
 
 // tomlError says in one line where a TOML file is wrong.
 func tomlError(place string, err error) string {
+	if strict, ok := errors.AsType[*toml.StrictMissingError](err); ok && len(strict.Errors) > 0 {
+		row, _ := strict.Errors[0].Position()
+		return fmt.Sprintf("%s:%d: unknown key %s", place, row, strings.Join(strict.Errors[0].Key(), "."))
+	}
 	if decode, ok := errors.AsType[*toml.DecodeError](err); ok {
 		row, column := decode.Position()
 		text := strings.TrimPrefix(decode.Error(), "toml: ")

@@ -182,12 +182,7 @@ func ReadMirrors(file string) ([]Mirror, error) {
 	}
 	decoder := toml.NewDecoder(strings.NewReader(string(data))).DisallowUnknownFields()
 	if err := decoder.Decode(&content); err != nil {
-		if strict, ok := errors.AsType[*toml.StrictMissingError](err); ok && len(strict.Errors) > 0 {
-			row, _ := strict.Errors[0].Position()
-			return nil, pluginapi.Errorf(pluginapi.CodeConfig, "%s:%d: unknown key %s", file, row, strings.Join(strict.Errors[0].Key(), ".")).
-				WithHint("a [[mirror]] has root, include and exclude")
-		}
-		return nil, pluginapi.Errorf(pluginapi.CodeConfig, "%s", tomlError(file, err))
+		return nil, pluginapi.Errorf(pluginapi.CodeConfig, "%s", tomlError(file, err)).WithHint("a [[mirror]] has root, include and exclude")
 	}
 	for i, m := range content.Mirrors {
 		if err := CheckMirrorRoot(m.Root); err != nil {

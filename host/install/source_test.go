@@ -405,9 +405,10 @@ func TestLockFiles(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), lockName)
 	for text, says := range map[string]string{
-		"lock = 2\n": "format 2",
-		"x":          lockName + ":1",
-		"":           "has no lock = 1",
+		"lock = 2\n":                           "format 2",
+		"x":                                    lockName + ":1",
+		"lock = 1\n[[plugim]]\nname = \"x\"\n": lockName + ":2: unknown key plugim",
+		"":                                     "has no lock = 1",
 		"lock = 1\n[[plugin]]\nname = \"../x\"\nversion = \"1.0.0\"\n":                                             "no name for a plugin",
 		"lock = 1\n[[plugin]]\nname = \"x\"\nversion = \"1\"\n":                                                    "no semantic version",
 		"lock = 1\n[[plugin]]\nname = \"x\"\nversion = \"1.0.0\"\n[[plugin]]\nname = \"x\"\nversion = \"1.0.0\"\n": "is there twice",

@@ -40,12 +40,7 @@ func ReadTrust(file string) ([]Key, error) {
 	}
 	var trust trustFile
 	if err := toml.NewDecoder(strings.NewReader(string(data))).DisallowUnknownFields().Decode(&trust); err != nil {
-		if strict, ok := errors.AsType[*toml.StrictMissingError](err); ok && len(strict.Errors) > 0 {
-			row, _ := strict.Errors[0].Position()
-			return nil, pluginapi.Errorf(pluginapi.CodeConfig, "%s:%d: unknown key %s", file, row, strings.Join(strict.Errors[0].Key(), ".")).
-				WithHint("a [[key]] has id, key and names")
-		}
-		return nil, pluginapi.Errorf(pluginapi.CodeConfig, "%s", tomlError(file, err)).WithHint("correct the file")
+		return nil, pluginapi.Errorf(pluginapi.CodeConfig, "%s", tomlError(file, err)).WithHint("a [[key]] has id, key and names")
 	}
 	seen := map[string]bool{}
 	for i, key := range trust.Keys {

@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
@@ -34,13 +35,15 @@ type lockFile struct {
 }
 
 type lockEntry struct {
-	Name    string            `toml:"name"`
-	Version string            `toml:"version"`
-	Source  string            `toml:"source"`
-	Signer  string            `toml:"signer"`
-	Link    string            `toml:"link"`   // folder of a plugin under development; the user's lock only
-	H1      map[string]string `toml:"h1"`     // of the unpacked files, by os_arch
-	SHA256  map[string]string `toml:"sha256"` // of the archives, by os_arch
+	Name       string            `toml:"name"`
+	Version    string            `toml:"version"`
+	Source     string            `toml:"source"`
+	Constraint string            `toml:"constraint"` // this and previous are the installer's
+	Previous   string            `toml:"previous"`
+	Signer     string            `toml:"signer"`
+	Link       string            `toml:"link"`   // folder of a plugin under development; the user's lock only
+	H1         map[string]string `toml:"h1"`     // of the unpacked files, by os_arch
+	SHA256     map[string]string `toml:"sha256"` // of the archives, by os_arch
 }
 
 // receipt is what the installer wrote, last, into a plugin's folder.
@@ -87,7 +90,9 @@ func readLock(path string) (*lockFile, error) {
 	if err != nil {
 		return nil, pluginapi.Errorf(pluginapi.CodeConfig, "%s: %w", path, plain(err))
 	}
-	err = toml.Unmarshal(data, lock)
+	// A key that is not known may be a known one that was altered: then a plugin of
+	// lower precedence must not take the place of the one that it chose.
+	err = toml.NewDecoder(bytes.NewReader(data)).DisallowUnknownFields().Decode(lock)
 	if lock.Lock > lockMax {
 		return nil, pluginapi.Errorf(pluginapi.CodeConfig, "%s is of format %d; this amux knows %d", path, lock.Lock, lockMax).
 			WithHint("upgrade amux, or delete the file")
@@ -95,6 +100,9 @@ func readLock(path string) (*lockFile, error) {
 	if err != nil {
 		return nil, pluginapi.Errorf(pluginapi.CodeConfig, "%s", tomlError(path, err)).
 			WithHint("restore the file, or delete it")
+	}
+	if lock.Lock < 1 {
+		return nil, pluginapi.Errorf(pluginapi.CodeConfig, "%s has no lock = %d", path, lockMax).WithHint("restore the file, or delete it")
 	}
 	return lock, nil
 }
@@ -181,6 +189,10 @@ func (r *Registry) fromStore(entry lockEntry, lockPath string, origin Origin) Pl
 
 // tomlError says in one line where a TOML file is wrong.
 func tomlError(path string, err error) string {
+	if strict, ok := errors.AsType[*toml.StrictMissingError](err); ok && len(strict.Errors) > 0 {
+		row, _ := strict.Errors[0].Position()
+		return fmt.Sprintf("%s:%d: unknown key %s", path, row, strings.Join(strict.Errors[0].Key(), "."))
+	}
 	if decode, ok := errors.AsType[*toml.DecodeError](err); ok {
 		row, column := decode.Position()
 		return fmt.Sprintf("%s:%d:%d: %s", path, row, column, strings.TrimPrefix(decode.Error(), "toml: "))

@@ -369,6 +369,13 @@ func TestLocks(t *testing.T) {
 		}, pluginapi.CodePluginInvalid, "no readable amux-plugin.toml"},
 		{"lock is no TOML", func(w *world) { w.write(filepath.Join(w.project, ".agent-mux", lockName), "lock = 1\n[[plug", 0o644) },
 			pluginapi.CodeConfig, "plugins.lock:2:"},
+		{"lock with an unknown table", func(w *world) {
+			w.write(filepath.Join(w.project, ".agent-mux", lockName), "lock = 1\n[[plugim]]\nname = \"acme\"\n", 0o644)
+		}, pluginapi.CodeConfig, "unknown key plugim"},
+		{"lock without its format", func(w *world) {
+			w.write(filepath.Join(w.project, ".agent-mux", lockName), "[[plugin]]\nname = \"x\"\n", 0o644)
+		},
+			pluginapi.CodeConfig, "has no lock = 1"},
 		{"lock too new", func(w *world) { w.write(filepath.Join(w.project, ".agent-mux", lockName), "lock = 7\n", 0o644) },
 			pluginapi.CodeConfig, "format 7"},
 	} {
