@@ -33,16 +33,22 @@ func isDiskFull(err error) bool {
 	return errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT)
 }
 
-// sweepRun kills every process that carries the run's mark. It is for runs whose
-// keeper is gone; what is signalled is verified by its start time.
+// sweepRun kills every process that carries the run's mark, and those without one
+// that this process has adopted from a dead keeper. It is for runs whose keeper is
+// gone; what is signalled is verified by its start time.
 func (h *Host) sweepRun(meta store.Meta) {
 	const rounds = 200
-	for range rounds {
-		marked := process.Marked(meta.RunID)
-		if len(marked) == 0 {
-			return
+	// Twice in a row: a process may start the next and exit while all are looked at.
+	for quiet, round := 0, 0; quiet < 2 && round < rounds; round++ {
+		left := process.Marked(meta.RunID)
+		if h.opts.Subreaper {
+			left = append(left, process.Orphans()...)
 		}
-		for _, id := range marked {
+		if quiet++; len(left) == 0 {
+			continue
+		}
+		quiet = 0
+		for _, id := range left {
 			_, _ = process.Signal(id, unix.SIGKILL) // gone is what we want
 			if h.opts.Subreaper {
 				reap(id.PID)

@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/amux-dev/amux/host/adapter"
+	"github.com/amux-dev/amux/host/process"
 	"github.com/amux-dev/amux/host/registry"
 )
 
@@ -188,11 +189,21 @@ func (p *plugins) spawn(cmd *exec.Cmd) error {
 	p.mu.Unlock()
 	done := make(chan error, 1)
 	select {
-	case p.thread <- func() { done <- cmd.Start() }:
+	case p.thread <- func() { done <- startChild(cmd) }:
 		return <-done
 	case <-p.closing.Done():
 		return errClosed()
 	}
+}
+
+// startChild starts a command as a child that is known to be ours.
+func startChild(cmd *exec.Cmd) error {
+	return process.Starting(func() (int, error) {
+		if err := cmd.Start(); err != nil {
+			return 0, err
+		}
+		return cmd.Process.Pid, nil
+	})
 }
 
 // close ends all processes, also those that are being started.

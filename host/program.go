@@ -229,7 +229,10 @@ func runBounded(ctx context.Context, argv, env []string, cwd string) *pluginapi.
 	cmd := exec.CommandContext(ctx, path, argv[1:]...)
 	cmd.Env, cmd.Dir, cmd.Stdout, cmd.Stderr = env, cwd, &stdout, &stderr
 	cmd.WaitDelay = time.Second
-	err := cmd.Run()
+	err := startChild(cmd)
+	if err == nil {
+		err = cmd.Wait()
+	}
 	result.Stdout, result.Stderr = stdout.kept.Bytes(), stderr.kept.Bytes()
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 		result.ExitCode = int32(exit.ExitCode())

@@ -203,16 +203,21 @@ func (l *launch) launchShim() error {
 		return err
 	}
 	l.nonce = hex.EncodeToString(nonce[:])
-	s, err := shim.Launch(l.h.opts.ShimPath, l.dir.Dir, shim.Hello{
-		Version: shim.Version, Nonce: l.nonce, Host: true, RunID: l.meta.RunID, TempDir: l.meta.TempDir,
-		Socket: socketPath(l.h.opts.RuntimeDir, l.meta.RunID), Detached: l.spec.Detached,
-		HostDir: l.h.plugins.socket, HostPID: l.meta.HostPID, HostStart: l.meta.HostStart,
+	err := process.Starting(func() (pid int, err error) {
+		l.shim, err = shim.Launch(l.h.opts.ShimPath, l.dir.Dir, shim.Hello{
+			Version: shim.Version, Nonce: l.nonce, Host: true, RunID: l.meta.RunID, TempDir: l.meta.TempDir,
+			Socket: socketPath(l.h.opts.RuntimeDir, l.meta.RunID), Detached: l.spec.Detached,
+			HostDir: l.h.plugins.socket, HostPID: l.meta.HostPID, HostStart: l.meta.HostStart,
+		})
+		if err != nil {
+			return 0, err
+		}
+		return l.shim.Welcome.PID, nil
 	})
 	if err != nil {
 		return pluginapi.Errorf(pluginapi.CodeSpawn, "start the run's keeper: %w", err).
 			WithHint("amux-shim belongs beside the amux program; see: amux doctor")
 	}
-	l.shim = s
 	return nil
 }
 

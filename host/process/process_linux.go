@@ -77,7 +77,10 @@ func stateOf(pid int) state {
 
 // Descendants returns every live process below root, parents first. Zombies are
 // passed through: their children count, they do not.
-func Descendants(root int) []ID {
+func Descendants(root int) []ID { return below(root, nil) }
+
+// below is Descendants without some processes and what is below those.
+func below(root int, without map[int]bool) []ID {
 	var found []ID
 	seen := map[int]bool{root: true}
 	queue := []int{root}
@@ -85,7 +88,7 @@ func Descendants(root int) []ID {
 		pid := queue[0]
 		queue = queue[1:]
 		for _, child := range children(pid) {
-			if seen[child] {
+			if seen[child] || without[child] {
 				continue
 			}
 			seen[child] = true

@@ -77,3 +77,40 @@ func mustID(t *testing.T, pid int) process.ID {
 	}
 	return process.ID{PID: pid, Start: start}
 }
+
+// What a process adopts is told from what it has started, and from what is below
+// that.
+func TestOrphansAreNotOurOwn(t *testing.T) {
+	if err := process.AdoptOrphans(); err != nil {
+		t.Fatal(err)
+	}
+	own := exec.Command("sh", "-c", "sleep 300 & wait")
+	err := process.Starting(func() (int, error) {
+		if err := own.Start(); err != nil {
+			return 0, err
+		}
+		return own.Process.Pid, nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var below []process.ID
+	for len(below) == 0 { // until its child is there
+		below = process.Descendants(own.Process.Pid)
+	}
+	// Its shell exits, and the sleep has no parent but us.
+	out, err := exec.Command("sh", "-c", "setsid sleep 300 >/dev/null 2>&1 & echo $!").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	orphan, _ := strconv.Atoi(strings.TrimSpace(string(out)))
+	defer func() {
+		for _, id := range append(below, mustID(t, own.Process.Pid), mustID(t, orphan)) {
+			_, _ = process.Signal(id, unix.SIGKILL)
+		}
+		_ = own.Wait()
+	}()
+	if found := process.Orphans(); len(found) != 1 || found[0].PID != orphan {
+		t.Errorf("orphans %v, want %d; our own: %d and %v", found, orphan, own.Process.Pid, below)
+	}
+}

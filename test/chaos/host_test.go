@@ -41,7 +41,7 @@ func startHosted(t *testing.T, s *agents.Stage, script string, subreaper bool) *
 	o := s.Options()
 	o.Subreaper = subreaper
 	cmd := agents.HostCommand(agents.Hosting{Options: o, Spec: host.RunSpec{
-		Agent: "fake", Prompt: script + "\nsay ready\nsleep 1000", Timeout: 2 * time.Minute,
+		Agent: "fake", Prompt: script + "\nsay ready\nsleep 1000", Timeout: 2 * time.Minute, Grace: matrixGrace,
 	}})
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
@@ -65,7 +65,7 @@ func startHosted(t *testing.T, s *agents.Stage, script string, subreaper bool) *
 		k.id = e.RunID
 		var kind string
 		var pid int
-		if n, _ := fmt.Sscanf(e.Message, "pid %s %d", &kind, &pid); n == 2 {
+		if n, _ := fmt.Sscanf(e.Message, "pid %s %d", &kind, &pid); n == 2 && kind != "chain" { // that one is gone already
 			k.note(pid)
 		}
 		if e.Delta == "ready\n" {

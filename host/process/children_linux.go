@@ -1,0 +1,60 @@
+package process
+
+import (
+	"os"
+	"sync"
+)
+
+// started are the children that this process has started itself. It is the
+// process's, as adoption is.
+var started struct {
+	// starting is held by who starts a child, until it is known.
+	starting sync.RWMutex
+	mu       sync.Mutex
+	children map[ID]bool
+}
+
+// Starting calls start, which starts a child of this process and gives its pid: it
+// is no orphan then.
+func Starting(start func() (pid int, err error)) error {
+	started.starting.RLock()
+	defer started.starting.RUnlock()
+	pid, err := start()
+	if err != nil {
+		return err
+	}
+	if ticks, alive := Start(pid); alive {
+		started.mu.Lock()
+		defer started.mu.Unlock()
+		if started.children == nil || len(started.children)%256 == 255 {
+			forgetDead()
+		}
+		started.children[ID{pid, ticks}] = true
+	}
+	return nil
+}
+
+func forgetDead() {
+	alive := map[ID]bool{}
+	for id := range started.children {
+		if Alive(id) {
+			alive[id] = true
+		}
+	}
+	started.children = alive
+}
+
+// Orphans are the live processes that this one has adopted, and all below them.
+// What it has started itself is none, nor is what is below that.
+func Orphans() []ID {
+	started.starting.Lock()
+	defer started.starting.Unlock()
+	started.mu.Lock()
+	defer started.mu.Unlock()
+	forgetDead()
+	own := map[int]bool{}
+	for id := range started.children {
+		own[id.PID] = true
+	}
+	return below(os.Getpid(), own)
+}

@@ -1,0 +1,174 @@
+//go:build linux
+
+package chaos
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/amux-dev/amux/test/agents"
+)
+
+// death is one way in which processes of amux itself are killed.
+type death struct {
+	name   string
+	strike func(k *hosted) []agents.Process
+	// then makes somebody else end what is left, where that is how it ends, and says
+	// since when. It returns a function that waits for what it has begun.
+	then func(t *testing.T, s *agents.Stage, k *hosted) (since time.Time, wait func())
+}
+
+var deaths = []death{
+	{"host", func(k *hosted) []agents.Process { return []agents.Process{k.host} }, nil},
+	{"shim", func(k *hosted) []agents.Process { return []agents.Process{k.keep} }, nil},
+	{"plugin", func(k *hosted) []agents.Process { return k.plugins() }, stopped},
+	{"host and plugin", func(k *hosted) []agents.Process { return append(k.plugins(), k.host) }, nil},
+	{"host and shim", func(k *hosted) []agents.Process { return []agents.Process{k.keep, k.host} }, recovered},
+}
+
+// impossible are the cells in which something survives that nobody can find
+// without a cgroup: it has neither a parent of the run nor its mark.
+var impossible = map[string]bool{"host and shim/cleanenv": true}
+
+func (k *hosted) plugins() []agents.Process { return agents.Plugins(k.host.PID, "fake") }
+
+// stopped ends a run that goes on without its plugin's first process.
+func stopped(t *testing.T, s *agents.Stage, k *hosted) (time.Time, func()) {
+	h := after(t, s)
+	r, err := h.Open(context.Background(), k.id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	agents.Eventually(t, 10*time.Second, "the plugin is back", func() bool { return len(k.plugins()) > 0 })
+	if end := r.Info().End; end != nil {
+		t.Errorf("the run ended with its plugin: %+v", end)
+	}
+	since := time.Now()
+	if err := r.Stop(context.Background()); err != nil {
+		t.Error(err)
+	}
+	return since, func() {}
+}
+
+// recovered is the next start of amux.
+func recovered(t *testing.T, s *agents.Stage, k *hosted) (time.Time, func()) {
+	<-k.ended
+	agents.Eventually(t, 10*time.Second, "the shim is dead", func() bool { return !k.keep.Alive() })
+	h := after(t, s)
+	var swept sync.WaitGroup
+	swept.Go(h.SweepOrphans)
+	return time.Now(), swept.Wait
+}
+
+// Whatever of amux is killed, and whatever the agent has left behind: nothing
+// survives, and it is quick.
+func TestKillMatrixOfDeaths(t *testing.T) {
+	// Not beside other tests: it is about time.
+	var (
+		mu    sync.Mutex
+		took  = map[string][]time.Duration{}
+		cells = make(chan struct{}, 3)
+		rows  []string
+	)
+	t.Run("cells", func(t *testing.T) {
+		for _, d := range deaths {
+			rows = append(rows, d.name)
+			for _, kind := range kinds {
+				cell := d.name + "/" + kind
+				t.Run(cell, func(t *testing.T) {
+					t.Parallel()
+					if impossible[cell] {
+						return
+					}
+					s := agents.NewStage(t, "fake", "healthy")
+					for round := range agents.Times(3, 100) {
+						func() {
+							cells <- struct{}{}
+							defer func() { <-cells }()
+							latency := d.round(t, s, kind, round)
+							mu.Lock()
+							defer mu.Unlock()
+							took[cell] = append(took[cell], latency)
+						}()
+						if t.Failed() {
+							return
+						}
+					}
+				})
+			}
+		}
+	})
+	t.Log("\n" + latencies("from kill -9, or from the end of the last grace, to all gone", rows, took))
+	checkMedian(t, took)
+}
+
+// round is one run of one cell.
+func (d death) round(t *testing.T, s *agents.Stage, kind string, round int) time.Duration {
+	t.Helper()
+	k := startHosted(t, s, "lines 1\nleave "+kind, true)
+	victims := d.strike(k)
+	if len(victims) == 0 {
+		t.Fatal("there is nobody to kill")
+	}
+	if round%2 == 1 {
+		slices.Reverse(victims)
+	}
+	at := time.Now()
+	k.kill(victims...)
+	wait := func() {}
+	if d.then != nil {
+		at, wait = d.then(t, s, k)
+	}
+	var family []agents.Process
+	for _, p := range k.all {
+		if p.PID != k.host.PID && p.Parent != k.host.PID {
+			family = append(family, p)
+		}
+	}
+	gone := func() bool { return !slices.ContainsFunc(family, agents.Process.Alive) }
+	if kind == "chain" {
+		gone = func() bool { return len(k.family()) == 0 }
+	}
+	last := at
+	for deadline := time.Now().Add(10 * time.Second); !gone() && time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+		last = time.Now()
+	}
+	wait()
+	if d.then == nil || d.name == "plugin" {
+		select {
+		case <-k.ended:
+		case <-time.After(10 * time.Second):
+			t.Errorf("%s/%s: the host does not end", d.name, kind)
+			k.kill(k.host)
+		}
+	}
+	var survivors []agents.Process
+	for deadline := time.Now().Add(time.Second); ; time.Sleep(5 * time.Millisecond) { // keeper and plugins leave last
+		survivors = k.family()
+		for _, p := range k.all {
+			if p.Alive() {
+				survivors = append(survivors, p)
+			}
+		}
+		if len(survivors) == 0 || time.Now().After(deadline) {
+			break
+		}
+	}
+	for _, p := range survivors {
+		t.Errorf("%s/%s: survived: %v", d.name, kind, p)
+		_ = syscall.Kill(p.PID, syscall.SIGKILL)
+	}
+	return last.Sub(at)
+}
+
+// family are the processes that carry the run's mark.
+func (k *hosted) family() []agents.Process {
+	return slices.DeleteFunc(agents.OfRun(k.id), func(p agents.Process) bool {
+		return !strings.Contains(p.Environ, "AMUX_RUN_ID="+k.id)
+	})
+}
