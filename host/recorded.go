@@ -30,6 +30,9 @@ type RunInfo struct {
 	Cwd           string            `json:"cwd"`
 	Project       string            `json:"project,omitempty"`
 	Tags          []string          `json:"tags,omitempty"`
+	Approve       ApproveMode       `json:"approve,omitempty"`
+	Conversation  bool              `json:"conversation,omitempty"`
+	Detached      bool              `json:"detached,omitempty"`
 	Created       time.Time         `json:"created"`
 	Ended         *time.Time        `json:"ended"`  // null while it runs
 	Events        uint64            `json:"events"` // so far
@@ -69,6 +72,7 @@ func infoOf(m store.Meta, spec RunSpec, dir string) RunInfo {
 	return RunInfo{
 		ID: m.RunID, Name: m.Name, Agent: m.Agent, Prompt: spec.Prompt, Cwd: filepath.ToSlash(m.Cwd),
 		Project: filepath.ToSlash(m.Project), Tags: m.Tags, Created: m.Created, Dir: filepath.ToSlash(dir),
+		Approve: spec.Approve, Conversation: spec.Conversation, Detached: spec.Detached,
 		Plugin: m.Plugin, PluginVersion: m.PluginVersion, PluginHash: m.PluginHash,
 	}
 }

@@ -286,5 +286,8 @@ func (c *Conn) Resume(by string) error { return c.call(frameResume, []byte(by)) 
 // SetLimit arms a deadline.
 func (c *Conn) SetLimit(l Limit) error { return c.call(frameLimit, encode(l)) }
 
+// Lend asks for the lease of the one that types.
+func (c *Conn) Lend(l Lease) error { return c.call(frameLease, encode(l)) }
+
 // Release lets the keeper leave. It is for a run whose last process has ended.
 func (c *Conn) Release() error { return c.call(frameRelease) }

@@ -96,6 +96,8 @@ type keeper struct {
 	ending   bool   // no process will be started any more
 	reason   string
 	alone    *time.Timer
+	lease    Lease
+	leaseEnd time.Time
 
 	diskMu   sync.Mutex  // held by who waits for room
 	diskFull atomic.Bool // it was waited for in vain
@@ -419,6 +421,7 @@ func (k *keeper) endAlone(reason string) {
 var (
 	errNotHost   = &RemoteError{"HOST_GONE", "another host has taken over the run"}
 	errNoChild   = &RemoteError{"RUN_NOT_ACTIVE", "the agent is not running"}
+	errLent      = &RemoteError{"INVALID_STATE_TRANSITION", "somebody else is attached and types"}
 	errNoStdin   = &RemoteError{"RUN_NOT_ACTIVE", "the agent's stdin is closed"}
 	errEnded     = &RemoteError{"STDIN_NOT_AVAILABLE", "the run was told to end and takes no more prompts"}
 	errDiskFull  = &RemoteError{"DISK_FULL", "the disk that holds the run's journal is full"}
@@ -465,6 +468,12 @@ func (k *keeper) command(c *conn, t frameType, body []byte) error {
 			return errFrame
 		}
 		return k.resize(size)
+	case frameLease:
+		var lease Lease
+		if err := json.Unmarshal(body, &lease); err != nil {
+			return errFrame
+		}
+		return k.lend(lease)
 	case frameLimit:
 		var limit Limit
 		if err := json.Unmarshal(body, &limit); err != nil {
@@ -477,6 +486,17 @@ func (k *keeper) command(c *conn, t frameType, body []byte) error {
 		return nil
 	}
 	return errFrame
+}
+
+// lend gives the lease, makes it longer, or takes it back.
+func (k *keeper) lend(lease Lease) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.lease.Holder != lease.Holder && time.Now().Before(k.leaseEnd) && (!lease.Steal || lease.For <= 0) {
+		return errLent
+	}
+	k.lease, k.leaseEnd = lease, time.Now().Add(lease.For)
+	return nil
 }
 
 // release lets the keeper leave, never before the last process of the run.

@@ -35,6 +35,7 @@ const (
 	frameRelease frameType = 'E' // nothing more will come; host only
 	frameKeys    frameType = 'Y' // bytes that are typed on the agent's terminal
 	frameResize  frameType = 'Z' // Size of the agent's terminal
+	frameLease   frameType = 'L' // Lease
 	// Keeper → host or client.
 	frameWelcome frameType = 'h' // Welcome
 	frameWake    frameType = 'w' // committed size of the journal (8)
@@ -123,6 +124,14 @@ type Limit struct {
 	Kind  string        `json:"kind"`         // run, inactivity, answer
 	ID    string        `json:"id,omitempty"` // of the question
 	After time.Duration `json:"after_ns"`
+}
+
+// Lease makes one of those who are attached to a run the one that types. It is
+// theirs to heed: the keeper refuses it to others while it lasts, and nothing else.
+type Lease struct {
+	Holder string        `json:"holder"`
+	For    time.Duration `json:"for_ns"`          // 0 gives it back
+	Steal  bool          `json:"steal,omitempty"` // whoever has it
 }
 
 // Info is what shim.json in the run's directory says.

@@ -25,6 +25,11 @@ type asker struct {
 	// elsewhere says that another terminal answers.
 	elsewhere bool
 
+	// prompt takes a line that answers nothing; nil: there is nobody for it.
+	prompt func(ctx context.Context, text string)
+
+	over func(ctx context.Context) // stdin has ended; may be nil
+
 	current *question
 	held    []host.Event
 	lines   chan string // what the user types; nil until the first question
@@ -75,6 +80,18 @@ func (a *asker) event(ctx context.Context, e host.Event) {
 			a.approval(ctx, e)
 		}
 	case "input_required":
+		a.question(ctx, e)
+	}
+}
+
+// askAgain asks what was asked, and shown, before.
+func (a *asker) askAgain(ctx context.Context, e host.Event) {
+	switch {
+	case a.current != nil:
+		a.held = append(a.held, e)
+	case e.Type == "approval_request" && a.ask:
+		a.approval(ctx, e)
+	case e.Type == "input_required":
 		a.question(ctx, e)
 	}
 }
@@ -185,10 +202,16 @@ func (a *asker) line(ctx context.Context, text string, ok bool) {
 			a.sent("deny", a.l.run.Deny(ctx, q.id, "nobody can answer"))
 			a.done(ctx)
 		}
+		if a.over != nil {
+			a.over(ctx)
+		}
 		return
 	}
 	q := a.current
 	if q == nil {
+		if a.prompt != nil && text != "" {
+			a.prompt(ctx, text)
+		}
 		return // typed ahead: it was not for a question
 	}
 	a.l.renderer.Answered()

@@ -21,6 +21,7 @@ import (
 type attachment struct {
 	s      *session
 	run    Recorded
+	writer *writer
 	out    io.Writer
 	screen *screen.Screen
 	modes  *vt.Terminal // of what was shown here
@@ -33,7 +34,7 @@ const leaveSequence = "\x1b[0m\x1b(B\x1b[r\x1b[?1l\x1b>\x1b[?6l\x1b[?7h\x1b[?9l\
 	"\x1b[?1005l\x1b[?1006l\x1b[?1015l\x1b[?2004l\x1b[?2026l\x1b[?25h\x1b[0 q\x1b[>4m"
 
 // attachTerminal stays until the key is typed, the run ends, or a signal says so.
-func (s *session) attachTerminal(run Recorded, key detachKey) error {
+func (s *session) attachTerminal(run Recorded, w *writer, key detachKey) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	pieces := make(chan host.TerminalPiece)
@@ -74,7 +75,7 @@ func (s *session) attachTerminal(run Recorded, key detachKey) error {
 	if err != nil {
 		return pluginapi.Errorf(pluginapi.CodeInternal, "prepare the terminal: %w", err)
 	}
-	a := &attachment{s: s, run: run, out: s.app.IO.Out}
+	a := &attachment{s: s, run: run, writer: w, out: s.app.IO.Out}
 	detached, caught := a.stay(ctx, first, pieces, key)
 	a.leave()
 	if err := restore(); err != nil {
@@ -152,7 +153,7 @@ func (a *attachment) stay(ctx context.Context, first host.TerminalPiece, pieces 
 				return true, nil // the terminal is gone
 			}
 			before, _, found := bytes.Cut(keys, []byte{key.code()})
-			if len(before) > 0 {
+			if len(before) > 0 && a.writer.may() {
 				a.ignore(a.run.Keys(ctx, before))
 			}
 			if found {
@@ -222,7 +223,7 @@ func (a *attachment) paint() {
 // resize gives the run's terminal the size of this one, which has the program
 // draw what it shows anew.
 func (a *attachment) resize(ctx context.Context) {
-	if cols, rows, err := a.s.app.IO.Size(); err == nil {
+	if cols, rows, err := a.s.app.IO.Size(); err == nil && a.writer.had {
 		a.ignore(a.run.Resize(ctx, cols, rows))
 	}
 }

@@ -407,3 +407,9 @@ func (p *typist) String() string {
 	defer p.mu.Unlock()
 	return p.seen.String()
 }
+
+func (r *fakeRun) Lease(_ context.Context, _ string, steal bool) error {
+	return r.called("lease %v", steal)
+}
+
+func (r *fakeRun) GiveBack(context.Context, string) error { return r.called("give back") }

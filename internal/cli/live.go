@@ -26,6 +26,7 @@ type live struct {
 	interrupts int
 	caught     os.Signal // the one that amux ends by
 	noReader   bool      // stdout is closed
+	busy       bool      // a conversation's turn has not ended
 }
 
 // start starts the run and stays with it to its end.
@@ -116,8 +117,15 @@ func (l *live) human(ctx context.Context) {
 		Out: io.Out, Err: io.Err, Color: io.Color, Width: io.Width, Terminal: io.ErrTTY,
 		Shared: io.OutTTY && io.ErrTTY, Quiet: l.o.quiet, Debug: l.s.debug,
 	})
-	can := io.InTTY && io.ErrTTY
+	can := io.InTTY && io.ErrTTY || l.o.interactive
 	l.asker = &asker{l: l, can: can, ask: l.spec.Approve == host.ApproveAsk, elsewhere: !can && !l.spec.Unattended}
+	if l.o.interactive {
+		l.asker.prompt, l.asker.over = l.send, l.endOfInput
+		l.asker.listen()
+		if l.busy = l.spec.Prompt != ""; !l.busy {
+			l.ready()
+		}
+	}
 	events, quit := make(chan host.Event, 64), make(chan struct{})
 	defer close(quit)
 	go func() { // ends at the last event, or with human
@@ -145,14 +153,58 @@ func (l *live) human(ctx context.Context) {
 				l.s.denyWarning = ""
 			}
 			l.asker.event(ctx, event)
+			if l.turn(event); l.o.interactive && event.Type == "turn_end" {
+				l.ready()
+			}
 			if l.renderer.Err() != nil && !l.noReader {
 				l.readerGone()
 			}
-		case line, ok := <-l.asker.lines:
+		case line, ok := <-l.typed():
 			l.asker.line(ctx, line, ok)
 		case sig := <-l.sigs:
 			l.signal(ctx, sig)
 		}
+	}
+}
+
+// send makes a line the next prompt. What was interrupted before is forgotten.
+func (l *live) send(ctx context.Context, text string) {
+	l.interrupts, l.caught, l.busy = 0, nil, true
+	l.renderer.Answered()
+	l.try("send", l.run.Send(ctx, text))
+}
+
+// turn notes whether the agent is at a turn.
+func (l *live) turn(e host.Event) {
+	switch e.Type {
+	case "user_message", "turn_start":
+		l.busy = true
+	case "turn_end", "error":
+		l.busy = false
+	}
+}
+
+// typed are the lines for a question, or for the agent. At a terminal somebody may
+// want to say something while it works; what a pipe holds waits.
+func (l *live) typed() <-chan string {
+	if l.spec.Conversation && l.busy && l.asker.current == nil && !l.s.app.IO.InTTY {
+		return nil
+	}
+	return l.asker.lines
+}
+
+// endOfInput lets the agent finish what it is at.
+func (l *live) endOfInput(ctx context.Context) {
+	if l.s.app.IO.InTTY {
+		l.renderer.Note("ending; Ctrl-C stops it at once")
+	}
+	l.try("end", l.run.End(ctx))
+}
+
+// ready asks for the next prompt.
+func (l *live) ready() {
+	if l.s.app.IO.InTTY && l.s.app.IO.ErrTTY && !l.asker.ended && l.asker.current == nil {
+		l.renderer.AskPrompt()
 	}
 }
 

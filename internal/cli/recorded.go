@@ -33,6 +33,8 @@ type Recorded interface {
 	Terminal(ctx context.Context, follow bool) iter.Seq2[host.TerminalPiece, error]
 	Keys(ctx context.Context, keys []byte) error
 	Resize(ctx context.Context, cols, rows int) error
+	Lease(ctx context.Context, holder string, steal bool) error
+	GiveBack(ctx context.Context, holder string) error
 }
 
 // recoverTime is how long a command that reads waits for the ends of runs whose

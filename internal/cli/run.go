@@ -89,8 +89,8 @@ func (s *session) run(o *runOptions, args []string) error {
 	if err := s.applySettings(&spec, agent); err != nil {
 		return err
 	}
-	spec.Conversation = o.input != ""
-	if fromStdin && o.input == "" {
+	spec.Conversation = o.input != "" || o.interactive
+	if fromStdin && !spec.Conversation {
 		if prompt, err = s.readPrompt(slices.Contains(args, "-")); err != nil {
 			return err
 		}
@@ -232,7 +232,7 @@ func (s *session) applySettings(spec *host.RunSpec, agent host.AgentInfo) error 
 // chooseApprove decides who answers when the agent asks before it acts.
 func (s *session) chooseApprove(spec *host.RunSpec, o *runOptions) {
 	set := s.settings
-	somebody := o.input != "" || s.app.IO.InTTY && s.app.IO.ErrTTY && !o.json && !o.detach
+	somebody := o.input != "" || o.interactive || s.app.IO.InTTY && s.app.IO.ErrTTY && !o.json && !o.detach
 	switch {
 	case o.approve != "":
 		spec.Approve = host.ApproveMode(o.approve)

@@ -18,7 +18,7 @@ import (
 
 // runOptions are the flags of run.
 type runOptions struct {
-	json, quiet, detach, cont, fork, noSession, noRecord, pty bool
+	json, quiet, detach, interactive, cont, fork, noSession, noRecord, pty bool
 
 	input, driver, runID, name, model, effort, system, systemMode, resume, cwd, schema, approve string
 
@@ -35,6 +35,7 @@ func (o *runOptions) addFlags(cmd *cobra.Command) {
 	f.BoolVar(&o.json, "json", false, "print every event as one line of JSON")
 	f.StringVar(&o.input, "input", "", "with --json: read prompts and answers from stdin as `ndjson`")
 	f.BoolVar(&o.quiet, "quiet", false, "print the assistant's last message and nothing else")
+	f.BoolVarP(&o.interactive, "interactive", "i", false, "a conversation: each line is a prompt; Ctrl-D ends it")
 	f.BoolVarP(&o.detach, "detach", "d", false, "print the run's id and return; the run goes on in amux serve")
 	f.StringVar(&o.model, "model", "", "model")
 	f.StringVar(&o.effort, "effort", "", "how hard to think: low, medium, high, max, or the agent's own `word`")
@@ -79,6 +80,9 @@ func (o *runOptions) check() error {
 	case o.detach && (o.json || o.quiet || o.input != ""):
 		return usage("--detach prints the run's id, so it excludes --json, --quiet and --input").
 			WithHint("afterwards: amux logs -f --json RUN, amux wait RUN")
+	case o.interactive && (o.json || o.quiet || o.input != ""):
+		return usage("--interactive is for people, so it excludes --json, --quiet and --input").
+			WithHint("a program talks by --json --input ndjson")
 	case o.resume != "" && o.cont:
 		return usage("--resume and --continue exclude each other")
 	case o.fork && o.resume == "" && !o.cont:

@@ -15,7 +15,7 @@ func newSend(s *session) *cobra.Command {
 		Use:   "send RUN PROMPT|-",
 		Short: "Give the agent of a run another prompt, or type on its terminal",
 		Long: `Give the agent of a run another prompt; - reads it from stdin. The run must be a
-conversation (amux run --input ndjson). While the agent works on one, it decides
+conversation (amux run -i, or --input ndjson). While the agent works on one, it decides
 itself whether the prompt joins the running turn.
 
 With --keys what follows the run are keys that are typed on its terminal (amux run

@@ -481,6 +481,13 @@ func (r *Renderer) AskQuestion(question, context string, options []string) {
 	r.ask("> ")
 }
 
+// AskPrompt leaves the cursor where the next prompt goes.
+func (r *Renderer) AskPrompt() {
+	r.fresh()
+	r.errWrite(r.style(bold, "> "))
+	r.errMid = true
+}
+
 func (r *Renderer) ask(text string) {
 	r.errWrite("  " + r.style(bold, text))
 	r.errMid = true

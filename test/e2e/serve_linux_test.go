@@ -102,10 +102,10 @@ func TestServeKilled(t *testing.T) {
 	id := strings.TrimSpace(u.amux("run", "-d", "demo", "--approve", "deny", strings.Repeat(fmt.Sprintf("[lines:%d][sleep:0.02]", lines), rounds*25)))
 	var followers []*exec.Cmd
 	var said []*bytes.Buffer
-	for _, args := range [][]string{{"logs", "-f", "--json", id}, {"logs", "-f", id}, {"wait", id}} {
+	for _, args := range [][]string{{"logs", "-f", "--json", id}, {"logs", "-f", id}, {"attach", id}, {"wait", id}} {
 		cmd, out := u.command(args...), &bytes.Buffer{}
 		cmd.Stdout, cmd.Stderr = out, os.Stderr
-		if args[0] == "logs" && len(args) == 3 {
+		if args[0] == "attach" || args[0] == "logs" && len(args) == 3 {
 			cmd.Stderr = nil // tools, thinking
 		}
 		if err := cmd.Start(); err != nil {
@@ -160,17 +160,19 @@ func TestServeKilled(t *testing.T) {
 	if again := u.amux("replay", id); again != string(want) {
 		t.Error("a replay makes other events")
 	}
-	next := 0
-	for text := bufio.NewScanner(said[1]); text.Scan(); {
-		var n int
-		if k, _ := fmt.Sscanf(text.Text(), "line %d", &n); k == 1 {
-			if n != next%lines+1 {
-				t.Fatalf("line %d comes behind %d lines", n, next)
+	for i, shown := range said[1:3] {
+		next := 0
+		for text := bufio.NewScanner(shown); text.Scan(); {
+			var n int
+			if k, _ := fmt.Sscanf(text.Text(), "line %d", &n); k == 1 {
+				if n != next%lines+1 {
+					t.Fatalf("follower %d: line %d comes behind %d lines", i, n, next)
+				}
+				next++
 			}
-			next++
 		}
-	}
-	if next != rounds*25*lines {
-		t.Errorf("%d lines were shown, want %d", next, rounds*25*lines)
+		if next != rounds*25*lines {
+			t.Errorf("follower %d was shown %d lines, want %d", i, next, rounds*25*lines)
+		}
 	}
 }

@@ -134,14 +134,14 @@ type window struct {
 }
 
 // attach opens a window, and attaches it to the run.
-func (d *desk) attach(cols, rows int) *window {
+func (d *desk) attach(cols, rows int, flags ...string) *window {
 	d.Helper()
 	master, slave, err := pty.Open(cols, rows)
 	if err != nil {
 		d.Fatal(err)
 	}
 	w := &window{desk: d, master: master, screen: screen.New(cols, rows), modes: vt.New(cols, rows), over: make(chan struct{})}
-	w.cmd = d.command("attach", "r")
+	w.cmd = d.command(append([]string{"attach", "r"}, flags...)...)
 	w.cmd.Stdin, w.cmd.Stdout, w.cmd.Stderr = slave, slave, slave
 	w.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 	if err := w.cmd.Start(); err != nil {
@@ -265,7 +265,7 @@ func TestAttach(t *testing.T) {
 	if got, want := again.text(), d.amuxSays("screen", "r"); got != want {
 		t.Errorf("amux attach shows\n%s\namux screen\n%s", got, want)
 	}
-	other := d.attach(90, 25)
+	other := d.attach(90, 25, "--steal")
 	other.sees("size 90x25")
 	d.amuxSays("send", "r", "--keys", "C-a", "Up", "=x y", "Enter")
 	for _, w := range []*window{again, other} {
