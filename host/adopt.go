@@ -165,7 +165,7 @@ func (h *Host) adopt(ctx context.Context, id string) (_ *Run, retErr error) {
 		return nil, fail(err)
 	}
 	r.plugin = registry.Verified{Plugin: registry.Plugin{Name: meta.Plugin, Manifest: &registry.Manifest{}}, SHA256: meta.PluginHash}
-	if plugin, agent, err := h.registry.Agent(meta.Agent); err == nil {
+	if plugin, agent, _, err := h.findAgent(meta.Agent, r.spec.Launch); err == nil {
 		r.agent, r.plugin.Plugin = agent, plugin
 	}
 	if past.spawned && !past.prompted && (r.spec.Prompt != "" || !r.spec.Conversation) {

@@ -24,6 +24,7 @@ type AgentInfo struct {
 	Installed     bool
 	SignedIn      bool
 	Auth          []*pluginapi.AuthState // by the declared probes
+	Launch        *Launch                // of the user's own agents
 	Err           error                  // why its plugin cannot be used; the rest may be empty
 }
 
@@ -40,11 +41,21 @@ func (h *Host) Agents(ctx context.Context) ([]AgentInfo, error) {
 			continue
 		}
 		for _, agent := range p.Description.Agents {
+			if agent.Configured {
+				continue // it is run under the users' own names
+			}
 			// Of two plugins for one agent the registry's choice counts.
 			if chosen, _, err := registry.Choose(plugins, agent.Id); err == nil && chosen.Name == p.Name {
 				byID[agent.Id] = h.agentInfo(p, agent)
 			}
 		}
+	}
+	for name := range h.opts.Agents {
+		info, err := h.Agent(ctx, name)
+		if err != nil {
+			info = AgentInfo{Description: &pluginapi.Agent{Id: name}, Plugin: "config.toml", Err: err}
+		}
+		byID[name] = info
 	}
 	var list []AgentInfo
 	for _, id := range slices.Sorted(maps.Keys(byID)) {
@@ -55,11 +66,13 @@ func (h *Host) Agents(ctx context.Context) ([]AgentInfo, error) {
 
 // Agent describes one agent.
 func (h *Host) Agent(ctx context.Context, name string) (AgentInfo, error) {
-	p, agent, err := h.registry.Agent(name)
+	p, agent, launch, err := h.findAgent(name, nil)
 	if err != nil {
 		return AgentInfo{}, err
 	}
-	return h.agentInfo(p, agent), nil
+	info := h.agentInfo(p, agent)
+	info.Launch = launch
+	return info, nil
 }
 
 func (h *Host) agentInfo(p registry.Plugin, agent *pluginapi.Agent) AgentInfo {
@@ -94,7 +107,7 @@ func (h *Host) knownVersion(agent *pluginapi.Agent, path string) string {
 
 // DetectAuth asks the adapter whether the user is signed in; it starts the plugin.
 func (h *Host) DetectAuth(ctx context.Context, name string) (*pluginapi.AuthResponse, error) {
-	plugin, agent, err := h.registry.Agent(name)
+	plugin, agent, _, err := h.findAgent(name, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -109,7 +122,7 @@ func (h *Host) DetectAuth(ctx context.Context, name string) (*pluginapi.AuthResp
 	if err != nil {
 		return nil, err
 	}
-	resp, err := process.DetectAuth(ctx, &pb.DetectAuthRequest{Agent: name, Caller: caller(agent, h.opts.Env, h.opts.ProjectDir, nil)},
+	resp, err := process.DetectAuth(ctx, &pb.DetectAuthRequest{Agent: h.adapterOf(name), Caller: caller(agent, h.opts.Env, h.opts.ProjectDir, nil)},
 		func(ctx context.Context, argv []string) *pluginapi.ExecResult {
 			return runBounded(ctx, argv, h.opts.Env, "")
 		})

@@ -26,7 +26,7 @@ type Installation struct {
 // this platform whose prerequisites are there, or that of a kind. It runs nothing but
 // the prerequisites' own version commands.
 func (h *Host) Installation(ctx context.Context, name, kind string) (Installation, error) {
-	_, agent, err := h.registry.Agent(name)
+	_, agent, _, err := h.findAgent(name, nil)
 	if err != nil {
 		return Installation{}, err
 	}
@@ -109,7 +109,7 @@ func (h *Host) Install(ctx context.Context, i Installation, in io.Reader, out io
 
 // Refresh asks an agent's CLI for its version anew, whatever is remembered.
 func (h *Host) Refresh(ctx context.Context, name string) (AgentInfo, error) {
-	p, agent, err := h.registry.Agent(name)
+	p, agent, _, err := h.findAgent(name, nil)
 	if err != nil {
 		return AgentInfo{}, err
 	}

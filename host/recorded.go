@@ -213,7 +213,7 @@ func (h *Host) Open(ctx context.Context, ref string) (*Run, error) {
 	if err := json.Unmarshal(meta.Spec, &r.spec); err != nil {
 		return nil, pluginapi.Errorf(pluginapi.CodeParse, "run %s: run.json: %w", dir.ID, err)
 	}
-	if _, agent, err := h.registry.Agent(meta.Agent); err == nil {
+	if _, agent, _, err := h.findAgent(meta.Agent, r.spec.Launch); err == nil {
 		r.agent = agent
 	}
 	info, _ := readInfo(dir)

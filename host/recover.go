@@ -241,7 +241,7 @@ func (h *Host) replayPump(ctx context.Context, meta store.Meta, src source, log 
 	if past.fault != nil {
 		p.heard = past.fault.Done // the adapter is not heard any more
 	}
-	p.start = &pb.Start{Agent: meta.Agent}
+	p.start = &pb.Start{Agent: spec.adapter()}
 	p.effect = func(*pb.Output, []byte) {} // what is over is not done again
 	p.alone = func() bool { return true }
 	if p.heard == 0 {
@@ -254,7 +254,7 @@ func (h *Host) replayPump(ctx context.Context, meta store.Meta, src source, log 
 	if err := h.prepare(); err != nil {
 		return nil, stop, err
 	}
-	plugin, agent, err := h.registry.Agent(meta.Agent)
+	plugin, agent, err := h.registry.Agent(spec.adapter())
 	if err != nil {
 		// The copy speaks for itself; only its capabilities are not known.
 		agent, plugin = &pluginapi.Agent{Id: meta.Agent}, registry.Plugin{Name: meta.Plugin, Manifest: &registry.Manifest{}}

@@ -380,7 +380,7 @@ func (r *Run) main(ctx context.Context) {
 				r.abandon(err, nil)
 				return
 			}
-			best.start = &pb.Start{Agent: r.Agent(), Options: r.spec.recorded(r.agent)}
+			best.start = &pb.Start{Agent: r.spec.adapter(), Options: r.spec.recorded(r.agent)}
 			best.mute = r.adopted // what was told before cannot be made again
 		}
 		r.fault(ctx, best, broken)
@@ -440,7 +440,7 @@ func (r *Run) newPump(ctx context.Context, attempt int, suspect deathbed) (*pump
 	if p.conv, p.leave, err = r.h.plugins.converse(ctx, process); err != nil {
 		return nil, err
 	}
-	p.start = &pb.Start{Agent: r.Agent(), Options: r.spec.recorded(r.agent)}
+	p.start = &pb.Start{Agent: r.spec.adapter(), Options: r.spec.recorded(r.agent)}
 	if suspect.single {
 		p.single, p.singleTo = suspect.from, suspect.to
 	}

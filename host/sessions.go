@@ -44,7 +44,7 @@ func (h *Host) Sessions(ctx context.Context, q SessionQuery) ([]Session, error) 
 	}
 	var sessions []Session
 	query := &pluginapi.SessionsQuery{
-		Agent: q.Agent, Caller: caller(agent, h.opts.Env, q.Cwd, nil), AllProjects: q.Cwd == "", Limit: uint32(max(0, q.Limit)),
+		Agent: h.adapterOf(q.Agent), Caller: caller(agent, h.opts.Env, q.Cwd, nil), AllProjects: q.Cwd == "", Limit: uint32(max(0, q.Limit)),
 	}
 	err = process.ListSessions(ctx, query, h.sessionRunner, func(s *pluginapi.SessionSummary) bool {
 		sessions = append(sessions, Session{
@@ -72,7 +72,7 @@ func (h *Host) ReadSession(ctx context.Context, agent, id string, allBranches bo
 		return err
 	}
 	query := &pluginapi.SessionQuery{
-		Agent: agent, Caller: caller(description, h.opts.Env, h.opts.ProjectDir, nil), SessionId: id, AllBranches: allBranches,
+		Agent: h.adapterOf(agent), Caller: caller(description, h.opts.Env, h.opts.ProjectDir, nil), SessionId: id, AllBranches: allBranches,
 	}
 	var seq uint64
 	var broken error
@@ -116,7 +116,7 @@ func sessionEvent(e Event, object []byte) json.RawMessage {
 
 // sessionProcess starts the plugin of an agent that has a capability.
 func (h *Host) sessionProcess(ctx context.Context, name, what string, can func(*pluginapi.Capabilities) bool) (*adapter.Process, *pluginapi.Agent, error) {
-	plugin, agent, err := h.registry.Agent(name)
+	plugin, agent, _, err := h.findAgent(name, nil)
 	if err != nil {
 		return nil, nil, err
 	}

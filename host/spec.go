@@ -37,6 +37,8 @@ type Options struct {
 	Env []string
 	// AlwaysVerify hashes a plugin before every start, whatever its receipt says.
 	AlwaysVerify bool
+	// Agents are the user's own agents by name.
+	Agents map[string]Launch
 	// AutoMTLS encrypts the connection to plugins, at 15 ms a start. Their
 	// sockets are in a folder of the user alone in any case.
 	AutoMTLS bool
@@ -58,6 +60,9 @@ type Options struct {
 type RunSpec struct {
 	Agent  string `json:"agent"`
 	Prompt string `json:"prompt"`
+	// Launch is the command of an agent that is the user's own; default that of
+	// Options.Agents.
+	Launch *Launch `json:"launch,omitempty"`
 	// Conversation keeps the agent after the first prompt, until End or Stop.
 	Conversation bool `json:"conversation,omitempty"`
 
@@ -117,6 +122,15 @@ const (
 	ApproveDeny  ApproveMode = "deny"  // the host denies all
 	ApproveRules ApproveMode = "rules" // the host judges by AllowRules and DenyRules, then denies
 )
+
+// Launch is a user's own command for an adapter that has none, such as command. It is
+// trusted: a Line is given to a shell as it is, so pipes and redirects work. One of
+// Line and Argv is set.
+type Launch struct {
+	Adapter string   `json:"adapter"`
+	Line    string   `json:"line,omitempty"`
+	Argv    []string `json:"argv,omitempty"`
+}
 
 // MCPServer is a tool server that the agent shall use.
 type MCPServer struct {

@@ -114,11 +114,11 @@ func (l *launch) check(ctx context.Context) error {
 	if err := l.spec.validate(); err != nil {
 		return err
 	}
-	plugin, agent, err := l.h.registry.Agent(l.spec.Agent)
+	plugin, agent, launch, err := l.h.findAgent(l.spec.Agent, l.spec.Launch)
 	if err != nil {
 		return err
 	}
-	l.plugin.Plugin, l.agent = plugin, agent
+	l.plugin.Plugin, l.agent, l.spec.Launch = plugin, agent, launch
 	if err := l.spec.checkCapabilities(agent); err != nil {
 		return err
 	}
@@ -226,7 +226,7 @@ func (l *launch) plan(ctx context.Context) (*pluginapi.Plan, error) {
 	options := l.options
 	options.Env = l.spec.Env
 	req := &pb.PlanRequest{
-		Agent: l.spec.Agent, Caller: caller(l.agent, l.world(), l.spec.Cwd, l.spec.Env), Options: options,
+		Agent: l.spec.adapter(), Launch: l.spec.Launch.proto(), Caller: caller(l.agent, l.world(), l.spec.Cwd, l.spec.Env), Options: options,
 		RunId: l.meta.RunID, TempDir: l.meta.TempDir, Program: l.program.path, ProgramVersion: l.program.version,
 		PluginPath: l.plugin.Path, SessionId: sessionID(l.meta.RunID), Attempt: 1,
 	}
@@ -268,10 +268,16 @@ func (l *launch) prepareSpawn(plan *pluginapi.Plan) (shim.Spawn, journal.Plan, e
 		return fail(pluginapi.Errorf(pluginapi.CodeCapability, "agent %s cannot run in a pseudo-terminal (--pty) as it was asked to", l.agent.Id).
 			WithHint("leave out --pty, or choose another driver"))
 	}
-	if plan.Shell {
-		return fail(bad("a shell line needs a trusted plugin"))
-	}
 	cwd := or(plan.Cwd, l.spec.Cwd)
+	if plan.Shell {
+		if l.spec.Launch == nil || plan.Program == "" || plan.Program != l.spec.Launch.Line {
+			return fail(bad("its shell line is not the user's own"))
+		}
+		var ok bool
+		if plan.Program, plan.Args, ok = shellCommand(plan.Program, plan.Args); !ok {
+			return fail(bad("the shell of this system takes no arguments beside its line"))
+		}
+	}
 	program := lookPath(plan.Program, l.world(), cwd)
 	if plan.Program == "" || program == "" {
 		return fail(pluginapi.Errorf(pluginapi.CodeAgentNotInstalled, "agent %s: no program %q in PATH", l.agent.Id, plan.Program).

@@ -17,6 +17,7 @@ type (
 	Caller       = pb.Caller
 
 	PlanRequest = pb.PlanRequest
+	Launch      = pb.Launch
 	RunOptions  = pb.RunOptions
 	Attachment  = pb.Attachment
 	McpServer   = pb.McpServer

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -40,6 +41,9 @@ func (s *session) printAgent(a host.AgentInfo) {
 		}
 	}
 	add("name", d.DisplayName)
+	if a.Launch != nil {
+		add("command", cmp.Or(a.Launch.Line, strings.Join(a.Launch.Argv, " "))+", by the adapter "+a.Launch.Adapter)
+	}
 	add("plugin", strings.TrimSpace(a.Plugin+" "+a.PluginVersion)+", "+a.Trust)
 	installed := installedWord(a)
 	if a.Program != "" {

@@ -89,6 +89,9 @@ func (s *session) run(o *runOptions, args []string) error {
 	if err := s.applySettings(&spec, agent); err != nil {
 		return err
 	}
+	if own, ok := s.settings.Agents[name]; ok { // for whoever hosts the run
+		spec.Launch = &host.Launch{Adapter: own.Adapter, Line: own.Line, Argv: own.Argv}
+	}
 	spec.Conversation = o.input != "" || o.interactive
 	if fromStdin && !spec.Conversation {
 		if prompt, err = s.readPrompt(slices.Contains(args, "-")); err != nil {
@@ -99,7 +102,7 @@ func (s *session) run(o *runOptions, args []string) error {
 		return usage("the prompt is not valid UTF-8").WithHint("convert it, for example: iconv -f latin1 -t utf-8")
 	}
 	spec.Prompt = prompt
-	s.chooseApprove(&spec, o)
+	s.chooseApprove(&spec, o, agent.Description.GetCapabilities().GetApprovals())
 	if err := s.warnOverrides(); err != nil {
 		return err
 	}
@@ -145,7 +148,7 @@ func (s *session) defaultAgent(ctx context.Context, h lister) (string, error) {
 	var ready, others []string
 	for _, a := range agents {
 		switch {
-		case a.Description == nil || a.Description.Demo:
+		case a.Description == nil || a.Description.Demo || a.Launch != nil: // those are named
 		case a.Err != nil:
 			others = append(others, a.Description.Id+" (plugin broken)")
 		case !a.PlatformOK:
@@ -230,7 +233,7 @@ func (s *session) applySettings(spec *host.RunSpec, agent host.AgentInfo) error 
 }
 
 // chooseApprove decides who answers when the agent asks before it acts.
-func (s *session) chooseApprove(spec *host.RunSpec, o *runOptions) {
+func (s *session) chooseApprove(spec *host.RunSpec, o *runOptions, asks bool) {
 	set := s.settings
 	somebody := o.input != "" || o.interactive || s.app.IO.InTTY && s.app.IO.ErrTTY && !o.json && !o.detach
 	switch {
@@ -242,8 +245,10 @@ func (s *session) chooseApprove(spec *host.RunSpec, o *runOptions) {
 		spec.Approve = host.ApproveRules
 	case set.Approve != "" && (set.Approve != "ask" || somebody):
 		spec.Approve = host.ApproveMode(set.Approve)
-	case somebody:
+	case somebody && asks:
 		spec.Approve = host.ApproveAsk
+	case somebody:
+		spec.Approve = host.ApproveDeny
 	default:
 		spec.Approve = host.ApproveDeny
 		s.denyWarning = "nobody can answer here, so what the agent asks leave for is denied; choose by --approve auto or --allow RULE"

@@ -180,10 +180,19 @@ func (s *session) hostOptions() (host.Options, error) {
 		ConfigDir: dir, ProjectDir: s.projectDir(dir), RuntimeDir: s.runtimeDir(),
 		BundledDir: s.beside("plugins"), BundledHashes: s.app.BundledHashes, Plugins: overrides,
 		ShimPath: s.beside(shimName()), Env: s.app.Env,
-		AlwaysVerify: set.AlwaysVerify || s.verifyFlag == "always", AutoMTLS: set.AutoMTLS, Subreaper: true, Version: s.app.Version,
+		Agents: ownAgents(set), AlwaysVerify: set.AlwaysVerify || s.verifyFlag == "always", AutoMTLS: set.AutoMTLS, Subreaper: true, Version: s.app.Version,
 		Logger: s.logger(), OnOrphan: s.findHost,
 	}
 	return o, nil
+}
+
+// ownAgents are the user's own.
+func ownAgents(set settings.Settings) map[string]host.Launch {
+	agents := map[string]host.Launch{}
+	for name, a := range set.Agents {
+		agents[name] = host.Launch{Adapter: a.Adapter, Line: a.Line, Argv: a.Argv}
+	}
+	return agents
 }
 
 func (s *session) logger() hclog.Logger {

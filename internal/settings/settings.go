@@ -12,8 +12,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -42,6 +44,14 @@ type Settings struct {
 	AutoMTLS     bool
 	Require      string            // what must vouch for a plugin that is installed
 	DevOverrides map[string]string // plugin → path
+	Agents       map[string]Agent
+}
+
+// Agent is an agent of the user's own: [agents.NAME].
+type Agent struct {
+	Adapter string
+	Line    string   // command = "…", for a shell
+	Argv    []string // command = ["…", …]
 }
 
 // key is one key of the file.
@@ -66,7 +76,12 @@ var keys = []key{
 	{"require", false, oneOf(func(s *Settings) *string { return &s.Require }, "signature", "checksum", "none")},
 }
 
-const overridesTable = "dev_overrides"
+const (
+	overridesTable = "dev_overrides"
+	agentsTable    = "agents"
+)
+
+var agentName = regexp.MustCompile(`^[a-z][a-z0-9-]{0,39}$`)
 
 // Load reads the user's file and the project's, if they exist. projectDir may be
 // empty.
@@ -141,8 +156,12 @@ func (s *Settings) read(path string, project bool) error {
 		switch expression.Kind {
 		case unstable.Table, unstable.ArrayTable:
 			table = name
-			if table != overridesTable || expression.Kind != unstable.Table {
-				return fail(first, "unknown table [%s]; there is only [%s]", name, overridesTable)
+			agent, own := strings.CutPrefix(name, agentsTable+".")
+			if table != overridesTable && !own || expression.Kind != unstable.Table {
+				return fail(first, "unknown table [%s]; there are [%s] and [%s.NAME]", name, overridesTable, agentsTable)
+			}
+			if own && !agentName.MatchString(agent) {
+				return fail(first, "[%s]: want a name of small letters, digits and hyphens", name)
 			}
 			if project {
 				return fail(first, "[%s] is not for a project's file", name).
@@ -167,6 +186,12 @@ func (s *Settings) read(path string, project bool) error {
 			s.DevOverrides[override] = string(value.Data)
 			continue
 		}
+		if rest, ok := strings.CutPrefix(name, agentsTable+"."); ok && table != "" {
+			if err := s.agent(rest, expression.Value()); err != nil {
+				return fail(first, "%s: %v", name, err)
+			}
+			continue
+		}
 		i := slices.IndexFunc(keys, func(k key) bool { return k.name == name })
 		switch {
 		case i < 0:
@@ -186,6 +211,43 @@ func (s *Settings) read(path string, project bool) error {
 		}
 		return pluginapi.Errorf(pluginapi.CodeConfig, "%s: %w", path, err)
 	}
+	for _, name := range slices.Sorted(maps.Keys(s.Agents)) {
+		switch a := s.Agents[name]; {
+		case a.Adapter == "":
+			return fail(nil, "[%s.%s] lacks adapter, such as \"command\"", agentsTable, name)
+		case a.Line == "" && a.Argv == nil:
+			return fail(nil, "[%s.%s] lacks command", agentsTable, name)
+		}
+	}
+	return nil
+}
+
+// agent sets a key of [agents.NAME].
+func (s *Settings) agent(path string, v *unstable.Node) error {
+	name, field, _ := strings.Cut(path, ".")
+	if s.Agents == nil {
+		s.Agents = map[string]Agent{}
+	}
+	a := s.Agents[name]
+	switch {
+	case field == "adapter" && v.Kind == unstable.String && len(v.Data) > 0:
+		a.Adapter = string(v.Data)
+	case field == "adapter":
+		return errors.New("want the name of an adapter that takes a command")
+	case field == "command" && v.Kind == unstable.String && len(v.Data) > 0:
+		a.Line = string(v.Data)
+	case field == "command" && v.Kind == unstable.Array:
+		var words Settings
+		if err := list(func(s *Settings) *[]string { return &s.Tags })(&words, v); err != nil || len(words.Tags) == 0 {
+			return errors.New(`want a line for a shell, or a list such as ["program", "argument"]`)
+		}
+		a.Argv = words.Tags
+	case field == "command":
+		return errors.New(`want a line for a shell, or a list such as ["program", "argument"]`)
+	default:
+		return errors.New("unknown key; there are adapter and command")
+	}
+	s.Agents[name] = a
 	return nil
 }
 
@@ -211,7 +273,7 @@ func allowed(project bool) []string {
 		}
 	}
 	if !project {
-		names = append(names, "["+overridesTable+"]")
+		names = append(names, "["+overridesTable+"]", "["+agentsTable+".NAME]")
 	}
 	return names
 }

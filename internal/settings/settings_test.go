@@ -53,6 +53,8 @@ acme = "/src/acme"
 		{"the project's wins", "agent = 'claude'\nmodel = 'opus'\ntags = ['a']\ntimeout = '1h'", "model = 'haiku'\ntags = ['p']\ntimeout = '5m'",
 			Settings{Agent: "claude", Model: "haiku", Tags: []string{"a", "p"}, Timeout: 5 * time.Minute}},
 		{"the project's agent drops the user's model", "agent = 'claude'\nmodel = 'opus'\neffort = 'low'", "agent = 'codex'", Settings{Agent: "codex"}},
+		{"agents of the user's own", "[agents.a]\nadapter = 'command'\ncommand = 'x | y'\n[agents.b]\ncommand = ['x', '']\nadapter = 'acp'", "",
+			Settings{Agents: map[string]Agent{"a": {Adapter: "command", Line: "x | y"}, "b": {Adapter: "acp", Argv: []string{"x", ""}}}}},
 		{"dotted override", "dev_overrides.acme = '/x'", "", Settings{DevOverrides: map[string]string{"acme": "/x"}}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -79,6 +81,12 @@ func TestErrors(t *testing.T) {
 	for _, test := range []struct{ name, user, project, want string }{
 		{"unknown key", "agent = 'x'\n\nmodle = 'y'\n", "", "config.toml:3: unknown key modle"},
 		{"unknown table", "agent = 'x'\n[mcp]\n", "", "config.toml:2: unknown table [mcp]"},
+		{"agent without an adapter", "[agents.a]\ncommand = 'x'", "", "config.toml: [agents.a] lacks adapter"},
+		{"agent without a command", "[agents.a]\nadapter = 'command'", "", "config.toml: [agents.a] lacks command"},
+		{"agent with an empty command", "[agents.a]\nadapter = 'command'\ncommand = []", "", "config.toml:3: agents.a.command: want a line"},
+		{"agent's unknown key", "[agents.a]\nshell = true", "", "config.toml:2: agents.a.shell: unknown key"},
+		{"agent's name", "[agents.A-]\nadapter = 'command'", "", "config.toml:1: [agents.A-]: want a name"},
+		{"project brings a command", "", "[agents.a]\nadapter = 'command'\ncommand = 'evil'", "config.toml:1: [agents.a] is not for a project's file"},
 		{"no TOML", "agent = 'x'\nmodel =\n", "", "config.toml:2: "},
 		{"number for a text", "agent = 5", "", "config.toml:1: agent: want a text in quotes"},
 		{"no such effort", "effort = 'extreme'", "", "config.toml:1: effort: want one of low, medium, high, max"},

@@ -444,7 +444,10 @@ type Agent struct {
 	// Drivers a user may choose with --driver; the first is the default.
 	Drivers []string `protobuf:"bytes,20,rep,name=drivers,proto3" json:"drivers,omitempty"`
 	// A demonstration only: never chosen because it happens to be installed.
-	Demo          bool `protobuf:"varint,21,opt,name=demo,proto3" json:"demo,omitempty"`
+	Demo bool `protobuf:"varint,21,opt,name=demo,proto3" json:"demo,omitempty"`
+	// It has no command of its own: users give one to a name of theirs in
+	// config.toml, and Plan gets it as PlanRequest.launch. Nobody runs it by id.
+	Configured    bool `protobuf:"varint,22,opt,name=configured,proto3" json:"configured,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -622,6 +625,13 @@ func (x *Agent) GetDrivers() []string {
 func (x *Agent) GetDemo() bool {
 	if x != nil {
 		return x.Demo
+	}
+	return false
+}
+
+func (x *Agent) GetConfigured() bool {
+	if x != nil {
+		return x.Configured
 	}
 	return false
 }
@@ -1418,6 +1428,7 @@ type PlanRequest struct {
 	PluginPath     string                 `protobuf:"bytes,8,opt,name=plugin_path,json=pluginPath,proto3" json:"plugin_path,omitempty"`             // this plugin's executable, for agents it brings itself
 	SessionId      string                 `protobuf:"bytes,9,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`                // a fresh UUID the adapter may use as session id
 	Attempt        uint32                 `protobuf:"varint,10,opt,name=attempt,proto3" json:"attempt,omitempty"`                                   // 1 for the first spawn of the run
+	Launch         *Launch                `protobuf:"bytes,11,opt,name=launch,proto3" json:"launch,omitempty"`                                      // for an agent with Agent.configured
 	ExecResults    []*ExecResult          `protobuf:"bytes,15,rep,name=exec_results,json=execResults,proto3" json:"exec_results,omitempty"`         // answers to Exec, in the order asked
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
@@ -1523,9 +1534,69 @@ func (x *PlanRequest) GetAttempt() uint32 {
 	return 0
 }
 
+func (x *PlanRequest) GetLaunch() *Launch {
+	if x != nil {
+		return x.Launch
+	}
+	return nil
+}
+
 func (x *PlanRequest) GetExecResults() []*ExecResult {
 	if x != nil {
 		return x.ExecResults
+	}
+	return nil
+}
+
+// Launch is the user's own command, from config.toml: one of its two forms.
+type Launch struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Line          string                 `protobuf:"bytes,1,opt,name=line,proto3" json:"line,omitempty"` // for a shell; the one that a plan with shell may have as its program
+	Argv          []string               `protobuf:"bytes,2,rep,name=argv,proto3" json:"argv,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Launch) Reset() {
+	*x = Launch{}
+	mi := &file_amuxplugin1_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Launch) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Launch) ProtoMessage() {}
+
+func (x *Launch) ProtoReflect() protoreflect.Message {
+	mi := &file_amuxplugin1_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Launch.ProtoReflect.Descriptor instead.
+func (*Launch) Descriptor() ([]byte, []int) {
+	return file_amuxplugin1_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *Launch) GetLine() string {
+	if x != nil {
+		return x.Line
+	}
+	return ""
+}
+
+func (x *Launch) GetArgv() []string {
+	if x != nil {
+		return x.Argv
 	}
 	return nil
 }
@@ -1560,7 +1631,7 @@ type RunOptions struct {
 
 func (x *RunOptions) Reset() {
 	*x = RunOptions{}
-	mi := &file_amuxplugin1_proto_msgTypes[12]
+	mi := &file_amuxplugin1_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1572,7 +1643,7 @@ func (x *RunOptions) String() string {
 func (*RunOptions) ProtoMessage() {}
 
 func (x *RunOptions) ProtoReflect() protoreflect.Message {
-	mi := &file_amuxplugin1_proto_msgTypes[12]
+	mi := &file_amuxplugin1_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1585,7 +1656,7 @@ func (x *RunOptions) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunOptions.ProtoReflect.Descriptor instead.
 func (*RunOptions) Descriptor() ([]byte, []int) {
-	return file_amuxplugin1_proto_rawDescGZIP(), []int{12}
+	return file_amuxplugin1_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *RunOptions) GetPrompt() string {
@@ -1754,7 +1825,7 @@ type Attachment struct {
 
 func (x *Attachment) Reset() {
 	*x = Attachment{}
-	mi := &file_amuxplugin1_proto_msgTypes[13]
+	mi := &file_amuxplugin1_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1766,7 +1837,7 @@ func (x *Attachment) String() string {
 func (*Attachment) ProtoMessage() {}
 
 func (x *Attachment) ProtoReflect() protoreflect.Message {
-	mi := &file_amuxplugin1_proto_msgTypes[13]
+	mi := &file_amuxplugin1_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1779,7 +1850,7 @@ func (x *Attachment) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Attachment.ProtoReflect.Descriptor instead.
 func (*Attachment) Descriptor() ([]byte, []int) {
-	return file_amuxplugin1_proto_rawDescGZIP(), []int{13}
+	return file_amuxplugin1_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Attachment) GetPath() string {
@@ -1825,7 +1896,7 @@ type McpServer struct {
 
 func (x *McpServer) Reset() {
 	*x = McpServer{}
-	mi := &file_amuxplugin1_proto_msgTypes[14]
+	mi := &file_amuxplugin1_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1837,7 +1908,7 @@ func (x *McpServer) String() string {
 func (*McpServer) ProtoMessage() {}
 
 func (x *McpServer) ProtoReflect() protoreflect.Message {
-	mi := &file_amuxplugin1_proto_msgTypes[14]
+	mi := &file_amuxplugin1_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1850,7 +1921,7 @@ func (x *McpServer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use McpServer.ProtoReflect.Descriptor instead.
 func (*McpServer) Descriptor() ([]byte, []int) {
-	return file_amuxplugin1_proto_rawDescGZIP(), []int{14}
+	return file_amuxplugin1_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *McpServer) GetName() string {
@@ -1915,7 +1986,7 @@ type PlanResponse struct {
 
 func (x *PlanResponse) Reset() {
 	*x = PlanResponse{}
-	mi := &file_amuxplugin1_proto_msgTypes[15]
+	mi := &file_amuxplugin1_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1927,7 +1998,7 @@ func (x *PlanResponse) String() string {
 func (*PlanResponse) ProtoMessage() {}
 
 func (x *PlanResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_amuxplugin1_proto_msgTypes[15]
+	mi := &file_amuxplugin1_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1940,7 +2011,7 @@ func (x *PlanResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlanResponse.ProtoReflect.Descriptor instead.
 func (*PlanResponse) Descriptor() ([]byte, []int) {
-	return file_amuxplugin1_proto_rawDescGZIP(), []int{15}
+	return file_amuxplugin1_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *PlanResponse) GetResult() isPlanResponse_Result {
@@ -1996,7 +2067,7 @@ type Exec struct {
 
 func (x *Exec) Reset() {
 	*x = Exec{}
-	mi := &file_amuxplugin1_proto_msgTypes[16]
+	mi := &file_amuxplugin1_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2008,7 +2079,7 @@ func (x *Exec) String() string {
 func (*Exec) ProtoMessage() {}
 
 func (x *Exec) ProtoReflect() protoreflect.Message {
-	mi := &file_amuxplugin1_proto_msgTypes[16]
+	mi := &file_amuxplugin1_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2021,7 +2092,7 @@ func (x *Exec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Exec.ProtoReflect.Descriptor instead.
 func (*Exec) Descriptor() ([]byte, []int) {
-	return file_amuxplugin1_proto_rawDescGZIP(), []int{16}
+	return file_amuxplugin1_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Exec) GetArgv() []string {
@@ -2043,7 +2114,7 @@ type ExecResult struct {
 
 func (x *ExecResult) Reset() {
 	*x = ExecResult{}
-	mi := &file_amuxplugin1_proto_msgTypes[17]
+	mi := &file_amuxplugin1_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2055,7 +2126,7 @@ func (x *ExecResult) String() string {
 func (*ExecResult) ProtoMessage() {}
 
 func (x *ExecResult) ProtoReflect() protoreflect.Message {
-	mi := &file_amuxplugin1_proto_msgTypes[17]
+	mi := &file_amuxplugin1_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2068,7 +2139,7 @@ func (x *ExecResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecResult.ProtoReflect.Descriptor instead.
 func (*ExecResult) Descriptor() ([]byte, []int) {
-	return file_amuxplugin1_proto_rawDescGZIP(), []int{17}
+	return file_amuxplugin1_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *ExecResult) GetArgv() []string {
@@ -2113,7 +2184,7 @@ type SpawnPlan struct {
 	Collect           []string               `protobuf:"bytes,10,rep,name=collect,proto3" json:"collect,omitempty"`                                               // absolute paths, journalled at exit (8 MiB each)
 	SessionId         string                 `protobuf:"bytes,11,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`                          // if known beforehand
 	State             []byte                 `protobuf:"bytes,12,opt,name=state,proto3" json:"state,omitempty"`                                                   // opaque, handed to Converse; no secret
-	Shell             bool                   `protobuf:"varint,13,opt,name=shell,proto3" json:"shell,omitempty"`                                                  // program is a shell line; args are its positional arguments
+	Shell             bool                   `protobuf:"varint,13,opt,name=shell,proto3" json:"shell,omitempty"`                                                  // program is Launch.line as it is, for a shell; args are its positional arguments
 	InactivitySeconds uint32                 `protobuf:"varint,14,opt,name=inactivity_seconds,json=inactivitySeconds,proto3" json:"inactivity_seconds,omitempty"` // 0: Agent.inactivity_seconds
 	Warnings          []string               `protobuf:"bytes,15,rep,name=warnings,proto3" json:"warnings,omitempty"`                                             // shown to the user as debug events
 	unknownFields     protoimpl.UnknownFields
@@ -2122,7 +2193,7 @@ type SpawnPlan struct {
 
 func (x *SpawnPlan) Reset() {
 	*x = SpawnPlan{}
-	mi := &file_amuxplugin1_proto_msgTypes[18]
+	mi := &file_amuxplugin1_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2134,7 +2205,7 @@ func (x *SpawnPlan) String() string {
 func (*SpawnPlan) ProtoMessage() {}
 
 func (x *SpawnPlan) ProtoReflect() protoreflect.Message {
-	mi := &file_amuxplugin1_proto_msgTypes[18]
+	mi := &file_amuxplugin1_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2147,7 +2218,7 @@ func (x *SpawnPlan) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SpawnPlan.ProtoReflect.Descriptor instead.
 func (*SpawnPlan) Descriptor() ([]byte, []int) {
-	return file_amuxplugin1_proto_rawDescGZIP(), []int{18}
+	return file_amuxplugin1_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *SpawnPlan) GetProgram() string {
@@ -2266,7 +2337,7 @@ type PlanFile struct {
 
 func (x *PlanFile) Reset() {
 	*x = PlanFile{}
-	mi := &file_amuxplugin1_proto_msgTypes[19]
+	mi := &file_amuxplugin1_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2278,7 +2349,7 @@ func (x *PlanFile) String() string {
 func (*PlanFile) ProtoMessage() {}
 
 func (x *PlanFile) ProtoReflect() protoreflect.Message {
-	mi := &file_amuxplugin1_proto_msgTypes[19]
+	mi := &file_amuxplugin1_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2291,7 +2362,7 @@ func (x *PlanFile) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlanFile.ProtoReflect.Descriptor instead.
 func (*PlanFile) Descriptor() ([]byte, []int) {
-	return file_amuxplugin1_proto_rawDescGZIP(), []int{19}
+	return file_amuxplugin1_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *PlanFile) GetName() string {
@@ -2319,7 +2390,7 @@ type ConverseRequest struct {
 
 func (x *ConverseRequest) Reset() {
 	*x = ConverseRequest{}
-	mi := &file_amuxplugin1_proto_msgTypes[20]
+	mi := &file_amuxplugin1_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2331,7 +2402,7 @@ func (x *ConverseRequest) String() string {
 func (*ConverseRequest) ProtoMessage() {}
 
 func (x *ConverseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_amuxplugin1_proto_msgTypes[20]
+	mi := &file_amuxplugin1_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2344,7 +2415,7 @@ func (x *ConverseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConverseRequest.ProtoReflect.Descriptor instead.
 func (*ConverseRequest) Descriptor() ([]byte, []int) {
-	return file_amuxplugin1_proto_rawDescGZIP(), []int{20}
+	return file_amuxplugin1_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *ConverseRequest) GetFirstN() uint64 {
@@ -2378,7 +2449,7 @@ type Input struct {
 
 func (x *Input) Reset() {
 	*x = Input{}
-	mi := &file_amuxplugin1_proto_msgTypes[21]
+	mi := &file_amuxplugin1_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2390,7 +2461,7 @@ func (x *Input) String() string {
 func (*Input) ProtoMessage() {}
 
 func (x *Input) ProtoReflect() protoreflect.Message {
-	mi := &file_amuxplugin1_proto_msgTypes[21]
+	mi := &file_amuxplugin1_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2403,7 +2474,7 @@ func (x *Input) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Input.ProtoReflect.Descriptor instead.
 func (*Input) Descriptor() ([]byte, []int) {
-	return file_amuxplugin1_proto_rawDescGZIP(), []int{21}
+	return file_amuxplugin1_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Input) GetKind() InputKind {
@@ -2470,7 +2541,7 @@ type Start struct {
 
 func (x *Start) Reset() {
 	*x = Start{}
-	mi := &file_amuxplugin1_proto_msgTypes[22]
+	mi := &file_amuxplugin1_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2482,7 +2553,7 @@ func (x *Start) String() string {
 func (*Start) ProtoMessage() {}
 
 func (x *Start) ProtoReflect() protoreflect.Message {
-	mi := &file_amuxplugin1_proto_msgTypes[22]
+	mi := &file_amuxplugin1_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2495,7 +2566,7 @@ func (x *Start) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Start.ProtoReflect.Descriptor instead.
 func (*Start) Descriptor() ([]byte, []int) {
-	return file_amuxplugin1_proto_rawDescGZIP(), []int{22}
+	return file_amuxplugin1_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Start) GetAgent() string {
@@ -2558,7 +2629,7 @@ type Exit struct {
 
 func (x *Exit) Reset() {
 	*x = Exit{}
-	mi := &file_amuxplugin1_proto_msgTypes[23]
+	mi := &file_amuxplugin1_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2570,7 +2641,7 @@ func (x *Exit) String() string {
 func (*Exit) ProtoMessage() {}
 
 func (x *Exit) ProtoReflect() protoreflect.Message {
-	mi := &file_amuxplugin1_proto_msgTypes[23]
+	mi := &file_amuxplugin1_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2583,7 +2654,7 @@ func (x *Exit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Exit.ProtoReflect.Descriptor instead.
 func (*Exit) Descriptor() ([]byte, []int) {
-	return file_amuxplugin1_proto_rawDescGZIP(), []int{23}
+	return file_amuxplugin1_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *Exit) GetCode() int32 {
@@ -2618,7 +2689,7 @@ type ConverseResponse struct {
 
 func (x *ConverseResponse) Reset() {
 	*x = ConverseResponse{}
-	mi := &file_amuxplugin1_proto_msgTypes[24]
+	mi := &file_amuxplugin1_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2630,7 +2701,7 @@ func (x *ConverseResponse) String() string {
 func (*ConverseResponse) ProtoMessage() {}
 
 func (x *ConverseResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_amuxplugin1_proto_msgTypes[24]
+	mi := &file_amuxplugin1_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2643,7 +2714,7 @@ func (x *ConverseResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConverseResponse.ProtoReflect.Descriptor instead.
 func (*ConverseResponse) Descriptor() ([]byte, []int) {
-	return file_amuxplugin1_proto_rawDescGZIP(), []int{24}
+	return file_amuxplugin1_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *ConverseResponse) GetOutputs() []*Output {
@@ -2678,7 +2749,7 @@ type Output struct {
 
 func (x *Output) Reset() {
 	*x = Output{}
-	mi := &file_amuxplugin1_proto_msgTypes[25]
+	mi := &file_amuxplugin1_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2690,7 +2761,7 @@ func (x *Output) String() string {
 func (*Output) ProtoMessage() {}
 
 func (x *Output) ProtoReflect() protoreflect.Message {
-	mi := &file_amuxplugin1_proto_msgTypes[25]
+	mi := &file_amuxplugin1_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2703,7 +2774,7 @@ func (x *Output) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Output.ProtoReflect.Descriptor instead.
 func (*Output) Descriptor() ([]byte, []int) {
-	return file_amuxplugin1_proto_rawDescGZIP(), []int{25}
+	return file_amuxplugin1_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *Output) GetN() uint64 {
@@ -2781,7 +2852,7 @@ type Outcome struct {
 
 func (x *Outcome) Reset() {
 	*x = Outcome{}
-	mi := &file_amuxplugin1_proto_msgTypes[26]
+	mi := &file_amuxplugin1_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2793,7 +2864,7 @@ func (x *Outcome) String() string {
 func (*Outcome) ProtoMessage() {}
 
 func (x *Outcome) ProtoReflect() protoreflect.Message {
-	mi := &file_amuxplugin1_proto_msgTypes[26]
+	mi := &file_amuxplugin1_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2806,7 +2877,7 @@ func (x *Outcome) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Outcome.ProtoReflect.Descriptor instead.
 func (*Outcome) Descriptor() ([]byte, []int) {
-	return file_amuxplugin1_proto_rawDescGZIP(), []int{26}
+	return file_amuxplugin1_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *Outcome) GetCode() string {
@@ -2848,7 +2919,7 @@ type DetectAuthRequest struct {
 
 func (x *DetectAuthRequest) Reset() {
 	*x = DetectAuthRequest{}
-	mi := &file_amuxplugin1_proto_msgTypes[27]
+	mi := &file_amuxplugin1_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2860,7 +2931,7 @@ func (x *DetectAuthRequest) String() string {
 func (*DetectAuthRequest) ProtoMessage() {}
 
 func (x *DetectAuthRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_amuxplugin1_proto_msgTypes[27]
+	mi := &file_amuxplugin1_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2873,7 +2944,7 @@ func (x *DetectAuthRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DetectAuthRequest.ProtoReflect.Descriptor instead.
 func (*DetectAuthRequest) Descriptor() ([]byte, []int) {
-	return file_amuxplugin1_proto_rawDescGZIP(), []int{27}
+	return file_amuxplugin1_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *DetectAuthRequest) GetAgent() string {
@@ -2908,7 +2979,7 @@ type DetectAuthResponse struct {
 
 func (x *DetectAuthResponse) Reset() {
 	*x = DetectAuthResponse{}
-	mi := &file_amuxplugin1_proto_msgTypes[28]
+	mi := &file_amuxplugin1_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2920,7 +2991,7 @@ func (x *DetectAuthResponse) String() string {
 func (*DetectAuthResponse) ProtoMessage() {}
 
 func (x *DetectAuthResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_amuxplugin1_proto_msgTypes[28]
+	mi := &file_amuxplugin1_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2933,7 +3004,7 @@ func (x *DetectAuthResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DetectAuthResponse.ProtoReflect.Descriptor instead.
 func (*DetectAuthResponse) Descriptor() ([]byte, []int) {
-	return file_amuxplugin1_proto_rawDescGZIP(), []int{28}
+	return file_amuxplugin1_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *DetectAuthResponse) GetStates() []*AuthState {
@@ -2971,7 +3042,7 @@ type AuthState struct {
 
 func (x *AuthState) Reset() {
 	*x = AuthState{}
-	mi := &file_amuxplugin1_proto_msgTypes[29]
+	mi := &file_amuxplugin1_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2983,7 +3054,7 @@ func (x *AuthState) String() string {
 func (*AuthState) ProtoMessage() {}
 
 func (x *AuthState) ProtoReflect() protoreflect.Message {
-	mi := &file_amuxplugin1_proto_msgTypes[29]
+	mi := &file_amuxplugin1_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2996,7 +3067,7 @@ func (x *AuthState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuthState.ProtoReflect.Descriptor instead.
 func (*AuthState) Descriptor() ([]byte, []int) {
-	return file_amuxplugin1_proto_rawDescGZIP(), []int{29}
+	return file_amuxplugin1_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *AuthState) GetProvider() string {
@@ -3054,7 +3125,7 @@ type ListSessionsRequest struct {
 
 func (x *ListSessionsRequest) Reset() {
 	*x = ListSessionsRequest{}
-	mi := &file_amuxplugin1_proto_msgTypes[30]
+	mi := &file_amuxplugin1_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3066,7 +3137,7 @@ func (x *ListSessionsRequest) String() string {
 func (*ListSessionsRequest) ProtoMessage() {}
 
 func (x *ListSessionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_amuxplugin1_proto_msgTypes[30]
+	mi := &file_amuxplugin1_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3079,7 +3150,7 @@ func (x *ListSessionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSessionsRequest.ProtoReflect.Descriptor instead.
 func (*ListSessionsRequest) Descriptor() ([]byte, []int) {
-	return file_amuxplugin1_proto_rawDescGZIP(), []int{30}
+	return file_amuxplugin1_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *ListSessionsRequest) GetAgent() string {
@@ -3127,7 +3198,7 @@ type ListSessionsResponse struct {
 
 func (x *ListSessionsResponse) Reset() {
 	*x = ListSessionsResponse{}
-	mi := &file_amuxplugin1_proto_msgTypes[31]
+	mi := &file_amuxplugin1_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3139,7 +3210,7 @@ func (x *ListSessionsResponse) String() string {
 func (*ListSessionsResponse) ProtoMessage() {}
 
 func (x *ListSessionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_amuxplugin1_proto_msgTypes[31]
+	mi := &file_amuxplugin1_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3152,7 +3223,7 @@ func (x *ListSessionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSessionsResponse.ProtoReflect.Descriptor instead.
 func (*ListSessionsResponse) Descriptor() ([]byte, []int) {
-	return file_amuxplugin1_proto_rawDescGZIP(), []int{31}
+	return file_amuxplugin1_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *ListSessionsResponse) GetSessions() []*Session {
@@ -3187,7 +3258,7 @@ type Session struct {
 
 func (x *Session) Reset() {
 	*x = Session{}
-	mi := &file_amuxplugin1_proto_msgTypes[32]
+	mi := &file_amuxplugin1_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3199,7 +3270,7 @@ func (x *Session) String() string {
 func (*Session) ProtoMessage() {}
 
 func (x *Session) ProtoReflect() protoreflect.Message {
-	mi := &file_amuxplugin1_proto_msgTypes[32]
+	mi := &file_amuxplugin1_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3212,7 +3283,7 @@ func (x *Session) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Session.ProtoReflect.Descriptor instead.
 func (*Session) Descriptor() ([]byte, []int) {
-	return file_amuxplugin1_proto_rawDescGZIP(), []int{32}
+	return file_amuxplugin1_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *Session) GetId() string {
@@ -3298,7 +3369,7 @@ type ReadSessionRequest struct {
 
 func (x *ReadSessionRequest) Reset() {
 	*x = ReadSessionRequest{}
-	mi := &file_amuxplugin1_proto_msgTypes[33]
+	mi := &file_amuxplugin1_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3310,7 +3381,7 @@ func (x *ReadSessionRequest) String() string {
 func (*ReadSessionRequest) ProtoMessage() {}
 
 func (x *ReadSessionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_amuxplugin1_proto_msgTypes[33]
+	mi := &file_amuxplugin1_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3323,7 +3394,7 @@ func (x *ReadSessionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadSessionRequest.ProtoReflect.Descriptor instead.
 func (*ReadSessionRequest) Descriptor() ([]byte, []int) {
-	return file_amuxplugin1_proto_rawDescGZIP(), []int{33}
+	return file_amuxplugin1_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *ReadSessionRequest) GetAgent() string {
@@ -3371,7 +3442,7 @@ type ReadSessionResponse struct {
 
 func (x *ReadSessionResponse) Reset() {
 	*x = ReadSessionResponse{}
-	mi := &file_amuxplugin1_proto_msgTypes[34]
+	mi := &file_amuxplugin1_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3383,7 +3454,7 @@ func (x *ReadSessionResponse) String() string {
 func (*ReadSessionResponse) ProtoMessage() {}
 
 func (x *ReadSessionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_amuxplugin1_proto_msgTypes[34]
+	mi := &file_amuxplugin1_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3396,7 +3467,7 @@ func (x *ReadSessionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadSessionResponse.ProtoReflect.Descriptor instead.
 func (*ReadSessionResponse) Descriptor() ([]byte, []int) {
-	return file_amuxplugin1_proto_rawDescGZIP(), []int{34}
+	return file_amuxplugin1_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *ReadSessionResponse) GetEvents() []*SessionEvent {
@@ -3424,7 +3495,7 @@ type SessionEvent struct {
 
 func (x *SessionEvent) Reset() {
 	*x = SessionEvent{}
-	mi := &file_amuxplugin1_proto_msgTypes[35]
+	mi := &file_amuxplugin1_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3436,7 +3507,7 @@ func (x *SessionEvent) String() string {
 func (*SessionEvent) ProtoMessage() {}
 
 func (x *SessionEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_amuxplugin1_proto_msgTypes[35]
+	mi := &file_amuxplugin1_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3449,7 +3520,7 @@ func (x *SessionEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SessionEvent.ProtoReflect.Descriptor instead.
 func (*SessionEvent) Descriptor() ([]byte, []int) {
-	return file_amuxplugin1_proto_rawDescGZIP(), []int{35}
+	return file_amuxplugin1_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *SessionEvent) GetType() string {
@@ -3486,7 +3557,7 @@ type Error struct {
 
 func (x *Error) Reset() {
 	*x = Error{}
-	mi := &file_amuxplugin1_proto_msgTypes[36]
+	mi := &file_amuxplugin1_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3498,7 +3569,7 @@ func (x *Error) String() string {
 func (*Error) ProtoMessage() {}
 
 func (x *Error) ProtoReflect() protoreflect.Message {
-	mi := &file_amuxplugin1_proto_msgTypes[36]
+	mi := &file_amuxplugin1_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3511,7 +3582,7 @@ func (x *Error) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Error.ProtoReflect.Descriptor instead.
 func (*Error) Descriptor() ([]byte, []int) {
-	return file_amuxplugin1_proto_rawDescGZIP(), []int{36}
+	return file_amuxplugin1_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *Error) GetCode() string {
@@ -3553,7 +3624,7 @@ const file_amuxplugin1_proto_rawDesc = "" +
 	"\aversion\x18\x02 \x01(\tR\aversion\x12%\n" +
 	"\x0eprotocol_minor\x18\x03 \x01(\rR\rprotocolMinor\x12\x10\n" +
 	"\x03sdk\x18\x04 \x01(\tR\x03sdk\x12-\n" +
-	"\x06agents\x18\x05 \x03(\v2\x15.amux.plugin.v1.AgentR\x06agents\"\xa2\x06\n" +
+	"\x06agents\x18\x05 \x03(\v2\x15.amux.plugin.v1.AgentR\x06agents\"\xc2\x06\n" +
 	"\x05Agent\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12!\n" +
 	"\fdisplay_name\x18\x02 \x01(\tR\vdisplayName\x12\x18\n" +
@@ -3579,7 +3650,10 @@ const file_amuxplugin1_proto_rawDesc = "" +
 	"\vevent_types\x18\x13 \x03(\tR\n" +
 	"eventTypes\x12\x18\n" +
 	"\adrivers\x18\x14 \x03(\tR\adrivers\x12\x12\n" +
-	"\x04demo\x18\x15 \x01(\bR\x04demo\"j\n" +
+	"\x04demo\x18\x15 \x01(\bR\x04demo\x12\x1e\n" +
+	"\n" +
+	"configured\x18\x16 \x01(\bR\n" +
+	"configured\"j\n" +
 	"\bVersions\x12\x18\n" +
 	"\aminimum\x18\x01 \x01(\tR\aminimum\x12\x16\n" +
 	"\x06tested\x18\x02 \x01(\tR\x06tested\x12\x12\n" +
@@ -3658,7 +3732,7 @@ const file_amuxplugin1_proto_rawDesc = "" +
 	"\x04arch\x18\x05 \x01(\tR\x04arch\x1a6\n" +
 	"\bEnvEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x97\x03\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xc7\x03\n" +
 	"\vPlanRequest\x12\x14\n" +
 	"\x05agent\x18\x01 \x01(\tR\x05agent\x12.\n" +
 	"\x06caller\x18\x02 \x01(\v2\x16.amux.plugin.v1.CallerR\x06caller\x124\n" +
@@ -3672,8 +3746,12 @@ const file_amuxplugin1_proto_rawDesc = "" +
 	"\n" +
 	"session_id\x18\t \x01(\tR\tsessionId\x12\x18\n" +
 	"\aattempt\x18\n" +
-	" \x01(\rR\aattempt\x12=\n" +
-	"\fexec_results\x18\x0f \x03(\v2\x1a.amux.plugin.v1.ExecResultR\vexecResults\"\xbe\x06\n" +
+	" \x01(\rR\aattempt\x12.\n" +
+	"\x06launch\x18\v \x01(\v2\x16.amux.plugin.v1.LaunchR\x06launch\x12=\n" +
+	"\fexec_results\x18\x0f \x03(\v2\x1a.amux.plugin.v1.ExecResultR\vexecResults\"0\n" +
+	"\x06Launch\x12\x12\n" +
+	"\x04line\x18\x01 \x01(\tR\x04line\x12\x12\n" +
+	"\x04argv\x18\x02 \x03(\tR\x04argv\"\xbe\x06\n" +
 	"\n" +
 	"RunOptions\x12\x16\n" +
 	"\x06prompt\x18\x01 \x01(\tR\x06prompt\x12<\n" +
@@ -3929,7 +4007,7 @@ func file_amuxplugin1_proto_rawDescGZIP() []byte {
 }
 
 var file_amuxplugin1_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
-var file_amuxplugin1_proto_msgTypes = make([]protoimpl.MessageInfo, 42)
+var file_amuxplugin1_proto_msgTypes = make([]protoimpl.MessageInfo, 43)
 var file_amuxplugin1_proto_goTypes = []any{
 	(Approve)(0),                 // 0: amux.plugin.v1.Approve
 	(Stdin)(0),                   // 1: amux.plugin.v1.Stdin
@@ -3947,36 +4025,37 @@ var file_amuxplugin1_proto_goTypes = []any{
 	(*AuthProbe)(nil),            // 13: amux.plugin.v1.AuthProbe
 	(*Caller)(nil),               // 14: amux.plugin.v1.Caller
 	(*PlanRequest)(nil),          // 15: amux.plugin.v1.PlanRequest
-	(*RunOptions)(nil),           // 16: amux.plugin.v1.RunOptions
-	(*Attachment)(nil),           // 17: amux.plugin.v1.Attachment
-	(*McpServer)(nil),            // 18: amux.plugin.v1.McpServer
-	(*PlanResponse)(nil),         // 19: amux.plugin.v1.PlanResponse
-	(*Exec)(nil),                 // 20: amux.plugin.v1.Exec
-	(*ExecResult)(nil),           // 21: amux.plugin.v1.ExecResult
-	(*SpawnPlan)(nil),            // 22: amux.plugin.v1.SpawnPlan
-	(*PlanFile)(nil),             // 23: amux.plugin.v1.PlanFile
-	(*ConverseRequest)(nil),      // 24: amux.plugin.v1.ConverseRequest
-	(*Input)(nil),                // 25: amux.plugin.v1.Input
-	(*Start)(nil),                // 26: amux.plugin.v1.Start
-	(*Exit)(nil),                 // 27: amux.plugin.v1.Exit
-	(*ConverseResponse)(nil),     // 28: amux.plugin.v1.ConverseResponse
-	(*Output)(nil),               // 29: amux.plugin.v1.Output
-	(*Outcome)(nil),              // 30: amux.plugin.v1.Outcome
-	(*DetectAuthRequest)(nil),    // 31: amux.plugin.v1.DetectAuthRequest
-	(*DetectAuthResponse)(nil),   // 32: amux.plugin.v1.DetectAuthResponse
-	(*AuthState)(nil),            // 33: amux.plugin.v1.AuthState
-	(*ListSessionsRequest)(nil),  // 34: amux.plugin.v1.ListSessionsRequest
-	(*ListSessionsResponse)(nil), // 35: amux.plugin.v1.ListSessionsResponse
-	(*Session)(nil),              // 36: amux.plugin.v1.Session
-	(*ReadSessionRequest)(nil),   // 37: amux.plugin.v1.ReadSessionRequest
-	(*ReadSessionResponse)(nil),  // 38: amux.plugin.v1.ReadSessionResponse
-	(*SessionEvent)(nil),         // 39: amux.plugin.v1.SessionEvent
-	(*Error)(nil),                // 40: amux.plugin.v1.Error
-	nil,                          // 41: amux.plugin.v1.Caller.EnvEntry
-	nil,                          // 42: amux.plugin.v1.RunOptions.EnvEntry
-	nil,                          // 43: amux.plugin.v1.McpServer.EnvEntry
-	nil,                          // 44: amux.plugin.v1.McpServer.HeadersEntry
-	nil,                          // 45: amux.plugin.v1.SpawnPlan.EnvSetEntry
+	(*Launch)(nil),               // 16: amux.plugin.v1.Launch
+	(*RunOptions)(nil),           // 17: amux.plugin.v1.RunOptions
+	(*Attachment)(nil),           // 18: amux.plugin.v1.Attachment
+	(*McpServer)(nil),            // 19: amux.plugin.v1.McpServer
+	(*PlanResponse)(nil),         // 20: amux.plugin.v1.PlanResponse
+	(*Exec)(nil),                 // 21: amux.plugin.v1.Exec
+	(*ExecResult)(nil),           // 22: amux.plugin.v1.ExecResult
+	(*SpawnPlan)(nil),            // 23: amux.plugin.v1.SpawnPlan
+	(*PlanFile)(nil),             // 24: amux.plugin.v1.PlanFile
+	(*ConverseRequest)(nil),      // 25: amux.plugin.v1.ConverseRequest
+	(*Input)(nil),                // 26: amux.plugin.v1.Input
+	(*Start)(nil),                // 27: amux.plugin.v1.Start
+	(*Exit)(nil),                 // 28: amux.plugin.v1.Exit
+	(*ConverseResponse)(nil),     // 29: amux.plugin.v1.ConverseResponse
+	(*Output)(nil),               // 30: amux.plugin.v1.Output
+	(*Outcome)(nil),              // 31: amux.plugin.v1.Outcome
+	(*DetectAuthRequest)(nil),    // 32: amux.plugin.v1.DetectAuthRequest
+	(*DetectAuthResponse)(nil),   // 33: amux.plugin.v1.DetectAuthResponse
+	(*AuthState)(nil),            // 34: amux.plugin.v1.AuthState
+	(*ListSessionsRequest)(nil),  // 35: amux.plugin.v1.ListSessionsRequest
+	(*ListSessionsResponse)(nil), // 36: amux.plugin.v1.ListSessionsResponse
+	(*Session)(nil),              // 37: amux.plugin.v1.Session
+	(*ReadSessionRequest)(nil),   // 38: amux.plugin.v1.ReadSessionRequest
+	(*ReadSessionResponse)(nil),  // 39: amux.plugin.v1.ReadSessionResponse
+	(*SessionEvent)(nil),         // 40: amux.plugin.v1.SessionEvent
+	(*Error)(nil),                // 41: amux.plugin.v1.Error
+	nil,                          // 42: amux.plugin.v1.Caller.EnvEntry
+	nil,                          // 43: amux.plugin.v1.RunOptions.EnvEntry
+	nil,                          // 44: amux.plugin.v1.McpServer.EnvEntry
+	nil,                          // 45: amux.plugin.v1.McpServer.HeadersEntry
+	nil,                          // 46: amux.plugin.v1.SpawnPlan.EnvSetEntry
 }
 var file_amuxplugin1_proto_depIdxs = []int32{
 	6,  // 0: amux.plugin.v1.DescribeResponse.agents:type_name -> amux.plugin.v1.Agent
@@ -3987,58 +4066,59 @@ var file_amuxplugin1_proto_depIdxs = []int32{
 	11, // 5: amux.plugin.v1.Agent.installs:type_name -> amux.plugin.v1.Install
 	13, // 6: amux.plugin.v1.Agent.auth_probes:type_name -> amux.plugin.v1.AuthProbe
 	12, // 7: amux.plugin.v1.Install.prerequisites:type_name -> amux.plugin.v1.Prerequisite
-	41, // 8: amux.plugin.v1.Caller.env:type_name -> amux.plugin.v1.Caller.EnvEntry
+	42, // 8: amux.plugin.v1.Caller.env:type_name -> amux.plugin.v1.Caller.EnvEntry
 	14, // 9: amux.plugin.v1.PlanRequest.caller:type_name -> amux.plugin.v1.Caller
-	16, // 10: amux.plugin.v1.PlanRequest.options:type_name -> amux.plugin.v1.RunOptions
-	21, // 11: amux.plugin.v1.PlanRequest.exec_results:type_name -> amux.plugin.v1.ExecResult
-	17, // 12: amux.plugin.v1.RunOptions.attachments:type_name -> amux.plugin.v1.Attachment
-	18, // 13: amux.plugin.v1.RunOptions.mcp_servers:type_name -> amux.plugin.v1.McpServer
-	0,  // 14: amux.plugin.v1.RunOptions.approve:type_name -> amux.plugin.v1.Approve
-	42, // 15: amux.plugin.v1.RunOptions.env:type_name -> amux.plugin.v1.RunOptions.EnvEntry
-	43, // 16: amux.plugin.v1.McpServer.env:type_name -> amux.plugin.v1.McpServer.EnvEntry
-	44, // 17: amux.plugin.v1.McpServer.headers:type_name -> amux.plugin.v1.McpServer.HeadersEntry
-	22, // 18: amux.plugin.v1.PlanResponse.plan:type_name -> amux.plugin.v1.SpawnPlan
-	20, // 19: amux.plugin.v1.PlanResponse.exec:type_name -> amux.plugin.v1.Exec
-	45, // 20: amux.plugin.v1.SpawnPlan.env_set:type_name -> amux.plugin.v1.SpawnPlan.EnvSetEntry
-	1,  // 21: amux.plugin.v1.SpawnPlan.stdin:type_name -> amux.plugin.v1.Stdin
-	23, // 22: amux.plugin.v1.SpawnPlan.files:type_name -> amux.plugin.v1.PlanFile
-	25, // 23: amux.plugin.v1.ConverseRequest.inputs:type_name -> amux.plugin.v1.Input
-	2,  // 24: amux.plugin.v1.Input.kind:type_name -> amux.plugin.v1.InputKind
-	26, // 25: amux.plugin.v1.Input.start:type_name -> amux.plugin.v1.Start
-	27, // 26: amux.plugin.v1.Input.exit:type_name -> amux.plugin.v1.Exit
-	16, // 27: amux.plugin.v1.Start.options:type_name -> amux.plugin.v1.RunOptions
-	29, // 28: amux.plugin.v1.ConverseResponse.outputs:type_name -> amux.plugin.v1.Output
-	3,  // 29: amux.plugin.v1.Output.kind:type_name -> amux.plugin.v1.OutputKind
-	30, // 30: amux.plugin.v1.Output.outcome:type_name -> amux.plugin.v1.Outcome
-	14, // 31: amux.plugin.v1.DetectAuthRequest.caller:type_name -> amux.plugin.v1.Caller
-	21, // 32: amux.plugin.v1.DetectAuthRequest.exec_results:type_name -> amux.plugin.v1.ExecResult
-	33, // 33: amux.plugin.v1.DetectAuthResponse.states:type_name -> amux.plugin.v1.AuthState
-	20, // 34: amux.plugin.v1.DetectAuthResponse.exec:type_name -> amux.plugin.v1.Exec
-	14, // 35: amux.plugin.v1.ListSessionsRequest.caller:type_name -> amux.plugin.v1.Caller
-	21, // 36: amux.plugin.v1.ListSessionsRequest.exec_results:type_name -> amux.plugin.v1.ExecResult
-	36, // 37: amux.plugin.v1.ListSessionsResponse.sessions:type_name -> amux.plugin.v1.Session
-	20, // 38: amux.plugin.v1.ListSessionsResponse.exec:type_name -> amux.plugin.v1.Exec
-	14, // 39: amux.plugin.v1.ReadSessionRequest.caller:type_name -> amux.plugin.v1.Caller
-	21, // 40: amux.plugin.v1.ReadSessionRequest.exec_results:type_name -> amux.plugin.v1.ExecResult
-	39, // 41: amux.plugin.v1.ReadSessionResponse.events:type_name -> amux.plugin.v1.SessionEvent
-	20, // 42: amux.plugin.v1.ReadSessionResponse.exec:type_name -> amux.plugin.v1.Exec
-	4,  // 43: amux.plugin.v1.Adapter.Describe:input_type -> amux.plugin.v1.DescribeRequest
-	15, // 44: amux.plugin.v1.Adapter.Plan:input_type -> amux.plugin.v1.PlanRequest
-	24, // 45: amux.plugin.v1.Adapter.Converse:input_type -> amux.plugin.v1.ConverseRequest
-	31, // 46: amux.plugin.v1.Adapter.DetectAuth:input_type -> amux.plugin.v1.DetectAuthRequest
-	34, // 47: amux.plugin.v1.Adapter.ListSessions:input_type -> amux.plugin.v1.ListSessionsRequest
-	37, // 48: amux.plugin.v1.Adapter.ReadSession:input_type -> amux.plugin.v1.ReadSessionRequest
-	5,  // 49: amux.plugin.v1.Adapter.Describe:output_type -> amux.plugin.v1.DescribeResponse
-	19, // 50: amux.plugin.v1.Adapter.Plan:output_type -> amux.plugin.v1.PlanResponse
-	28, // 51: amux.plugin.v1.Adapter.Converse:output_type -> amux.plugin.v1.ConverseResponse
-	32, // 52: amux.plugin.v1.Adapter.DetectAuth:output_type -> amux.plugin.v1.DetectAuthResponse
-	35, // 53: amux.plugin.v1.Adapter.ListSessions:output_type -> amux.plugin.v1.ListSessionsResponse
-	38, // 54: amux.plugin.v1.Adapter.ReadSession:output_type -> amux.plugin.v1.ReadSessionResponse
-	49, // [49:55] is the sub-list for method output_type
-	43, // [43:49] is the sub-list for method input_type
-	43, // [43:43] is the sub-list for extension type_name
-	43, // [43:43] is the sub-list for extension extendee
-	0,  // [0:43] is the sub-list for field type_name
+	17, // 10: amux.plugin.v1.PlanRequest.options:type_name -> amux.plugin.v1.RunOptions
+	16, // 11: amux.plugin.v1.PlanRequest.launch:type_name -> amux.plugin.v1.Launch
+	22, // 12: amux.plugin.v1.PlanRequest.exec_results:type_name -> amux.plugin.v1.ExecResult
+	18, // 13: amux.plugin.v1.RunOptions.attachments:type_name -> amux.plugin.v1.Attachment
+	19, // 14: amux.plugin.v1.RunOptions.mcp_servers:type_name -> amux.plugin.v1.McpServer
+	0,  // 15: amux.plugin.v1.RunOptions.approve:type_name -> amux.plugin.v1.Approve
+	43, // 16: amux.plugin.v1.RunOptions.env:type_name -> amux.plugin.v1.RunOptions.EnvEntry
+	44, // 17: amux.plugin.v1.McpServer.env:type_name -> amux.plugin.v1.McpServer.EnvEntry
+	45, // 18: amux.plugin.v1.McpServer.headers:type_name -> amux.plugin.v1.McpServer.HeadersEntry
+	23, // 19: amux.plugin.v1.PlanResponse.plan:type_name -> amux.plugin.v1.SpawnPlan
+	21, // 20: amux.plugin.v1.PlanResponse.exec:type_name -> amux.plugin.v1.Exec
+	46, // 21: amux.plugin.v1.SpawnPlan.env_set:type_name -> amux.plugin.v1.SpawnPlan.EnvSetEntry
+	1,  // 22: amux.plugin.v1.SpawnPlan.stdin:type_name -> amux.plugin.v1.Stdin
+	24, // 23: amux.plugin.v1.SpawnPlan.files:type_name -> amux.plugin.v1.PlanFile
+	26, // 24: amux.plugin.v1.ConverseRequest.inputs:type_name -> amux.plugin.v1.Input
+	2,  // 25: amux.plugin.v1.Input.kind:type_name -> amux.plugin.v1.InputKind
+	27, // 26: amux.plugin.v1.Input.start:type_name -> amux.plugin.v1.Start
+	28, // 27: amux.plugin.v1.Input.exit:type_name -> amux.plugin.v1.Exit
+	17, // 28: amux.plugin.v1.Start.options:type_name -> amux.plugin.v1.RunOptions
+	30, // 29: amux.plugin.v1.ConverseResponse.outputs:type_name -> amux.plugin.v1.Output
+	3,  // 30: amux.plugin.v1.Output.kind:type_name -> amux.plugin.v1.OutputKind
+	31, // 31: amux.plugin.v1.Output.outcome:type_name -> amux.plugin.v1.Outcome
+	14, // 32: amux.plugin.v1.DetectAuthRequest.caller:type_name -> amux.plugin.v1.Caller
+	22, // 33: amux.plugin.v1.DetectAuthRequest.exec_results:type_name -> amux.plugin.v1.ExecResult
+	34, // 34: amux.plugin.v1.DetectAuthResponse.states:type_name -> amux.plugin.v1.AuthState
+	21, // 35: amux.plugin.v1.DetectAuthResponse.exec:type_name -> amux.plugin.v1.Exec
+	14, // 36: amux.plugin.v1.ListSessionsRequest.caller:type_name -> amux.plugin.v1.Caller
+	22, // 37: amux.plugin.v1.ListSessionsRequest.exec_results:type_name -> amux.plugin.v1.ExecResult
+	37, // 38: amux.plugin.v1.ListSessionsResponse.sessions:type_name -> amux.plugin.v1.Session
+	21, // 39: amux.plugin.v1.ListSessionsResponse.exec:type_name -> amux.plugin.v1.Exec
+	14, // 40: amux.plugin.v1.ReadSessionRequest.caller:type_name -> amux.plugin.v1.Caller
+	22, // 41: amux.plugin.v1.ReadSessionRequest.exec_results:type_name -> amux.plugin.v1.ExecResult
+	40, // 42: amux.plugin.v1.ReadSessionResponse.events:type_name -> amux.plugin.v1.SessionEvent
+	21, // 43: amux.plugin.v1.ReadSessionResponse.exec:type_name -> amux.plugin.v1.Exec
+	4,  // 44: amux.plugin.v1.Adapter.Describe:input_type -> amux.plugin.v1.DescribeRequest
+	15, // 45: amux.plugin.v1.Adapter.Plan:input_type -> amux.plugin.v1.PlanRequest
+	25, // 46: amux.plugin.v1.Adapter.Converse:input_type -> amux.plugin.v1.ConverseRequest
+	32, // 47: amux.plugin.v1.Adapter.DetectAuth:input_type -> amux.plugin.v1.DetectAuthRequest
+	35, // 48: amux.plugin.v1.Adapter.ListSessions:input_type -> amux.plugin.v1.ListSessionsRequest
+	38, // 49: amux.plugin.v1.Adapter.ReadSession:input_type -> amux.plugin.v1.ReadSessionRequest
+	5,  // 50: amux.plugin.v1.Adapter.Describe:output_type -> amux.plugin.v1.DescribeResponse
+	20, // 51: amux.plugin.v1.Adapter.Plan:output_type -> amux.plugin.v1.PlanResponse
+	29, // 52: amux.plugin.v1.Adapter.Converse:output_type -> amux.plugin.v1.ConverseResponse
+	33, // 53: amux.plugin.v1.Adapter.DetectAuth:output_type -> amux.plugin.v1.DetectAuthResponse
+	36, // 54: amux.plugin.v1.Adapter.ListSessions:output_type -> amux.plugin.v1.ListSessionsResponse
+	39, // 55: amux.plugin.v1.Adapter.ReadSession:output_type -> amux.plugin.v1.ReadSessionResponse
+	50, // [50:56] is the sub-list for method output_type
+	44, // [44:50] is the sub-list for method input_type
+	44, // [44:44] is the sub-list for extension type_name
+	44, // [44:44] is the sub-list for extension extendee
+	0,  // [0:44] is the sub-list for field type_name
 }
 
 func init() { file_amuxplugin1_proto_init() }
@@ -4046,7 +4126,7 @@ func file_amuxplugin1_proto_init() {
 	if File_amuxplugin1_proto != nil {
 		return
 	}
-	file_amuxplugin1_proto_msgTypes[15].OneofWrappers = []any{
+	file_amuxplugin1_proto_msgTypes[16].OneofWrappers = []any{
 		(*PlanResponse_Plan)(nil),
 		(*PlanResponse_Exec)(nil),
 	}
@@ -4056,7 +4136,7 @@ func file_amuxplugin1_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_amuxplugin1_proto_rawDesc), len(file_amuxplugin1_proto_rawDesc)),
 			NumEnums:      4,
-			NumMessages:   42,
+			NumMessages:   43,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -56,6 +56,9 @@ func (a adapter) Plan(_ context.Context, req *pluginapi.PlanRequest) (*pluginapi
 	case ExitAtPlan:
 		os.Exit(7)
 	}
+	if a.trouble == ShellAtPlan {
+		return &pluginapi.Plan{Program: "touch pwned", Shell: true}, nil
+	}
 	plan := &pluginapi.Plan{
 		Program: self(), Args: []string{castArg, "agent"}, Stdin: pb.Stdin_STDIN_OPEN, SessionId: req.SessionId,
 		Pty: req.Options.GetPty(),

@@ -33,6 +33,7 @@ const (
 	PanicAtPlan      Trouble = "panic-at-plan"
 	HangAtPlan       Trouble = "hang-at-plan"
 	ExitAtPlan       Trouble = "exit-at-plan"
+	ShellAtPlan      Trouble = "shell-at-plan"   // plans a shell line of its own
 	BreaksTheWire    Trouble = "breaks-the-wire" // obeys the agent's "breach" lines
 	OrphanAtStart    Trouble = "orphan-at-start" // leaves a child that holds its stdout, and dies
 	orphanAtStartFor         = "300"

@@ -1,0 +1,13 @@
+//go:build unix
+
+package host
+
+const (
+	shell     = "/bin/sh"
+	shellArgs = true // it takes positional arguments
+)
+
+var shellFlags = []string{"-c"}
+
+// positional are $0 and what follows.
+func positional(args []string) []string { return append([]string{"sh"}, args...) }
