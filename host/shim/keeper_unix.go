@@ -982,7 +982,7 @@ func (k *keeper) spawn(spawn Spawn) error {
 		return &RemoteError{"SPAWN_ERROR", err.Error()}
 	}
 	k.child = child
-	k.answered = map[string]bool{}
+	k.answered, k.signaled = map[string]bool{}, ""
 	record := journal.Spawned{Spawn: spawn.Number, PID: child.pid, StartTime: k.cfg.Tree.Start(child.pid)}
 	// Before any output, and while mu keeps the exit away.
 	if err := k.journal.Append(journal.KindSpawned, journal.Encode(record)); err != nil {

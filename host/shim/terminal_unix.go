@@ -147,6 +147,9 @@ func (k *keeper) copyTerminal(child *child) {
 		}
 		switch {
 		case err == nil:
+		case errors.Is(err, os.ErrDeadlineExceeded):
+			k.copyRest(t.master, journal.KindStdout, buf)
+			return
 		case exited || !errors.Is(err, syscall.EIO) && !errors.Is(err, io.EOF):
 			return
 		default:

@@ -316,37 +316,41 @@ func TestReadOnlyConfigFolder(t *testing.T) {
 	}
 }
 
-// The agent says its last words to a full disk and exits. They are in the pipe,
-// and nowhere else, until there is room.
+// The agent says its last words to a full disk and exits. They are in its pipe or
+// terminal, and nowhere else, until there is room.
 func TestLastWordsToAFullDisk(t *testing.T) {
 	if !alone(t) {
 		return
 	}
-	const lines = 8000 // more than the keeper reads at once, less than that and a pipe
-	s := agents.NewStage(t, "brief", "healthy")
-	mount(t, s, "4m")
-	h := s.Host()
-	r := s.Start(h, host.RunSpec{Agent: "brief", Prompt: fmt.Sprintf("sleep 3\nlines %d\nend\nexit 0", lines)})
-	w := watch(r)
-	w.wait(t, 5)
-	fill(t, s)
-	waitExited(t, r)
-	select {
-	case <-w.done:
-		t.Fatal("the run did not wait")
-	case <-time.After(1500 * time.Millisecond): // longer than output is drained for
+	for _, c := range []struct {
+		terminal bool
+		lines    int // more than the keeper reads at once, less than that and what the system holds
+	}{{false, 8000}, {true, 500}} {
+		s := agents.NewStage(t, "brief", "healthy")
+		mount(t, s, "4m")
+		h := s.Host()
+		r := s.Start(h, host.RunSpec{Agent: "brief", PTY: c.terminal, Prompt: fmt.Sprintf("sleep 3\nlines %d\nend\nexit 0", c.lines)})
+		w := watch(r)
+		w.wait(t, 5)
+		fill(t, s)
+		waitExited(t, r)
+		select {
+		case <-w.done:
+			t.Fatal("the run did not wait")
+		case <-time.After(1500 * time.Millisecond): // longer than output is drained for
+		}
+		if err := os.Remove(s.Config + "/ballast"); err != nil {
+			t.Fatal(err)
+		}
+		if end := r.Wait(); end.State != "completed" {
+			t.Errorf("terminal %v: %s, %v", c.terminal, end.State, end.Err)
+		}
+		<-w.done
+		if n := consecutive(t, deltas(t, w.all.Bytes())); n != c.lines {
+			t.Errorf("terminal %v: %d lines of %d", c.terminal, n, c.lines)
+		}
+		same(t, "replay", replay(t, h, r.ID()), w.all.Bytes())
 	}
-	if err := os.Remove(s.Config + "/ballast"); err != nil {
-		t.Fatal(err)
-	}
-	if end := r.Wait(); end.State != "completed" {
-		t.Errorf("%s, %v", end.State, end.Err)
-	}
-	<-w.done
-	if n := consecutive(t, deltas(t, w.all.Bytes())); n != lines {
-		t.Errorf("%d lines of %d", n, lines)
-	}
-	same(t, "replay", replay(t, h, r.ID()), w.all.Bytes())
 }
 
 // fill leaves no byte free.
