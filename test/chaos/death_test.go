@@ -4,6 +4,7 @@ package chaos
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"sync"
@@ -119,7 +120,12 @@ func (d death) round(t *testing.T, s *agents.Stage, kind string, round int) time
 		slices.Reverse(victims)
 	}
 	at := time.Now()
-	k.kill(victims...)
+	for _, p := range victims {
+		// A plugin may have followed its host already.
+		if err := syscall.Kill(p.PID, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
+			t.Fatal(err)
+		}
+	}
 	wait := func() {}
 	if d.then != nil {
 		at, wait = d.then(t, s, k)
