@@ -38,6 +38,14 @@ func replaceFile(path string, data []byte) (retErr error) {
 	return writeError(syncDir(dir))
 }
 
+// replacePublic is replaceFile for what others read as well.
+func replacePublic(path string, data []byte) error {
+	if err := replaceFile(path, data); err != nil {
+		return err
+	}
+	return writeError(os.Chmod(path, 0o644))
+}
+
 // writeError is the error of writing below the plugin folder; nil stays nil.
 func writeError(err error) error {
 	switch {

@@ -331,8 +331,5 @@ func addToIndex(file, name, version string) error {
 	if err != nil {
 		return err
 	}
-	if err := replaceFile(file, append(data, '\n')); err != nil {
-		return err
-	}
-	return writeError(os.Chmod(file, 0o644))
+	return replacePublic(file, append(data, '\n'))
 }

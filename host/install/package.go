@@ -107,9 +107,9 @@ func Release(dir string) (name, version string, sums []byte, _ error) {
 	return name, version, sums, nil
 }
 
-// WriteSignature signs the release in a folder.
+// WriteSignature signs the release in a folder. Others must be able to read it.
 func WriteSignature(dir string, signature []byte) error {
-	return replaceFile(filepath.Join(dir, SignatureName), signature)
+	return replacePublic(filepath.Join(dir, SignatureName), signature)
 }
 
 // SameDescription compares two texts of describe.json as messages.

@@ -346,4 +346,4 @@ func (in *Installer) Check(lock *Lock) []Difference {
 }
 
 // WriteLock writes a lock to a file that is not the user's.
-func WriteLock(file string, lock *Lock) error { return replaceFile(file, lock.Bytes()) }
+func WriteLock(file string, lock *Lock) error { return replacePublic(file, lock.Bytes()) }

@@ -29,6 +29,7 @@ func newPlugin(s *session) *cobra.Command {
 		newPluginTrust(s),
 		newPluginMirror(s),
 		newPluginPrune(s),
+		newPluginNew(s),
 		newPluginPackage(s),
 		newPluginSign(s),
 	)
