@@ -15,4 +15,14 @@
 // Beside it: sdk/jsonl reads lines of JSON fast, sdk/jsonrpc is a codec for
 // JSON-RPC over lines, and sdk/adaptertest checks an adapter against recorded
 // transcripts. The rules an adapter must keep are in pluginapi/README.md.
+//
+// From nothing to a release, in the folder that the first command makes:
+//
+//	amux plugin new acme
+//	go test ./...
+//	make build && amux plugin install .
+//	amux plugin package
+//	amux plugin sign dist --key acme.key
+//
+// docs/writing-an-adapter.md explains each step.
 package sdk

@@ -30,6 +30,7 @@ func newPlugin(s *session) *cobra.Command {
 		newPluginMirror(s),
 		newPluginPrune(s),
 		newPluginNew(s),
+		newPluginTest(s),
 		newPluginPackage(s),
 		newPluginSign(s),
 	)
