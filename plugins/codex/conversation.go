@@ -41,8 +41,9 @@ type conversation struct {
 
 	// Turns.
 	turnID       string
-	interrupting bool // an interrupt waits for the turn's id, or for its end
-	starting     int  // turn/start without an answer
+	interrupting bool   // an interrupt waits for the turn's id, or for its end
+	interrupted  string // the turn that was asked to end
+	starting     int    // turn/start without an answer
 	turnsStarted int
 	turnsEnded   int
 	idle         bool
@@ -151,8 +152,9 @@ type object map[string]any
 
 func (c *conversation) initialize(out *sdk.Out) error {
 	return c.call("initialize", object{
-		"clientInfo":   object{"name": "amux", "title": "amux", "version": version},
-		"capabilities": nil,
+		"clientInfo": object{"name": "amux", "title": "amux", "version": version},
+		// For thread/backgroundTerminals/clean.
+		"capabilities": object{"experimentalApi": true, "requestAttestation": false},
 	}, out)
 }
 
@@ -414,8 +416,15 @@ func (c *conversation) interruptLater(out *sdk.Out) error {
 	switch {
 	case !c.interrupting:
 		return nil
+	case c.turnID != "" && c.turnID == c.interrupted:
+		return nil // it is on its way
 	case c.turnID != "":
-		return c.call("turn/interrupt", object{"threadId": c.main.id, "turnId": c.turnID}, out)
+		c.interrupted = c.turnID
+		if err := c.call("turn/interrupt", object{"threadId": c.main.id, "turnId": c.turnID}, out); err != nil {
+			return err
+		}
+		// The turn alone ends: commands that it has started would go on.
+		return c.call("thread/backgroundTerminals/clean", object{"threadId": c.main.id}, out)
 	case c.starting == 0:
 		c.interrupting = false
 	}

@@ -1,12 +1,7 @@
 package main
 
 import (
-	"encoding/json"
-	"iter"
-	"maps"
-	"path/filepath"
 	"regexp"
-	"slices"
 
 	"github.com/amux-dev/amux/pluginapi"
 	"github.com/amux-dev/amux/sdk"
@@ -103,45 +98,4 @@ func (c *execConversation) execPatchDone(open *tool, item jsonl.Value, out *sdk.
 		}
 	}
 	c.result(c.main, open, item.Get("changes").AppendRaw(nil), nil, out)
-}
-
-func (p *planner) flag(name, value string) { p.plan.Args = append(p.plan.Args, name+"="+value) }
-
-// setting is a key of the configuration for this run; TOML takes JSON's strings,
-// numbers and lists, and tables are written key by key.
-func (p *planner) setting(name string, value any) {
-	if table, ok := value.(map[string]any); ok {
-		for key, inner := range sortedAny(table) {
-			p.setting(name+"."+key, inner)
-		}
-		return
-	}
-	if headers, ok := value.(map[string]string); ok {
-		for _, key := range sortedKeys(headers) {
-			p.setting(name+"."+key, headers[key])
-		}
-		return
-	}
-	data, _ := json.Marshal(value)
-	p.flag("--config", name+"="+string(data))
-}
-
-func sortedAny(m map[string]any) iter.Seq2[string, any] {
-	return func(yield func(string, any) bool) {
-		for _, key := range slices.Sorted(maps.Keys(m)) {
-			if !yield(key, m[key]) {
-				return
-			}
-		}
-	}
-}
-
-// file adds a file to the plan and returns its path.
-func (p *planner) file(name string, content []byte) (string, error) {
-	dir := p.req.GetTempDir()
-	if dir == "" {
-		return "", pluginapi.Errorf(pluginapi.CodeInternal, "codex: the request to plan names no temp dir for %s", name)
-	}
-	p.plan.Files = append(p.plan.Files, &pluginapi.PlanFile{Name: name, Content: content})
-	return filepath.Join(dir, name), nil
 }

@@ -35,6 +35,7 @@ type thread struct {
 	told   bool // that the sub-agent has ended
 	called bool // a tool, in the request that goes on
 	tools  []*tool
+	closed map[string]bool // ids of tools that were ended here, and may be told after
 	// The message or the thinking that is being told.
 	message  *message
 	thinking *message
@@ -146,6 +147,9 @@ func (d *decoder) item(t *thread, item jsonl.Value, completed bool, out sink) bo
 			d.thinkingDone(t, id, reasoningText(item), out)
 		}
 	case "commandExecution", "fileChange", "mcpToolCall", "webSearch", "imageView", "collabAgentToolCall", "dynamicToolCall":
+		if t.closed[id] {
+			return true
+		}
 		tool := t.tool(id)
 		if tool == nil {
 			tool = d.toolStart(t, kind, item, out)

@@ -394,9 +394,14 @@ func (d *decoder) subagentDone(t, child *thread, well bool, out sink) {
 // Sub-agents outlive a turn.
 func (d *decoder) closeTools(t *thread, message string, out sink) {
 	for _, tool := range slices.Clone(t.tools) {
-		if tool.kind != "subAgentActivity" {
-			d.fail(t, tool, message, out)
+		if tool.kind == "subAgentActivity" {
+			continue
 		}
+		if t.closed == nil {
+			t.closed = map[string]bool{}
+		}
+		t.closed[tool.id] = true
+		d.fail(t, tool, message, out)
 	}
 }
 

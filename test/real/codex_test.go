@@ -10,6 +10,7 @@ import (
 
 var codex = agentRow{
 	id: "codex", program: "codex", env: toolchain.OpenAI, read: readOpenAI, shell: "exec_command",
+	plan: "plugins/codex/execplan.go", helpOf: []string{"exec"},
 	model: "gpt-5.6-luna", mcpTool: "mcp__echo.echo",
 	// Its older models have no sub-agents.
 	subagent: []string{"--model", "gpt-6-sol"},

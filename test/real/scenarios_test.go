@@ -281,6 +281,18 @@ var scenarios = []scenario{
 			r.t.Errorf("exit %d, state %s, reason %s", r.exit, end.State, end.Reason)
 		}
 	}},
+	{"stopped from elsewhere", func(r *run) {
+		r.start("[fm:sleep]", "--approve", "auto")
+		r.until("shell_start")
+		r.running(`"sleep 987`)
+		if output, err := r.amux(r.t.Context(), "stop", r.events[0].RunID).CombinedOutput(); err != nil {
+			r.t.Fatalf("amux stop: %v\n%s", err, output)
+		}
+		r.wait()
+		if end := r.end(); r.exit != 13 || end.State != "canceled" {
+			r.t.Errorf("exit %d, state %s, reason %s", r.exit, end.State, end.Reason)
+		}
+	}},
 	{"amux killed", func(r *run) {
 		r.start("[fm:sleep]", "--approve", "auto")
 		r.until("shell_start")
