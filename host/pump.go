@@ -300,6 +300,12 @@ func (p *pump) feed(ctx context.Context) error {
 				return err
 			}
 			p.seenExit = false
+			p.mu.Lock()
+			over := terminal(p.facts.state)
+			p.mu.Unlock()
+			if over {
+				return nil // a host that died had recorded the end
+			}
 			if err := p.exited(p); err != nil {
 				return err
 			}

@@ -23,6 +23,8 @@ func Main() {
 		servePlugin(args[0], Trouble(args[1]))
 	case "keeper":
 		os.Exit(runKeeper(args))
+	case "serve":
+		os.Exit(runServer())
 	case "host":
 		os.Exit(runHost(args[0]))
 	default:
