@@ -238,6 +238,9 @@ func (f *facts) verdict() journal.State {
 		case "signal":
 			end.To = stateCanceled
 			return fail(pluginapi.CodeAborted, "signal", "the run was ended by a signal that somebody sent")
+		case "parent_gone":
+			end.To = stateCanceled
+			return fail(pluginapi.CodeAborted, "parent_gone", "the process that it was to end with has ended")
 		case "kill":
 			end.To = stateCanceled
 			return fail(pluginapi.CodeAborted, "killed", "the run was killed")

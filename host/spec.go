@@ -105,11 +105,19 @@ type RunSpec struct {
 	// Detached lets the run go on when its host is closed or dies, for as long as an
 	// hour: see Adopt.
 	Detached bool `json:"detached,omitempty"`
+	// Parent, if not nil, is a process whose end ends the run, whoever hosts it.
+	Parent *Parent `json:"parent,omitempty"`
 	// NoRecord deletes the run's directory when the run has ended.
 	NoRecord bool `json:"no_record,omitempty"`
 	// OnEvent is called for every event before any consumer sees it. It delays
 	// the run for as long as it takes.
 	OnEvent func(Event) `json:"-"`
+}
+
+// Parent is a process, told from a later one with its pid.
+type Parent struct {
+	PID   int    `json:"pid"`
+	Start uint64 `json:"start_time"` // as process.Start says
 }
 
 // ApproveMode says who answers when the agent asks before it acts.

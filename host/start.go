@@ -313,7 +313,12 @@ func (l *launch) prepareSpawn(plan *pluginapi.Plan) (shim.Spawn, journal.Plan, e
 	if plan.Pty {
 		terminal = &shim.Size{Cols: terminalCols, Rows: terminalRows}
 	}
+	parent := Parent{}
+	if l.spec.Parent != nil {
+		parent = *l.spec.Parent
+	}
 	return shim.Spawn{
+		ParentPID: parent.PID, ParentStart: parent.Start,
 		Number: 1, Program: program, Args: plan.Args, Env: l.env(plan), Cwd: cwd,
 		Stdin:   plan.Stdin == pb.Stdin_STDIN_OPEN || plan.Stdin == pb.Stdin_STDIN_PROMPT,
 		Close:   plan.Stdin == pb.Stdin_STDIN_PROMPT,

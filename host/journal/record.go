@@ -108,7 +108,7 @@ type Exit struct {
 	Spawn    int    `json:"spawn"`
 	Code     int    `json:"code"` // -1 if a signal ended it
 	Signal   string `json:"signal,omitempty"`
-	Reason   string `json:"reason,omitempty"` // why amux ended it: stop, kill, signal, timeout, inactivity, host_gone, disk_full, abandoned
+	Reason   string `json:"reason,omitempty"` // why amux ended it: stop, kill, signal, timeout, inactivity, parent_gone, host_gone, disk_full, abandoned
 	Killed   int    `json:"killed,omitempty"` // processes it left behind
 	Survived int    `json:"survived,omitempty"`
 }

@@ -1002,9 +1002,27 @@ func (k *keeper) spawn(spawn Spawn) error {
 	for _, limit := range spawn.Limits {
 		k.armLocked(limit)
 	}
+	if spawn.ParentPID != 0 {
+		go k.watchParent(child)
+	}
 	go k.see(child)
 	go k.ring()
 	return nil
+}
+
+// parentEvery is how often a process is looked at whose end ends the run.
+const parentEvery = 200 * time.Millisecond
+
+// watchParent stops the agent when that process is gone, or another has its pid.
+func (k *keeper) watchParent(child *child) {
+	for k.cfg.Tree.Start(child.spawn.ParentPID) == child.spawn.ParentStart {
+		select {
+		case <-time.After(parentEvery):
+		case <-child.gone:
+			return
+		}
+	}
+	_ = k.stop(Stop{Reason: "parent_gone", By: "shim"}, false) // it may just have ended
 }
 
 // signal signals the whole tree and says how many there are.

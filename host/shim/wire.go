@@ -106,6 +106,10 @@ type Spawn struct {
 	Collect []string      `json:"collect,omitempty"`
 	Grace   time.Duration `json:"grace_ns"`
 	Limits  []Limit       `json:"limits,omitempty"` // armed when it has started
+
+	// ParentPID, if not 0, is a process whose end ends the agent.
+	ParentPID   int    `json:"parent_pid,omitempty"`
+	ParentStart uint64 `json:"parent_start,omitempty"`
 	// Terminal is the pseudo-terminal to run on instead of pipes; nil for pipes.
 	Terminal *Size `json:"terminal,omitempty"`
 }

@@ -13,12 +13,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/amux-dev/amux/host"
+	"github.com/amux-dev/amux/host/process"
 	"github.com/amux-dev/amux/internal/settings"
 )
 
 // runOptions are the flags of run.
 type runOptions struct {
-	json, quiet, detach, interactive, cont, fork, noSession, noRecord, pty bool
+	json, quiet, detach, interactive, monitorParent, cont, fork, noSession, noRecord, pty bool
 
 	input, driver, runID, name, model, effort, system, systemMode, resume, cwd, schema, approve string
 
@@ -58,6 +59,7 @@ func (o *runOptions) addFlags(cmd *cobra.Command) {
 	f.Float64Var(&o.maxBudget, "max-budget", 0, "stop when this many `dollars` are spent")
 	f.Var(&o.timeout, "timeout", "end the run after this time")
 	f.Var(&o.idleTimeout, "idle-timeout", "end the run when the agent is silent for this long; 0s: never")
+	f.BoolVar(&o.monitorParent, "monitor-parent", false, "end the run when the process that started this amux has ended")
 	f.Var(&o.grace, "grace", "time between asking processes to end and killing them (default 5s)")
 	f.StringVar(&o.name, "name", "", "a name for the run")
 	f.StringVar(&o.runID, "run-id", "", "a `ULID` for the run")
@@ -108,6 +110,13 @@ func (o *runOptions) spec(s *session) (host.RunSpec, error) {
 		Cwd: s.app.Cwd, Driver: o.driver, PTY: o.pty, Tags: o.tags,
 		MaxTurns: int(o.maxTurns), MaxBudget: o.maxBudget, AllowRules: o.allow, DenyRules: o.deny,
 		Timeout: o.timeout.d, IdleTimeout: o.idleTimeout.d, Grace: o.grace.d, NoRecord: o.noRecord,
+	}
+	if o.monitorParent {
+		start, alive := process.Start(os.Getppid())
+		if !alive {
+			return spec, usage("--monitor-parent: the process that started this amux has ended already")
+		}
+		spec.Parent = &host.Parent{PID: os.Getppid(), Start: start}
 	}
 	if o.cwd != "" {
 		spec.Cwd = s.abs(o.cwd)
