@@ -47,6 +47,9 @@ lint: check-generated ## gofmt, go vet, staticcheck, generated code
 	@.cache/staticcheck ./...
 	@echo "lint: clean"
 
+docs: build ## write docs/agents.md anew
+	@$(GO) test ./test/docs -update >/dev/null && echo "docs/agents.md is written"
+
 generate: ## make the protocol's Go code anew from its proto file
 	@$(GO) -C tools run ./protogen ../pluginapi/amuxplugin1 amuxplugin1.proto
 
