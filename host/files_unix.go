@@ -38,23 +38,25 @@ func isDiskFull(err error) bool {
 // gone; what is signalled is verified by its start time.
 func (h *Host) sweepRun(meta store.Meta) {
 	const rounds = 200
-	// Twice in a row: a process may start the next and exit while all are looked at.
+	// Twice in a row: a process may start the next and exit while all are looked at,
+	// and has no mark in the midst of its exec.
 	for quiet, round := 0, 0; quiet < 2 && round < rounds; round++ {
+		if round > 0 {
+			time.Sleep(2 * time.Millisecond)
+		}
 		left := process.Marked(meta.RunID)
 		if h.opts.Subreaper {
 			left = append(left, process.Orphans()...)
 		}
-		if quiet++; len(left) == 0 {
-			continue
+		if quiet++; len(left) > 0 {
+			quiet = 0
 		}
-		quiet = 0
 		for _, id := range left {
 			_, _ = process.Signal(id, unix.SIGKILL) // gone is what we want
 			if h.opts.Subreaper {
 				reap(id.PID)
 			}
 		}
-		time.Sleep(time.Millisecond)
 	}
 }
 
