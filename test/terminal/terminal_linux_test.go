@@ -148,11 +148,17 @@ func (d *desk) attach(cols, rows int, flags ...string) *window {
 		d.Fatal(err)
 	}
 	slave.Close()
+	w.watch()
+	return w
+}
+
+// watch keeps what the window shows until it is closed.
+func (w *window) watch() {
 	go func() {
 		defer close(w.over)
 		buf := make([]byte, 4096)
 		for {
-			n, err := master.Read(buf)
+			n, err := w.master.Read(buf)
 			w.mu.Lock()
 			w.raw = append(w.raw, buf[:n]...)
 			w.screen.Write(buf[:n])
@@ -163,13 +169,12 @@ func (d *desk) attach(cols, rows int, flags ...string) *window {
 			}
 		}
 	}()
-	d.Cleanup(func() {
+	w.Cleanup(func() {
 		_ = w.cmd.Process.Kill()
 		_ = w.cmd.Wait()
-		master.Close()
+		w.master.Close()
 		<-w.over
 	})
-	return w
 }
 
 func (w *window) text() string {

@@ -1,0 +1,98 @@
+package terminal
+
+import (
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/amux-dev/amux/host/pty"
+	"github.com/amux-dev/amux/host/vt"
+	"github.com/amux-dev/amux/internal/screen"
+	"github.com/amux-dev/amux/test/agents"
+)
+
+// converse opens a window with a conversation in it.
+func converse(t *testing.T, args ...string) *window {
+	t.Helper()
+	t.Parallel()
+	amux, err := filepath.Abs("../../bin/amux")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := agents.NewStage(t)
+	d := &desk{T: t, amux: amux, config: s.Config}
+	d.env = append(os.Environ(), "AGENT_MUX_CONFIG_DIR="+s.Config, "XDG_RUNTIME_DIR="+s.Runtime, "TMPDIR="+s.Temp, "TERM=xterm-256color", "LC_ALL=C.UTF-8")
+	master, slave, err := pty.Open(100, 40)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &window{desk: d, master: master, screen: screen.New(100, 40), modes: vt.New(100, 40), over: make(chan struct{})}
+	w.cmd = d.command(append([]string{"run", "-i", "demo"}, args...)...)
+	w.cmd.Stdin, w.cmd.Stdout, w.cmd.Stderr = slave, slave, slave
+	w.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	if err := w.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	slave.Close()
+	w.watch()
+	return w
+}
+
+// exits waits for the end of the command.
+func (w *window) exits(code int) {
+	w.Helper()
+	ended := make(chan bool, 1)
+	go func() {
+		_ = w.cmd.Wait() // the code says it
+		ended <- true
+	}()
+	select {
+	case <-ended:
+		if got := w.cmd.ProcessState.ExitCode(); got != code {
+			w.Errorf("exit code %d, want %d:\n%s", got, code, w.text())
+		}
+	case <-time.After(20 * time.Second):
+		w.Fatalf("it does not end:\n%s", w.text())
+	}
+}
+
+const (
+	ctrlC = "\x03"
+	ctrlD = "\x04"
+)
+
+// Lines are prompts and answers, Ctrl-C ends a turn and no more, Ctrl-D ends the
+// conversation.
+func TestConversation(t *testing.T) {
+	w := converse(t)
+	w.sees(">")
+	w.types("[say:the first]\r")
+	w.sees("the first\n")
+	w.types("[approve][ask:which?]\r")
+	w.sees("allow? [y]es")
+	w.types("y\r")
+	w.sees("? which?")
+	w.types("blue\r")
+	w.sees("You answered: blue")
+	w.types("[sleep:100]\r")
+	time.Sleep(300 * time.Millisecond) // so that the turn has begun
+	w.types(ctrlC)
+	w.sees("interrupting; Ctrl-C again stops the run")
+	w.types("[say:after that]\r")
+	w.sees("after that\n")
+	w.types(ctrlD)
+	w.exits(0)
+	w.sees("turns ·")
+}
+
+// Ctrl-C twice stops the run.
+func TestConversationStopped(t *testing.T) {
+	w := converse(t, "[ignore-term][sleep:100]", "--grace", "100ms")
+	time.Sleep(500 * time.Millisecond)
+	w.types(ctrlC)
+	w.sees("interrupting")
+	w.types(ctrlC)
+	w.exits(130)
+}
