@@ -80,17 +80,22 @@ func (h *Host) sweepFolders() {
 func (h *Host) recoverRun(ctx context.Context, id string) error {
 	dir := h.store.Run(id)
 	meta, err := dir.ReadMeta()
-	if errors.Is(err, os.ErrNotExist) {
-		dir.MarkEnded() // its host died before it had begun
-		return nil
-	}
-	if err != nil {
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return pluginapi.Errorf(pluginapi.CodeParse, "run %s: %w", id, err)
 	}
 	if err := dir.Lock(); err != nil {
+		if errors.Is(err, os.ErrNotExist) {
+			dir.MarkEnded() // all that is left of it
+			return nil
+		}
 		return err
 	}
 	defer dir.Unlock()
+	if meta, err = dir.ReadMeta(); errors.Is(err, os.ErrNotExist) {
+		return dir.Remove() // its host died before it had begun
+	} else if err != nil {
+		return pluginapi.Errorf(pluginapi.CodeParse, "run %s: %w", id, err)
+	}
 	info, err := shim.ReadInfo(dir.Dir)
 	if err == nil && keeperLives(info) {
 		// A detached one is for a host that serves: see Adopt. That of a foreground

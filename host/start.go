@@ -160,8 +160,8 @@ func (l *launch) createDir() error {
 		AmuxVersion: l.h.opts.Version, HostPID: os.Getpid(), HostStart: start, BootID: process.BootID(),
 	}
 	err = errors.Join(
-		dir.WriteMeta(l.meta),
-		l.h.claimName(l.meta.Name, dir.MarkActive),
+		// Marked before it can be seen: who dies here leaves nothing that looks alive.
+		l.h.claimName(l.meta.Name, func() error { return errors.Join(dir.MarkActive(), dir.WriteMeta(l.meta)) }),
 		os.Mkdir(l.meta.TempDir, 0o700),
 	)
 	if err == nil {

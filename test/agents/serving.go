@@ -61,6 +61,7 @@ func runServer() int {
 		}
 	}
 	var starting sync.WaitGroup
+	begun := make(chan bool)
 	places := make(chan bool, 4)
 	starting.Go(func() {
 		for _, spec := range s.Specs {
@@ -81,22 +82,19 @@ func runServer() int {
 			})
 		}
 	})
+	go func() { starting.Wait(); close(begun) }()
 	for {
 		_, err := h.Adopt(ctx)
 		problem("adopt:", err)
 		problem("recover:", h.Recover(ctx))
-		runs, err := h.Runs(ctx)
-		problem("runs:", err)
-		over := 0
-		for _, r := range runs {
-			if r.End != nil {
-				over++
+		active, _ := os.ReadDir(filepath.Join(s.Options.ConfigDir, "runs", "active"))
+		select {
+		case <-begun:
+			if len(active) == 0 {
+				problem("close:", h.Close(ctx))
+				return 0
 			}
-		}
-		if over == len(s.Specs) {
-			starting.Wait()
-			problem("close:", h.Close(ctx))
-			return 0
+		default:
 		}
 		time.Sleep(100 * time.Millisecond)
 	}

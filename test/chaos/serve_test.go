@@ -82,6 +82,12 @@ func TestDetachedRunsInChaos(t *testing.T) {
 		}
 	}
 	serve()
+	if !testing.Short() { // else servers are killed while they start runs
+		agents.Eventually(t, 2*time.Minute, "most runs have begun", func() bool {
+			active, _ := os.ReadDir(filepath.Join(s.Config, "runs", "active"))
+			return len(active) > runs*9/10
+		})
+	}
 	since := time.Now()
 	for time.Since(since) < length {
 		time.Sleep(time.Duration(50+dice.IntN(400)) * time.Millisecond)
@@ -148,6 +154,9 @@ func TestDetachedRunsInChaos(t *testing.T) {
 // wantLines holds one run to what it should have, and says how it ended.
 func wantLines(t *testing.T, h *host.Host, s *agents.Stage, id string, n int, killed bool) (state string) {
 	t.Helper()
+	if _, err := os.Stat(filepath.Join(s.Config, "runs", id, "run.json")); err != nil {
+		return "never begun" // not even marked, or swept
+	}
 	r, err := h.Open(context.Background(), id)
 	if err != nil {
 		t.Error(err)
