@@ -30,6 +30,7 @@ func newPlugin(s *session) *cobra.Command {
 		newPluginMirror(s),
 		newPluginPrune(s),
 		newPluginNew(s),
+		newPluginDev(s),
 		newPluginTest(s),
 		newPluginPackage(s),
 		newPluginSign(s),
@@ -100,7 +101,7 @@ func (s *session) interruptible(do func(ctx context.Context) error) error {
 		select {
 		case err := <-done:
 			if caught != nil && errors.Is(err, context.Canceled) {
-				s.errf("interrupted: nothing has changed")
+				s.errf("interrupted")
 				return exitError(signalCode(caught))
 			}
 			return err

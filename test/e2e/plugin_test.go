@@ -22,6 +22,7 @@ type desk struct {
 	amux   string
 	root   string // work, home and config lie in it
 	config string
+	cost   time.Duration // CPU time of the last command
 }
 
 func newDesk(t *testing.T) *desk {
@@ -46,6 +47,9 @@ func (d *desk) run(args ...string) (string, string, int) {
 	cmd.Env = append(os.Environ(), "AGENT_MUX_CONFIG_DIR="+d.config, "XDG_RUNTIME_DIR=", "HOME="+filepath.Join(d.root, "home"),
 		"GOCACHE="+goEnv(d.t, "GOCACHE"), "GOMODCACHE="+goEnv(d.t, "GOMODCACHE"))
 	err := cmd.Run()
+	if cmd.ProcessState != nil {
+		d.cost = cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
+	}
 	code := 0
 	if exit, ok := err.(*exec.ExitError); ok {
 		code = exit.ExitCode()
@@ -265,9 +269,9 @@ func TestManyPlugins(t *testing.T) {
 	}
 	best := time.Hour
 	for range 10 {
-		began := time.Now()
+		// What it costs, not what it waits for: the machine has others on it.
 		out := d.must("agents", "list", "--json")
-		best = min(best, time.Since(began))
+		best = min(best, d.cost)
 		var list []struct {
 			Agent string
 			Error *struct{ Message string }
