@@ -5,6 +5,7 @@ package main
 import (
 	"os"
 
+	"github.com/amux-dev/amux/plugins/others/acp"
 	"github.com/amux-dev/amux/plugins/others/command"
 	"github.com/amux-dev/amux/plugins/others/demo"
 	"github.com/amux-dev/amux/plugins/others/qwen"
@@ -15,7 +16,7 @@ import (
 const version = "0.1.0"
 
 // adapters are the agents of this plugin.
-var adapters = []sdk.Adapter{demo.Adapter{}, command.Adapter{}, qwen.Adapter{}}
+var adapters = []sdk.Adapter{demo.Adapter{}, command.Adapter{}, acp.Adapter{}, qwen.Adapter{}}
 
 func main() {
 	if len(os.Args) > 1 && os.Args[1] == demo.AgentArg {

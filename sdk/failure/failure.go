@@ -44,7 +44,7 @@ func kind(status int, text string) (code pluginapi.Code, retryable bool) {
 		return pluginapi.CodeOverloaded, true
 	case status == 429 || status == 0 && has("rate limit", "rate_limit", "resource_exhausted", "too many requests"):
 		return pluginapi.CodeRateLimited, true
-	case status == 0 && has("econnrefused", "enotfound", "econnreset", "etimedout", "fetch failed", "connection error",
+	case (status == 0 || status == 500) && has("econnrefused", "enotfound", "econnreset", "etimedout", "fetch failed", "connection error",
 		"connection refused", "unable to connect", "network error", "socket hang up", "eai_again", "failedtoopensocket"):
 		return pluginapi.CodeNetwork, true
 	}

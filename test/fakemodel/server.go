@@ -93,6 +93,7 @@ func Start(opts Options) (*Server, error) {
 	s.routeAnthropic(mux)
 	s.routeChat(mux)
 	s.routeOpenAI(mux)
+	s.routeGemini(mux)
 	mux.HandleFunc("GET /_fakemodel/requests", s.serveRequests)
 	mux.HandleFunc("POST /_fakemodel/reset", func(w http.ResponseWriter, _ *http.Request) { s.Reset() })
 	mux.HandleFunc("/{$}", func(w http.ResponseWriter, r *http.Request) { s.note(r, nil, http.StatusOK) })

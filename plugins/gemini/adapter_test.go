@@ -1,0 +1,25 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/amux-dev/amux/sdk/adaptertest"
+)
+
+func TestAdapter(t *testing.T) { adaptertest.Run(t, adaptertest.Config{Adapter: adapter{}}) }
+
+// TestMore has the recordings that differ from others in their command line only.
+func TestMore(t *testing.T) {
+	if testing.Short() {
+		t.Skip("recordings that are much like others")
+	}
+	adaptertest.Run(t, adaptertest.Config{Adapter: adapter{}, Dir: "testdata/more"})
+}
+
+func FuzzConversation(f *testing.F) { adaptertest.Fuzz(f, adapter{}) }
+
+func TestManifest(t *testing.T) {
+	adaptertest.Manifest(t, "amux-plugin.toml", adapter{}.Describe())
+}
+
+func TestClaims(t *testing.T) { adaptertest.Claims(t, adapter{}.Describe(), "testdata") }

@@ -1,0 +1,331 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"hash/fnv"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/amux-dev/amux/pluginapi"
+	"github.com/amux-dev/amux/pluginapi/authprobe"
+	"github.com/amux-dev/amux/sdk/jsonl"
+	"github.com/amux-dev/amux/sdk/sessionfile"
+	"github.com/amux-dev/amux/sdk/turn"
+)
+
+// The CLI keeps a session in tmp/PROJECT/chats/session-TIME-<8 of its id>.jsonl,
+// and the directory of a project in tmp/PROJECT/.project_root. A file is a log of
+// changes: a line whose id was there before replaces that line, {"$set":…} changes
+// the head.
+const tmpDir = "${GEMINI_CLI_HOME:-~}/.gemini/tmp"
+
+var sessionIDRule = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{7,127}$`)
+
+// ListSessions lists the stored sessions, newest first.
+func (adapter) ListSessions(ctx context.Context, q *pluginapi.SessionsQuery, yield func(*pluginapi.SessionSummary) bool) error {
+	root, ok := authprobe.Expand(tmpDir, q.GetCaller())
+	if !ok {
+		return nil
+	}
+	cwd := q.GetCaller().GetCwd()
+	real, err := filepath.EvalSymlinks(cwd)
+	if err != nil {
+		real = cwd
+	}
+	sent := uint32(0)
+	for _, file := range sessionfile.Find(root, "*/chats/session-*.jsonl") {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		dir := projectRoot(file.Path)
+		if !q.GetAllProjects() && dir != cwd && dir != real {
+			continue
+		}
+		summary := summarize(file)
+		if summary == nil {
+			continue
+		}
+		summary.Cwd = dir
+		if !yield(summary) {
+			return nil
+		}
+		if sent++; q.GetLimit() > 0 && sent >= q.GetLimit() {
+			return nil
+		}
+	}
+	return ctx.Err()
+}
+
+// projectRoot is the directory of the project that a session file belongs to.
+func projectRoot(path string) string {
+	data, err := os.ReadFile(filepath.Join(filepath.Dir(filepath.Dir(path)), ".project_root"))
+	if err != nil || len(data) > 4096 {
+		return ""
+	}
+	return strings.TrimSpace(string(data))
+}
+
+// summarize reads what a list shows of a session; nil if nobody has said anything
+// in it.
+func summarize(file sessionfile.File) *pluginapi.SessionSummary {
+	lines, err := sessionfile.Open(file.Path)
+	if err != nil {
+		return nil
+	}
+	defer lines.Close()
+	s := &pluginapi.SessionSummary{Path: file.Path, UpdatedUnixMs: file.Modified.UnixMilli(), Bytes: uint64(file.Size)}
+	summary := ""
+	for lines.Next() {
+		// Most lines are passed over by a look at them.
+		head := lines.Line[:min(len(lines.Line), 400)]
+		if s.Id != "" && s.Title != "" && s.Model != "" && !bytes.Contains(head, []byte(`"summary"`)) {
+			continue
+		}
+		doc, err := jsonl.ParseObject(lines.Line)
+		if err != nil {
+			continue
+		}
+		if s.Id == "" {
+			s.Id = doc.Text("sessionId")
+			if at, err := time.Parse(time.RFC3339Nano, doc.Text("startTime")); err == nil {
+				s.CreatedUnixMs = at.UnixMilli()
+			}
+		}
+		if text := doc.Text("$set", "summary"); text != "" {
+			summary = text
+		}
+		if doc.Text("type") == "user" && s.Title == "" {
+			s.Title, _, _ = strings.Cut(userText(doc.Value), "\n")
+		}
+		if s.Model == "" {
+			s.Model = doc.Text("model")
+		}
+		doc.Release()
+	}
+	if s.Id == "" || s.Title == "" {
+		return nil
+	}
+	if summary != "" {
+		s.Title = summary
+	}
+	return s
+}
+
+// userText is what the user has said in a line; the CLI itself says things in the
+// user's place too.
+func userText(line jsonl.Value) string {
+	var texts []string
+	for _, part := range line.Items("content") {
+		if text := part.Text("text"); text != "" && !strings.HasPrefix(text, "<session_context>") {
+			texts = append(texts, text)
+		}
+	}
+	return strings.TrimSpace(strings.Join(texts, "\n"))
+}
+
+// ReadSession gives a stored session as events; the CLI's sessions have one branch.
+func (adapter) ReadSession(ctx context.Context, q *pluginapi.SessionQuery, yield func(pluginapi.Payload, time.Time) bool) error {
+	id := q.GetSessionId()
+	notFound := pluginapi.Errorf(pluginapi.CodeSessionNotFound, "gemini has no session %q", id)
+	root, ok := authprobe.Expand(tmpDir, q.GetCaller())
+	if !ok || !sessionIDRule.MatchString(id) {
+		return notFound
+	}
+	for _, file := range sessionfile.Find(root, "*/chats/session-*-"+id[:8]+".jsonl") {
+		if s := summarize(file); s != nil && s.Id == id {
+			r := &sessionReader{id: id, yield: yield}
+			return r.read(ctx, file.Path)
+		}
+	}
+	return notFound
+}
+
+// sessionReader makes events of one session.
+type sessionReader struct {
+	turn.Writer
+	id    string
+	yield func(pluginapi.Payload, time.Time) bool
+
+	at      time.Time
+	stopped bool
+	inTurn  bool
+	turns   int
+}
+
+// Event passes an event to the caller.
+func (r *sessionReader) Event(p pluginapi.Payload) {
+	if !r.stopped && !r.yield(p, r.at) {
+		r.stopped = true
+	}
+}
+
+func hash(id []byte) uint64 {
+	h := fnv.New64a()
+	h.Write(id)
+	return h.Sum64()
+}
+
+func (r *sessionReader) read(ctx context.Context, path string) error {
+	last, err := lastLines(ctx, path)
+	if err != nil {
+		return err
+	}
+	lines, err := sessionfile.Open(path)
+	if err != nil {
+		return err
+	}
+	defer lines.Close()
+	begun := false
+	for n := int32(0); !r.stopped && lines.Next(); n++ {
+		if n%1024 == 0 && ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if lines.Long {
+			offset, length := lines.Offset, lines.Length
+			r.Event(pluginapi.Log{Source: "session", Offset: &offset, Length: &length})
+			continue
+		}
+		doc, err := jsonl.ParseObject(lines.Line)
+		if err != nil {
+			continue
+		}
+		if at, err := time.Parse(time.RFC3339Nano, doc.Text("timestamp")+doc.Text("startTime")); err == nil && at.After(r.at) {
+			r.at = at
+		}
+		if !begun {
+			begun = true
+			r.Event(pluginapi.SessionStart{SessionID: r.id})
+		}
+		r.line(doc.Value, last[hash(doc.Bytes("id"))] == n)
+		doc.Release()
+	}
+	r.endTurn()
+	if begun {
+		r.Event(pluginapi.SessionEnd{SessionID: r.id, TurnCount: r.turns})
+	}
+	return lines.Err()
+}
+
+// lastLines finds for each id the last line that has it.
+func lastLines(ctx context.Context, path string) (map[uint64]int32, error) {
+	lines, err := sessionfile.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer lines.Close()
+	last := map[uint64]int32{}
+	for n := int32(0); lines.Next(); n++ {
+		if n%1024 == 0 && ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		if doc, err := jsonl.ParseObject(lines.Line); err == nil {
+			last[hash(doc.Bytes("id"))] = n
+			doc.Release()
+		}
+	}
+	return last, lines.Err()
+}
+
+func (r *sessionReader) endTurn() {
+	r.Main().End(r)
+	r.CloseTools("the session has no result of this tool", r)
+	if r.inTurn {
+		r.Event(pluginapi.TurnEnd{TurnIndex: r.turns})
+		r.turns++
+		r.inTurn = false
+	}
+}
+
+// line emits the events of a line; final says that no later one replaces it. Tools
+// are told where they first appear, each once.
+func (r *sessionReader) line(line jsonl.Value, final bool) {
+	switch line.Text("type") {
+	case "user":
+		if text := userText(line); text != "" && final {
+			r.endTurn()
+			r.Event(pluginapi.TurnStart{TurnIndex: r.turns})
+			r.inTurn = true
+			r.Event(pluginapi.UserMessage{ID: line.Text("id"), Text: text})
+		}
+	case "gemini":
+		if final {
+			r.said(line)
+		}
+		for _, call := range line.Items("toolCalls") {
+			r.tool(call)
+		}
+		if tokens := line.Get("tokens"); tokens.IsObject() && final {
+			r.usage(tokens, line.Text("model"))
+		}
+	}
+}
+
+func (r *sessionReader) said(line jsonl.Value) {
+	s := r.Main()
+	for _, thought := range line.Items("thoughts") {
+		s.Think(thought.Text("description"), r)
+		s.End(r)
+	}
+	if text := line.Text("content"); text != "" {
+		s.Text(line.Text("id"), text, r)
+		s.End(r)
+	}
+}
+
+func (r *sessionReader) tool(call jsonl.Value) {
+	t := r.StartTool(call.Text("id"), call.Text("name"), "", r)
+	if t == nil {
+		return
+	}
+	r.ReadyTool(t, call.Raw("args"), inputDetail(t.Name, call.Get("args")), r)
+	response := call.Get("result", "0", "functionResponse", "response")
+	if !response.IsObject() {
+		return
+	}
+	text, failed := response.Text("output"), false
+	if e := response.Text("error"); e != "" {
+		text, failed = e, true
+	}
+	result := turn.Result{Text: text, Failed: failed, Output: pluginapi.AppendString(nil, text)}
+	result.Created = strings.HasPrefix(text, "Successfully created")
+	if t.Detail.Kind == turn.Shell {
+		shell(&result, text)
+	}
+	r.EndTool(t, result, r)
+}
+
+var shellBlock = regexp.MustCompile(`(?s)Output: (.*?)\n(?:Error: .*?\n)?(?:Exit Code: (\d+))?`)
+
+// shell reads what the model was told of a command.
+func shell(r *turn.Result, text string) {
+	m := shellBlock.FindStringSubmatch(text)
+	if m == nil {
+		return
+	}
+	r.Quiet = true
+	if m[1] != "(empty)" {
+		r.Stdout = m[1]
+	}
+	code := 0
+	for _, digit := range m[2] {
+		code = code*10 + int(digit-'0')
+	}
+	if m[2] != "" && len(m[2]) < 6 {
+		r.ExitCode = &code
+	}
+}
+
+// usage makes the CLI's figures ours: its input has the cached part in it, its
+// output lacks the thoughts.
+func (r *sessionReader) usage(tokens jsonl.Value, model string) {
+	input, _ := tokens.Int("input")
+	output, _ := tokens.Int("output")
+	cached, _ := tokens.Int("cached")
+	thoughts, _ := tokens.Int("thoughts")
+	input, output = max(input-cached, 0), output+thoughts
+	r.Event(pluginapi.TokenUsage{InputTokens: &input, OutputTokens: &output, CacheReadTokens: &cached, ThinkingTokens: &thoughts, Model: model})
+}

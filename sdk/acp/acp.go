@@ -1,0 +1,114 @@
+// Package acp is a codec for the Agent Client Protocol, version 1: JSON-RPC over
+// lines, by which an editor, or amux, drives a coding agent. It takes the
+// client's part of a conversation: it begins or loads a session, writes prompts,
+// answers requests for permission, and turns updates into events.
+//
+// It is a codec, so it has no files and no terminals to offer: it says so in the
+// handshake, and refuses such requests. Nothing here knows an agent; what agents
+// do differently is in Config. plan.go has the part of a plan that is the same for
+// all of them.
+package acp
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/amux-dev/amux/pluginapi"
+	"github.com/amux-dev/amux/sdk"
+	"github.com/amux-dev/amux/sdk/jsonl"
+	"github.com/amux-dev/amux/sdk/jsonrpc"
+	"github.com/amux-dev/amux/sdk/turn"
+)
+
+// Config is what an agent does in its own way. The zero value of each field but
+// Agent is what the protocol says.
+type Config struct {
+	// Agent is its name in messages, Guidance how to sign in, Refusals its
+	// complaints on stderr.
+	Agent    string
+	Guidance []string
+	Refusals []turn.Refusal
+	Linger   time.Duration
+
+	// Mode is what the session's mode is set to if it is another one: one in which
+	// the agent asks.
+	Mode string
+	// ModelByPlan and EffortByPlan: the plan has seen to it already.
+	ModelByPlan, EffortByPlan bool
+	// Model gives the agent's own name of a model.
+	Model func(name string) string
+
+	// Name is the name of a tool, as its first tool_call tells it; "" is its kind.
+	Name func(call jsonl.Value) string
+	// Detail is what a tool is for, given its name and all that was told of it; an
+	// empty one is what its kind says.
+	Detail func(name string, call Call) turn.Detail
+	// Complete adds to the result of a tool what only this agent tells: its exit
+	// code, that it has failed.
+	Complete func(update jsonl.Value, d turn.Detail, r *turn.Result)
+	// SilentDenial: nothing more is told of a tool that was denied.
+	SilentDenial bool
+
+	// Thought takes from a piece of a thought what is none of the model's.
+	Thought func(text string) string
+	// Noise reports whether a piece of a message is none of the model's.
+	Noise func(text string) bool
+	// ErrorText reads a failed request of the model from what is said in the model's
+	// place; nil: it is none.
+	ErrorText func(text string) *pluginapi.Outcome
+	// Failure reads the error that a prompt is answered with; nil: by its code and
+	// text.
+	Failure func(e *jsonrpc.Error) *pluginapi.Outcome
+
+	// Usage reads the tokens of the response to a prompt; nil: from its usage.
+	Usage func(result jsonl.Value) (pluginapi.TokenUsage, bool)
+	// Cumulative: usage is that of the session so far.
+	Cumulative bool
+	// ChunkUsage reads the tokens of a model request from an update.
+	ChunkUsage func(update jsonl.Value) (pluginapi.TokenUsage, bool)
+}
+
+// Converse begins the conversation with one process, for a plan that was made
+// with a State.
+func Converse(config Config, start *pluginapi.Start) (sdk.Conversation, error) {
+	opts := start.GetOptions()
+	c := &conversation{
+		Base: turn.Base{
+			Agent: config.Agent, Guidance: config.Guidance, Refusals: config.Refusals, Linger: config.Linger,
+		},
+		config: config,
+		opts:   opts,
+		cwd:    start.GetCwd(),
+		calls:  map[string]*Call{},
+	}
+	c.Effort = opts.GetEffort()
+	if data := start.GetState(); len(data) > 0 {
+		if err := json.Unmarshal(data, &c.state); err != nil {
+			return nil, fmt.Errorf("read the plan's state: %w", err)
+		}
+	}
+	return c, nil
+}
+
+// State is what a plan hands to the conversation. It holds no secret.
+type State struct {
+	Servers []Server          `json:"servers,omitempty"`
+	Blocks  []json.RawMessage `json:"blocks,omitempty"` // attachments, for the first prompt
+}
+
+// Server is an MCP server in the words of the protocol.
+type Server struct {
+	Type    string      `json:"type,omitempty"` // http, sse; empty: stdio
+	Name    string      `json:"name"`
+	Command string      `json:"command,omitempty"`
+	Args    []string    `json:"args,omitzero"`
+	Env     []nameValue `json:"env,omitzero"`
+	URL     string      `json:"url,omitempty"`
+	Headers []nameValue `json:"headers,omitzero"`
+}
+
+type nameValue struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
+}

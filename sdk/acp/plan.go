@@ -1,0 +1,153 @@
+package acp
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/amux-dev/amux/pluginapi"
+)
+
+// Abilities are those of an agent that a plan must know before it is started.
+type Abilities struct {
+	Images bool // takes images in prompts
+}
+
+// Prepare puts MCP servers and attachments into a plan's state and files, and
+// refuses what the protocol cannot carry. agent is the name for messages.
+//
+// The protocol hands over MCP servers on stdin, which is recorded. A server's
+// environment therefore goes into a file that a shell reads before it starts the
+// server; headers have no such way and are refused.
+func Prepare(agent string, can Abilities, req *pluginapi.PlanRequest, plan *pluginapi.Plan) error {
+	var state State
+	opts := req.GetOptions()
+	seen := map[string]bool{}
+	for i, s := range opts.GetMcpServers() {
+		invalid := func(what string) error {
+			return pluginapi.Errorf(pluginapi.CodeValidation, "%s: mcp server %q %s", agent, s.Name, what)
+		}
+		transport := s.Transport
+		if transport == "" {
+			transport = "stdio"
+			if s.Command == "" && s.Url != "" {
+				transport = "http"
+			}
+		}
+		switch {
+		case s.Name == "":
+			return invalid("has no name")
+		case seen[s.Name]:
+			return invalid("is named twice")
+		case transport == "stdio" && s.Command == "":
+			return invalid("has no command")
+		case transport != "stdio" && s.Url == "":
+			return invalid("has no url")
+		case transport != "stdio" && len(s.Headers) > 0:
+			return cannot(agent, "headers for the MCP server "+strconv.Quote(s.Name), "put them into the agent's own settings")
+		case transport != "stdio" && transport != "http" && transport != "sse":
+			return cannot(agent, "mcp transport "+strconv.Quote(s.Transport), "it has stdio, sse and http")
+		}
+		seen[s.Name] = true
+		if transport != "stdio" {
+			state.Servers = append(state.Servers, Server{Type: transport, Name: s.Name, URL: s.Url, Headers: []nameValue{}})
+			continue
+		}
+		server := Server{Name: s.Name, Command: s.Command, Args: append([]string{}, s.Args...), Env: []nameValue{}}
+		if len(s.Env) > 0 {
+			if err := hideEnv(agent, i, s.Env, req, plan, &server); err != nil {
+				return err
+			}
+		}
+		state.Servers = append(state.Servers, server)
+	}
+	for _, a := range opts.GetAttachments() {
+		block, err := attachment(agent, can, a)
+		if err != nil {
+			return err
+		}
+		state.Blocks = append(state.Blocks, block)
+	}
+	data, err := json.Marshal(state)
+	if err != nil {
+		return err
+	}
+	plan.State = data
+	return nil
+}
+
+var envName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+
+// hideEnv has a shell read the server's environment from a file of the run's.
+func hideEnv(agent string, n int, env map[string]string, req *pluginapi.PlanRequest, plan *pluginapi.Plan, server *Server) error {
+	if req.GetCaller().GetOs() == "windows" {
+		return cannot(agent, "an environment for the MCP server "+strconv.Quote(server.Name), "put it into the agent's own settings")
+	}
+	var script strings.Builder
+	names := make([]string, 0, len(env))
+	for name := range env {
+		if !envName.MatchString(name) {
+			return pluginapi.Errorf(pluginapi.CodeValidation, "%s: mcp server %q: %q is no name of a variable", agent, server.Name, name)
+		}
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		script.WriteString("export " + name + "='" + strings.ReplaceAll(env[name], "'", `'\''`) + "'\n")
+	}
+	file := "mcp-" + strconv.Itoa(n) + ".env"
+	plan.Files = append(plan.Files, &pluginapi.PlanFile{Name: file, Content: []byte(script.String())})
+	server.Args = append([]string{"-c", `. "$0" && exec "$@"`, filepath.Join(req.GetTempDir(), file), server.Command}, server.Args...)
+	server.Command = "/bin/sh"
+	return nil
+}
+
+// maxAttachment is the most that one attachment may have.
+const maxAttachment = 32 << 20
+
+func attachment(agent string, can Abilities, a *pluginapi.Attachment) (json.RawMessage, error) {
+	name := a.GetName()
+	if name == "" {
+		name = filepath.Base(a.GetPath())
+	}
+	content := a.GetContent()
+	mime, _, _ := strings.Cut(a.GetMimeType(), ";")
+	switch {
+	case len(content) == 0 || len(content) > maxAttachment:
+		return nil, cannot(agent, "attachment "+strconv.Quote(name), "it is empty or larger than 32 MiB")
+	case strings.HasPrefix(mime, "image/") && mime != "image/svg+xml":
+		if !can.Images {
+			return nil, cannot(agent, "attachment "+strconv.Quote(name), "it takes no images in prompts; name the file, it may be able to read it itself")
+		}
+		return json.Marshal(struct {
+			Type     string `json:"type"`
+			MimeType string `json:"mimeType"`
+			Data     string `json:"data"`
+		}{"image", mime, base64.StdEncoding.EncodeToString(content)})
+	case !utf8.Valid(content):
+		return nil, cannot(agent, "attachment "+strconv.Quote(name), "it takes images and UTF-8 text; name other files in the prompt")
+	}
+	text := string(content)
+	if !strings.HasSuffix(text, "\n") {
+		text += "\n"
+	}
+	return json.Marshal(textBlock("<file name=" + strconv.Quote(name) + ">\n" + text + "</file>"))
+}
+
+type text struct {
+	Type string `json:"type"`
+	Text string `json:"text"`
+}
+
+func textBlock(s string) text { return text{"text", s} }
+
+// cannot is the refusal of an option: it names the agent, the option, and what
+// can be had instead.
+func cannot(agent, option, instead string) error {
+	return pluginapi.Errorf(pluginapi.CodeCapability, "%s cannot do %s", agent, option).WithHint("%s", instead)
+}

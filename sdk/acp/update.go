@@ -1,0 +1,439 @@
+package acp
+
+import (
+	"encoding/json"
+	"strconv"
+	"strings"
+
+	"github.com/amux-dev/amux/pluginapi"
+	"github.com/amux-dev/amux/sdk"
+	"github.com/amux-dev/amux/sdk/jsonl"
+	"github.com/amux-dev/amux/sdk/jsonrpc"
+	"github.com/amux-dev/amux/sdk/turn"
+)
+
+// Call is what was told of a tool so far.
+type Call struct {
+	ID, Title, Kind string
+	Input           json.RawMessage // rawInput; nil: none that says anything
+	Path            string          // of the first location
+	Text            string          // of the content
+	Diff            *Diff           // the first in the content
+	name            string
+}
+
+// Diff is a change of a file.
+type Diff struct {
+	Path, Old, New string
+	Created        bool
+}
+
+// Field reads a text of the input by the first key that it has.
+func (c *Call) Field(keys ...string) string {
+	doc, err := jsonl.ParseObject(c.Input)
+	if err != nil {
+		return ""
+	}
+	defer doc.Release()
+	for _, key := range keys {
+		if text := doc.Text(key); text != "" {
+			return text
+		}
+	}
+	return ""
+}
+
+// ignored are updates that are known and give no event, with the reason.
+var ignored = map[string]string{
+	"available_commands_update": "slash commands, which amux passes on as text",
+	"user_message_chunk":        "our own prompt come back, or the past of a session",
+}
+
+// update handles a session/update; false means that it is not known.
+func (c *conversation) update(params jsonl.Value, out *sdk.Out) bool {
+	update := params.Get("update")
+	kind := string(update.Bytes("sessionUpdate"))
+	if c.loading && c.loaded {
+		out.SetTimer(quietTimer, quiet)
+	}
+	switch kind {
+	case "agent_message_chunk", "agent_thought_chunk", "tool_call", "tool_call_update", "plan":
+		if !c.Busy() {
+			return true // the past of a session, or what setting a mode makes it say
+		}
+		c.said = true
+	}
+	switch kind {
+	case "agent_message_chunk":
+		return c.message(update, out)
+	case "agent_thought_chunk":
+		if !update.IsString("content", "text") {
+			return false
+		}
+		thought := update.Text("content", "text")
+		if c.config.Thought != nil {
+			thought = c.config.Thought(thought)
+		}
+		c.Main().Think(thought, out)
+	case "tool_call", "tool_call_update":
+		c.tool(update, out)
+	case "plan":
+		items := []pluginapi.TodoItem{}
+		for _, entry := range update.Items("entries") {
+			items = append(items, pluginapi.TodoItem{Text: entry.Text("content"), Status: entry.Text("status")})
+		}
+		out.Event(pluginapi.TodoUpdate{Items: items})
+	case "current_mode_update":
+		c.modeIs(update.Text("currentModeId"), out)
+	case "config_option_update":
+		c.options(update)
+		if o := c.option("mode"); o != nil {
+			c.modeIs(o.value, out)
+		}
+	case "session_info_update":
+		if title := update.Text("title"); title != c.title && c.Busy() {
+			c.title = title
+			out.Event(pluginapi.SessionTitle{Title: title})
+		}
+	case "usage_update":
+		c.money(update.Get("cost"), out)
+	default:
+		_, known := ignored[kind]
+		return known
+	}
+	return true
+}
+
+func (c *conversation) modeIs(mode string, out *sdk.Out) {
+	if mode == "" || mode == c.mode {
+		return
+	}
+	first := c.mode == ""
+	c.mode = mode
+	if !first {
+		out.Event(pluginapi.ModeChanged{Mode: mode})
+	}
+}
+
+func (c *conversation) message(update jsonl.Value, out *sdk.Out) bool {
+	content := update.Get("content")
+	if c.config.ChunkUsage != nil {
+		if u, ok := c.config.ChunkUsage(update); ok {
+			out.Event(u)
+		}
+	}
+	switch content.Text("type") {
+	case "text":
+	case "image":
+		out.Event(pluginapi.ImageOutput{MimeType: content.Text("mimeType"), Base64: content.Text("data")})
+		return true
+	default:
+		return false
+	}
+	text := content.Text("text")
+	switch {
+	case text == "":
+	case c.config.Noise != nil && c.config.Noise(text):
+	default:
+		if c.config.ErrorText != nil {
+			if o := c.config.ErrorText(text); o != nil {
+				c.errorText = o
+				return true
+			}
+		}
+		c.Main().Text(update.Text("messageId"), text, out)
+	}
+	return true
+}
+
+// tell takes in what an update or a request says of a tool.
+func (c *conversation) tell(v jsonl.Value, out *sdk.Out) (*Call, *turn.Tool) {
+	id := v.Text("toolCallId")
+	call := c.calls[id]
+	if call == nil {
+		call = &Call{ID: id, Kind: v.Text("kind")}
+		if c.config.Name != nil {
+			call.name = c.config.Name(v)
+		}
+		if call.name == "" {
+			call.name = call.Kind
+		}
+		if call.name == "" {
+			call.name = "other"
+		}
+		c.calls[id] = call
+	}
+	if title := v.Text("title"); title != "" {
+		call.Title = title
+	}
+	if kind := v.Text("kind"); kind != "" && kind != "other" {
+		call.Kind = kind
+	}
+	if v.Len("rawInput") > 0 {
+		call.Input = v.Raw("rawInput")
+	}
+	if path := v.Text("locations", "0", "path"); path != "" {
+		call.Path = path
+	}
+	if v.IsArray("content") {
+		call.content(v)
+	}
+	return call, c.StartTool(id, call.name, "", out)
+}
+
+func (call *Call) content(v jsonl.Value) {
+	var texts []string
+	for _, item := range v.Items("content") {
+		switch item.Text("type") {
+		case "content":
+			if item.IsString("content", "text") {
+				texts = append(texts, item.Text("content", "text"))
+			}
+		case "diff":
+			call.Diff = &Diff{
+				Path: item.Text("path"), Old: item.Text("oldText"), New: item.Text("newText"),
+				Created: item.Text("oldText") == "",
+			}
+		}
+	}
+	call.Text = strings.Join(texts, "\n")
+}
+
+// input is what the tool was given, as far as the agent tells.
+func (call *Call) input() json.RawMessage {
+	if len(call.Input) > 0 {
+		return call.Input
+	}
+	key, value := "title", call.Title
+	switch {
+	case call.Kind == "execute":
+		key = "command"
+	case call.Path != "":
+		key, value = "path", call.Path
+	}
+	b := append([]byte(`{"`+key+`":`), pluginapi.AppendString(nil, value)...)
+	return append(b, '}')
+}
+
+// detail is what the tool is for.
+func (c *conversation) detail(call *Call) turn.Detail {
+	if c.config.Detail != nil {
+		if d := c.config.Detail(call.name, *call); d.Kind != turn.Other {
+			return d
+		}
+	}
+	path := call.Path
+	if call.Diff != nil {
+		path = call.Diff.Path
+	}
+	if path == "" {
+		path = call.Field("path", "filePath", "file_path", "absolute_path")
+	}
+	switch call.Kind {
+	case "execute":
+		command := call.Field("command")
+		if command == "" {
+			command = call.Title
+		}
+		return turn.Detail{Kind: turn.Shell, Command: command}
+	case "read":
+		if path != "" {
+			return turn.Detail{Kind: turn.Read, Path: path}
+		}
+	case "delete":
+		return turn.Detail{Kind: turn.Delete, Path: path}
+	case "edit":
+		whole := call.Field("content", "file_text")
+		switch {
+		case call.Diff != nil && call.Diff.Created:
+			whole = call.Diff.New
+		case call.Diff != nil:
+			return turn.Detail{Kind: turn.Edit, Path: path, Diff: hunk(call.Diff.Old, call.Diff.New)}
+		case whole == "":
+			return turn.Detail{Kind: turn.Edit, Path: path}
+		}
+		n := int64(len(whole))
+		return turn.Detail{Kind: turn.Write, Path: path, Bytes: &n}
+	}
+	return turn.Detail{}
+}
+
+func (c *conversation) tool(update jsonl.Value, out *sdk.Out) {
+	call, t := c.tell(update, out)
+	if t == nil {
+		return // told after its end
+	}
+	status := update.Text("status")
+	switch status {
+	case "in_progress", "completed", "failed":
+		c.ready(call, t, out)
+	}
+	if !t.Ready() {
+		return
+	}
+	switch status {
+	case "completed", "failed":
+		c.WithdrawTool(t.ID, out)
+		t.Detail = c.detail(call)
+		r := turn.Result{Text: call.Text, Failed: status == "failed", Output: output(update, call)}
+		if t.Detail.Kind == turn.Shell {
+			r.Stdout, r.Quiet = call.Text, true
+		}
+		r.Created = call.Diff != nil && call.Diff.Created
+		if c.config.Complete != nil {
+			c.config.Complete(update, t.Detail, &r)
+		}
+		if r.Failed && r.Text == "" {
+			r.Text = call.Title
+		}
+		c.EndTool(t, r, out)
+	default:
+		if update.Len("content") > 0 {
+			c.Printed(t, call.Text, out)
+		}
+	}
+}
+
+// ready tells the tool's input, which is whole by now.
+func (c *conversation) ready(call *Call, t *turn.Tool, out *sdk.Out) {
+	if !t.Ready() {
+		c.ReadyTool(t, call.input(), c.detail(call), out)
+		// What describes the tool before it runs is none of its output.
+		call.Text = ""
+	}
+}
+
+// output is the tool's answer: its own, or else the text.
+func output(update jsonl.Value, call *Call) json.RawMessage {
+	if raw := update.Raw("rawOutput"); len(raw) > 0 && string(raw) != "null" {
+		return raw
+	}
+	return pluginapi.AppendString(nil, call.Text)
+}
+
+// risks by kind: reading is low, what runs code is high. All others are medium.
+var risks = map[string]string{"read": "low", "search": "low", "think": "low", "execute": "high", "delete": "high"}
+
+// choice is one of the answers that the agent offers.
+type choice struct{ id, kind string }
+
+// permission is the agent asking whether it may use a tool.
+func (c *conversation) permission(m *jsonrpc.Message, out *sdk.Out) {
+	var choices []choice
+	for _, o := range m.Params.Items("options") {
+		choices = append(choices, choice{o.Text("optionId"), o.Text("kind")})
+	}
+	// The answer goes to an id of the agent's, which counts its own requests.
+	q := &turn.Question{ID: "permission-" + strings.Trim(string(m.ID), `"`), Risk: "medium", Note: asked{m.ID, choices}}
+	call, t := c.tell(m.Params.Get("toolCall"), out)
+	if t != nil {
+		detail := call.Text
+		c.ready(call, t, out)
+		q.ToolID, q.Tool, q.Action, q.Detail = t.ID, t.Name, t.Name, subject(call, t.Detail, detail)
+		q.Input = call.input()
+		if risk := risks[call.Kind]; risk != "" {
+			q.Risk = risk
+		}
+	}
+	c.Ask(q, out)
+}
+
+// asked is what the answer to a permission needs.
+type asked struct {
+	id      json.RawMessage
+	choices []choice
+}
+
+// subject is the line that somebody has to judge.
+func subject(call *Call, d turn.Detail, text string) string {
+	switch {
+	case d.Command != "":
+		return d.Command
+	case d.Path != "":
+		return d.Path
+	case call.Title != "":
+		return call.Title
+	}
+	return text
+}
+
+// choose answers a permission with the first option of the kinds, by kind and
+// not by place: agents list them in different orders. Without one it is
+// cancelled.
+func (c *conversation) choose(q *turn.Question, kinds string, out *sdk.Out) {
+	note := q.Note.(asked)
+	outcome := map[string]any{"outcome": "cancelled"}
+search:
+	for kind := range strings.FieldsSeq(kinds) {
+		for _, o := range note.choices {
+			if o.kind == kind {
+				outcome = map[string]any{"outcome": "selected", "optionId": o.id}
+				break search
+			}
+		}
+	}
+	line, err := c.peer.Reply(note.id, map[string]any{"outcome": outcome})
+	if err == nil {
+		out.Write(line)
+	}
+}
+
+func (c *conversation) approve(id string, out *sdk.Out) error {
+	if q := c.Take(id, out); q != nil {
+		c.choose(q, "allow_once allow_always", out)
+		c.Granted(q, out)
+	}
+	return nil
+}
+
+func (c *conversation) deny(id, reason string, out *sdk.Out) error {
+	if q := c.Take(id, out); q != nil {
+		c.choose(q, "reject_once reject_always", out)
+		c.Denied(q, reason, out)
+		if t := c.Tool(q.ToolID); t != nil && c.config.SilentDenial {
+			c.EndTool(t, turn.Result{Failed: true, CutOff: true, Text: "denied by the user"}, out)
+		}
+	}
+	return nil
+}
+
+// hunk is the change from one text to another as one hunk of a unified diff,
+// without lines around it.
+func hunk(before, after string) string {
+	a, b := lines(before), lines(after)
+	head := 0
+	for head < len(a) && head < len(b) && a[head] == b[head] {
+		head++
+	}
+	tail := 0
+	for tail < len(a)-head && tail < len(b)-head && a[len(a)-1-tail] == b[len(b)-1-tail] {
+		tail++
+	}
+	a, b = a[head:len(a)-tail], b[head:len(b)-tail]
+	if len(a)+len(b) == 0 {
+		return ""
+	}
+	var s strings.Builder
+	s.WriteString("@@ -" + span(head, len(a)) + " +" + span(head, len(b)) + " @@\n")
+	for _, line := range a {
+		s.WriteString("-" + line + "\n")
+	}
+	for _, line := range b {
+		s.WriteString("+" + line + "\n")
+	}
+	return s.String()
+}
+
+func span(before, n int) string {
+	if n > 0 {
+		before++
+	}
+	return strconv.Itoa(before) + "," + strconv.Itoa(n)
+}
+
+func lines(text string) []string {
+	if text == "" {
+		return nil
+	}
+	return strings.Split(strings.TrimSuffix(text, "\n"), "\n")
+}
