@@ -22,6 +22,7 @@ type Server struct {
 	listener net.Listener
 	version  string
 	requests sync.WaitGroup
+	once     sync.Once
 }
 
 // takeOverTime is how long Listen waits for a server that is leaving.
@@ -119,10 +120,15 @@ func (s *Server) answer(conn net.Conn, handle func(context.Context, Request) Rep
 	cancel()
 }
 
+// HangUp ends the listening: who asks now finds nobody.
+func (s *Server) HangUp() {
+	s.once.Do(func() { _ = s.listener.Close() }) // takes the socket away
+}
+
 // Close ends the listening and waits for the requests that came before. Another
 // process may serve when it returns.
 func (s *Server) Close() {
-	_ = s.listener.Close() // takes the socket away
+	s.HangUp()
 	s.requests.Wait()
 	_ = s.lock.Close()
 }

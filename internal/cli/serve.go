@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"os"
 	"sync"
 	"time"
 
@@ -68,7 +69,8 @@ func (s *session) serve(idle time.Duration, onDemand bool) error {
 	if err != nil {
 		return pluginapi.Errorf(pluginapi.CodeConfig, "serve: %w", err)
 	}
-	d := &daemon{s: s, idle: idle, worlds: map[string]*world{}, quiet: time.Now()}
+	d := &daemon{s: s, idle: idle, worlds: map[string]*world{}, quiet: time.Now(), replaced: make(chan bool, 1)}
+	d.self, _ = os.Stat(s.app.Executable) // nil: then it is never seen to be replaced
 	defer d.leave(server)
 	go func() { _ = server.Serve(d.handle) }() // ends with server
 	if config, err := s.configDir(); err == nil {
@@ -90,6 +92,8 @@ func (s *session) serve(idle time.Duration, onDemand bool) error {
 				continue
 			}
 			return nil
+		case <-d.replaced:
+			return nil
 		case <-look.C:
 			if d.look() {
 				return nil
@@ -101,8 +105,10 @@ func (s *session) serve(idle time.Duration, onDemand bool) error {
 // daemon is amux serve at work: a host for each world that somebody has started a
 // run in.
 type daemon struct {
-	s    *session
-	idle time.Duration
+	s        *session
+	idle     time.Duration
+	self     os.FileInfo // of the executable, when it was started
+	replaced chan bool
 
 	mu      sync.Mutex
 	worlds  map[string]*world
@@ -162,6 +168,10 @@ func (d *daemon) handle(ctx context.Context, req serve.Request) (reply serve.Rep
 		reply.Error = &serve.Error{Code: string(e.Code), Op: e.Op, Msg: e.Msg, Hint: e.Hint}
 		return reply
 	}
+	if req.Op == serve.OpRun && d.outdated() {
+		reply.Leaving = true
+		return reply
+	}
 	at, leave, err := d.enter(req.World)
 	if errors.Is(err, serve.ErrNone) {
 		reply.Leaving = true
@@ -183,6 +193,27 @@ func (d *daemon) handle(ctx context.Context, req serve.Request) (reply serve.Rep
 		return fail(err)
 	}
 	return reply
+}
+
+// outdated reports that another build has taken the place of this one: its plugins
+// and its keeper are not those that this one knows. It leaves, and the next one
+// takes its runs up.
+func (d *daemon) outdated() bool {
+	if d.self == nil {
+		return false
+	}
+	now, err := os.Stat(d.s.app.Executable)
+	if err == nil && os.SameFile(now, d.self) && now.ModTime().Equal(d.self.ModTime()) {
+		return false
+	}
+	d.mu.Lock()
+	d.leaving = true
+	d.mu.Unlock()
+	select {
+	case d.replaced <- true:
+	default:
+	}
+	return true
 }
 
 func (d *daemon) run(ctx context.Context, at *world, req serve.Request) (string, error) {
@@ -273,6 +304,7 @@ func (d *daemon) leave(server *serve.Server) {
 	d.leaving = true
 	all := d.worlds
 	d.mu.Unlock()
+	server.HangUp()
 	var closing sync.WaitGroup
 	for _, at := range all {
 		closing.Go(func() { closeHost(at.host) }) // gives up what is being started
