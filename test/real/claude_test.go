@@ -12,7 +12,6 @@ var agents = []agentRow{claude, codex, qwenRow, geminiRow}
 
 var claude = agentRow{
 	id: "claude", program: "claude", env: toolchain.Anthropic, read: readAnthropic, shell: "Bash",
-	model: "haiku", mcpTool: "mcp__echo__echo",
 }
 
 // readAnthropic reads a request of the Messages API. Claude Code gives a part of

@@ -52,11 +52,12 @@ type agentRow struct {
 	// patience is what a scenario may take; default scenarioTime. Some agents
 	// cannot be kept from trying for long.
 	patience time.Duration
-	// model is another one than the usual, and subagent are the options with which
+	// model is another one than the usual (default haiku), and subagent are the options with which
 	// the agent has sub-agents.
 	model    string
 	subagent []string
-	// mcpTool is how the model names the tool echo of the MCP server echo.
+	// mcpTool is how the model names the tool echo of the MCP server echo; default
+	// mcp__echo__echo.
 	mcpTool string
 	// lacks has what the agent does not tell where others do, with the cause:
 	// event types, and the facts that scenarios ask about by lacking.
@@ -174,6 +175,12 @@ func newRun(t *testing.T, agent agentRow) *run {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
+	if agent.model == "" {
+		agent.model = "haiku"
+	}
+	if agent.mcpTool == "" {
+		agent.mcpTool = "mcp__echo__echo"
+	}
 	model := newModel(t)
 	r := &run{t: t, agent: agent, model: model, dir: dir, cwd: filepath.Join(dir, "work"), provider: model.URL}
 	for _, name := range []string{"home", "work", "run", "tmp"} {
