@@ -31,6 +31,7 @@ func newPlugin(s *session) *cobra.Command {
 		newPluginPrune(s),
 		newPluginNew(s),
 		newPluginDev(s),
+		newPluginRecord(s),
 		newPluginTest(s),
 		newPluginPackage(s),
 		newPluginSign(s),
