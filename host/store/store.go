@@ -120,7 +120,12 @@ func (r *Run) WriteMeta(m Meta) error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(r.Path("run.json"), append(data, '\n'), 0o600)
+	// By another name first: who reads it, also after this process was killed, finds
+	// all of it or nothing.
+	if err := os.WriteFile(r.Path(".run.json"), append(data, '\n'), 0o600); err != nil {
+		return err
+	}
+	return os.Rename(r.Path(".run.json"), r.Path("run.json"))
 }
 
 // ReadMeta reads run.json.
