@@ -13,8 +13,10 @@
 // many at once.
 //
 // Beside it: sdk/jsonl reads lines of JSON fast, sdk/jsonrpc is a codec for
-// JSON-RPC over lines, and sdk/adaptertest checks an adapter against recorded
-// transcripts. The rules an adapter must keep are in pluginapi/README.md.
+// JSON-RPC over lines, sdk/acp drives agents that speak the Agent Client Protocol,
+// sdk/turn keeps what any conversation keeps, sdk/failure reads what a provider's
+// error means, sdk/sessionfile reads stored sessions, and sdk/adaptertest checks an
+// adapter against recorded transcripts. The rules an adapter must keep are in pluginapi/README.md.
 //
 // From nothing to a release, in the folder that the first command makes:
 //

@@ -127,6 +127,14 @@ func (w *Writer) Tool(id string) *Tool {
 	return nil
 }
 
+// Newest is the open tool that began last; nil if none is open.
+func (w *Writer) Newest() *Tool {
+	if len(w.tools) == 0 {
+		return nil
+	}
+	return w.tools[len(w.tools)-1]
+}
+
 // Ended reports whether a tool of that id has had its result.
 func (w *Writer) Ended(id string) bool { return w.ended[id] }
 

@@ -1,8 +1,10 @@
 package real
 
 import (
+	"encoding/base64"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -59,8 +61,17 @@ func readChat(q fakemodel.Request) (asked, error) {
 	}
 	a := asked{Model: body.Model, Effort: body.Effort()}
 	for _, m := range body.Messages {
+		for _, part := range m.Content {
+			if _, encoded, ok := strings.Cut(part.ImageURL.URL, ";base64,"); ok {
+				data, err := base64.StdEncoding.DecodeString(encoded)
+				if err != nil {
+					return asked{}, err
+				}
+				a.Images = append(a.Images, data)
+			}
+		}
 		for _, text := range m.Content.Texts() {
-			if m.Role == "system" {
+			if m.Role == "system" || m.Role == "developer" {
 				a.System += text + "\n"
 			} else {
 				a.Texts = append(a.Texts, text)

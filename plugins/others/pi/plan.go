@@ -1,0 +1,143 @@
+package pi
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/amux-dev/amux/pluginapi"
+	pb "github.com/amux-dev/amux/pluginapi/amuxplugin1"
+)
+
+// An argument longer than this goes into a file: Linux takes 128 KiB.
+const maxArgument = 96 << 10
+
+// Plan makes the command line. Prompts go to stdin.
+func (Adapter) Plan(_ context.Context, req *pluginapi.PlanRequest) (*pluginapi.Plan, error) {
+	o := req.GetOptions()
+	if o == nil {
+		o = &pluginapi.RunOptions{}
+	}
+	plan := &pluginapi.Plan{
+		Program: req.GetProgram(), Stdin: pb.Stdin_STDIN_OPEN,
+		Args:   []string{"--mode", "rpc"},
+		EnvSet: map[string]string{"PI_TELEMETRY": "0"},
+	}
+	if plan.Program == "" {
+		plan.Program = "pi"
+	}
+	flag := func(name, value string) { plan.Args = append(plan.Args, name, value) }
+	switch {
+	case o.Approve != pb.Approve_APPROVE_AUTO:
+		return nil, cannot("approvals: it asks for nothing before it acts", "add --approve auto to let it act")
+	case o.Resume != "" && o.ContinueLast:
+		return nil, pluginapi.Errorf(pluginapi.CodeValidation, "pi: resume and continue cannot be used together").
+			WithHint("give a session id, or ask for the last session, not both")
+	case o.Fork && o.Resume == "":
+		return nil, cannot("a fork of a session that is not named", "add --resume ID")
+	case len(o.AllowRules)+len(o.DenyRules) > 0:
+		return nil, cannot("rules", "it asks for nothing before it acts")
+	case o.Fork:
+		flag("--fork", o.Resume)
+	case o.Resume != "":
+		flag("--session", o.Resume)
+		plan.SessionId = o.Resume
+	case o.ContinueLast:
+		plan.Args = append(plan.Args, "--continue")
+	}
+	if o.NoSession {
+		plan.Args = append(plan.Args, "--no-session")
+	}
+	if o.Model != "" {
+		flag("--model", o.Model)
+	}
+	if e := o.Effort; e != "" {
+		if !slices.Contains(nativeEfforts, e) {
+			return nil, cannot("effort "+strconv.Quote(e), "it has "+strings.Join(nativeEfforts, ", "))
+		}
+		flag("--thinking", e)
+	}
+	if err := systemPrompt(req, o, plan); err != nil {
+		return nil, err
+	}
+	return plan, attachments(o, plan)
+}
+
+func systemPrompt(req *pluginapi.PlanRequest, o *pluginapi.RunOptions, plan *pluginapi.Plan) error {
+	text := o.SystemPrompt
+	switch mode := o.SystemPromptMode; {
+	case mode != "" && mode != "append" && mode != "replace":
+		return cannot("system prompt mode "+strconv.Quote(mode), "it can append to its own system prompt or replace it")
+	case text == "":
+	case mode == "replace":
+		if len(text) > maxArgument {
+			return cannot("to replace its system prompt by more than 96 KiB", "append it instead")
+		}
+		plan.Args = append(plan.Args, "--system-prompt", text)
+	default:
+		// A file, because the CLI takes a text that is the name of one for it.
+		if req.GetTempDir() == "" {
+			return pluginapi.Errorf(pluginapi.CodeInternal, "pi: the request to plan names no temp dir for system.md")
+		}
+		plan.Files = append(plan.Files, &pluginapi.PlanFile{Name: "system.md", Content: []byte(text)})
+		plan.Args = append(plan.Args, "--append-system-prompt", filepath.Join(req.GetTempDir(), "system.md"))
+	}
+	return nil
+}
+
+// planState is what Plan hands to the conversation.
+type planState struct {
+	Files  []string `json:"files,omitempty"`  // attachments as text, before the first prompt
+	Images []image  `json:"images,omitempty"` // with the first prompt
+}
+
+// image is one in the words of the CLI.
+type image struct {
+	Type     string `json:"type"`
+	Data     string `json:"data"`
+	MimeType string `json:"mimeType"`
+}
+
+const maxAttachments = 32 << 20
+
+func attachments(o *pluginapi.RunOptions, plan *pluginapi.Plan) error {
+	var state planState
+	total := 0
+	for _, a := range o.Attachments {
+		name := a.GetName()
+		if name == "" {
+			name = filepath.Base(a.GetPath())
+		}
+		content := a.GetContent()
+		if total += len(content); total > maxAttachments || len(content) == 0 {
+			return cannot("attachment "+strconv.Quote(name), "it is empty, or all are larger than 32 MiB")
+		}
+		mime, _, _ := strings.Cut(a.GetMimeType(), ";")
+		switch {
+		case strings.HasPrefix(mime, "image/") && mime != "image/svg+xml":
+			state.Images = append(state.Images, image{"image", base64.StdEncoding.EncodeToString(content), mime})
+		case utf8.Valid(content):
+			text := strings.TrimSuffix(string(content), "\n")
+			state.Files = append(state.Files, "<file name="+strconv.Quote(name)+">\n"+text+"\n</file>\n")
+		default:
+			return cannot("attachment "+strconv.Quote(name), "it takes images and UTF-8 text; name other files in the prompt")
+		}
+	}
+	if total == 0 {
+		return nil
+	}
+	data, err := json.Marshal(state)
+	plan.State = data
+	return err
+}
+
+// cannot is the refusal of an option: it names the agent, the option, and what
+// can be had instead.
+func cannot(option, instead string) error {
+	return pluginapi.Errorf(pluginapi.CodeCapability, "pi cannot do %s", option).WithHint("%s", instead)
+}

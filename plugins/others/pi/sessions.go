@@ -1,0 +1,209 @@
+package pi
+
+import (
+	"context"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/amux-dev/amux/pluginapi"
+	"github.com/amux-dev/amux/pluginapi/authprobe"
+	"github.com/amux-dev/amux/sdk/jsonl"
+	"github.com/amux-dev/amux/sdk/sessionfile"
+	"github.com/amux-dev/amux/sdk/turn"
+)
+
+// The CLI keeps a session in sessions/--DIRECTORY--/TIME_ID.jsonl: a head, then
+// entries that name the one they follow.
+
+var sessionIDRule = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9-]{0,127}$`)
+
+func root(caller *pluginapi.Caller) (string, bool) {
+	env := caller.GetEnv()
+	if dir := env["PI_CODING_AGENT_SESSION_DIR"]; dir != "" {
+		return dir, true
+	}
+	return authprobe.Expand("${PI_CODING_AGENT_DIR:-~/.pi/agent}/sessions", caller)
+}
+
+// ListSessions lists the stored sessions, newest first.
+func (Adapter) ListSessions(ctx context.Context, q *pluginapi.SessionsQuery, yield func(*pluginapi.SessionSummary) bool) error {
+	dir, ok := root(q.GetCaller())
+	if !ok {
+		return nil
+	}
+	cwd := q.GetCaller().GetCwd()
+	real, err := filepath.EvalSymlinks(cwd)
+	if err != nil {
+		real = cwd
+	}
+	sent := uint32(0)
+	for _, file := range sessionfile.Find(dir, "*/*.jsonl") {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		s := summarize(file)
+		if s == nil || !q.GetAllProjects() && s.Cwd != cwd && s.Cwd != real {
+			continue
+		}
+		if !yield(s) {
+			return nil
+		}
+		if sent++; q.GetLimit() > 0 && sent >= q.GetLimit() {
+			return nil
+		}
+	}
+	return ctx.Err()
+}
+
+// summarize reads the head of a session and its first prompt; nil if there is none.
+func summarize(file sessionfile.File) *pluginapi.SessionSummary {
+	lines, err := sessionfile.Open(file.Path)
+	if err != nil {
+		return nil
+	}
+	defer lines.Close()
+	s := &pluginapi.SessionSummary{Path: file.Path, UpdatedUnixMs: file.Modified.UnixMilli(), Bytes: uint64(file.Size)}
+	for n := 0; n < 200 && s.Title == "" && lines.Next(); n++ {
+		doc, err := jsonl.ParseObject(lines.Line)
+		if err != nil {
+			continue
+		}
+		switch doc.Text("type") {
+		case "session":
+			s.Id, s.Cwd, s.ForkedFrom = doc.Text("id"), doc.Text("cwd"), doc.Text("parentSession")
+			if at, ok := timestamp(doc.Value); ok {
+				s.CreatedUnixMs = at.UnixMilli()
+			}
+		case "model_change":
+			s.Model = doc.Text("modelId")
+		case "message":
+			if doc.Text("message", "role") == "user" {
+				s.Title, _, _ = strings.Cut(strings.TrimSpace(contentText(doc.Get("message", "content"))), "\n")
+			}
+		}
+		doc.Release()
+	}
+	if s.Id == "" || s.Title == "" {
+		return nil
+	}
+	return s
+}
+
+func timestamp(line jsonl.Value) (time.Time, bool) {
+	at, err := time.Parse(time.RFC3339Nano, line.Text("timestamp"))
+	return at, err == nil
+}
+
+var tree = sessionfile.Tree{ID: "id", Parent: "parentId", Leaf: func(line jsonl.Value) bool { return line.Text("type") == "message" }}
+
+// ReadSession gives a stored session as events: the active branch, or everything.
+func (Adapter) ReadSession(ctx context.Context, q *pluginapi.SessionQuery, yield func(pluginapi.Payload, time.Time) bool) error {
+	id := q.GetSessionId()
+	notFound := pluginapi.Errorf(pluginapi.CodeSessionNotFound, "pi has no session %q", id)
+	dir, ok := root(q.GetCaller())
+	if !ok || !sessionIDRule.MatchString(id) {
+		return notFound
+	}
+	files := sessionfile.Find(dir, "*/*_"+id+".jsonl")
+	if len(files) == 0 {
+		return notFound
+	}
+	r := &sessionReader{yield: yield}
+	err := tree.Read(ctx, files[0].Path, q.GetAllBranches(), sessionfile.Visit{
+		Line: func(line jsonl.Value) bool { r.line(line); return !r.stopped },
+		Long: func(offset, length int64) bool {
+			r.Event(pluginapi.Log{Source: "session", Offset: &offset, Length: &length})
+			return !r.stopped
+		},
+	})
+	if err != nil {
+		return err
+	}
+	r.endTurn()
+	r.Event(pluginapi.SessionEnd{SessionID: id, TurnCount: r.turns})
+	return nil
+}
+
+// sessionReader makes events of the lines of one session.
+type sessionReader struct {
+	turn.Writer
+	yield   func(pluginapi.Payload, time.Time) bool
+	at      time.Time
+	stopped bool
+	inTurn  bool
+	turns   int
+}
+
+// Event passes an event to the caller.
+func (r *sessionReader) Event(p pluginapi.Payload) {
+	if !r.stopped && !r.yield(p, r.at) {
+		r.stopped = true
+	}
+}
+
+func (r *sessionReader) endTurn() {
+	r.Main().End(r)
+	r.CloseTools("the session has no result of this tool", r)
+	if r.inTurn {
+		r.Event(pluginapi.TurnEnd{TurnIndex: r.turns})
+		r.turns++
+		r.inTurn = false
+	}
+}
+
+func (r *sessionReader) line(line jsonl.Value) {
+	if at, ok := timestamp(line); ok {
+		r.at = at
+	}
+	message := line.Get("message")
+	switch line.Text("type") {
+	case "session":
+		r.Event(pluginapi.SessionStart{SessionID: line.Text("id"), ForkedFrom: line.Text("parentSession")})
+	case "compaction":
+		r.Event(pluginapi.ContextCompacted{Summary: line.Text("summary")})
+	case "message":
+		switch message.Text("role") {
+		case "user":
+			r.endTurn()
+			r.Event(pluginapi.TurnStart{TurnIndex: r.turns})
+			r.inTurn = true
+			r.Event(pluginapi.UserMessage{ID: line.Text("id"), Text: contentText(message.Get("content"))})
+		case "assistant":
+			r.assistant(line.Text("id"), message)
+		case "toolResult":
+			if t := r.StartTool(message.Text("toolCallId"), message.Text("toolName"), "", r); t != nil {
+				r.EndTool(t, result(t, message, message.Bool("isError"), message.IntPtr("durationMs")), r)
+			}
+		}
+	}
+}
+
+func (r *sessionReader) assistant(id string, message jsonl.Value) {
+	s := r.Main()
+	for _, block := range message.Items("content") {
+		switch block.Text("type") {
+		case "text":
+			s.Text(id, block.Text("text"), r)
+			s.End(r)
+		case "thinking":
+			s.Think(block.Text("thinking"), r)
+			s.End(r)
+		case "toolCall":
+			if t := r.StartTool(block.Text("id"), block.Text("name"), "", r); t != nil {
+				input := block.Get("arguments")
+				r.ReadyTool(t, input.Raw(), detail(t.Name, input), r)
+			}
+		}
+	}
+	if usage := message.Get("usage"); usage.IsObject() {
+		r.Event(pluginapi.TokenUsage{
+			InputTokens: usage.IntPtr("input"), OutputTokens: usage.IntPtr("output"), ThinkingTokens: usage.IntPtr("reasoning"),
+			CacheReadTokens: usage.IntPtr("cacheRead"), CacheWriteTokens: usage.IntPtr("cacheWrite"), Model: message.Text("model"),
+		})
+		if usd, ok := usage.Float("cost", "total"); ok && usd > 0 {
+			r.Event(pluginapi.Cost{Cost: pluginapi.Money{USD: usd}})
+		}
+	}
+}

@@ -1,0 +1,94 @@
+package pi
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/amux-dev/amux/pluginapi"
+)
+
+func caller(t *testing.T) *pluginapi.Caller {
+	home, err := filepath.Abs(filepath.Join("testdata", "home"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &pluginapi.Caller{Home: home, Cwd: "/home/dev/pi-scratch", Os: "linux", Arch: "amd64"}
+}
+
+// A session that the real CLI has stored.
+func TestReadSession(t *testing.T) {
+	var b bytes.Buffer
+	err := Adapter{}.ReadSession(t.Context(), &pluginapi.SessionQuery{Caller: caller(t), SessionId: "01a1fa06-63b8-730d-b4be-c2c7bfacbeaa"},
+		func(p pluginapi.Payload, at time.Time) bool {
+			data, err := pluginapi.AppendPayload(nil, p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			fmt.Fprintf(&b, "%s %s %s\n", at.UTC().Format("15:04:05.000"), p.EventType(), data)
+			return true
+		})
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join("testdata", "session.golden")
+	if flag.Lookup("update").Value.String() == "true" {
+		if err := os.WriteFile(file, b.Bytes(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), b.String()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestListSessions(t *testing.T) {
+	list := func(q *pluginapi.SessionsQuery) (got []*pluginapi.SessionSummary) {
+		if err := (Adapter{}).ListSessions(t.Context(), q, func(s *pluginapi.SessionSummary) bool { got = append(got, s); return true }); err != nil {
+			t.Fatal(err)
+		}
+		return got
+	}
+	here := list(&pluginapi.SessionsQuery{Caller: caller(t)})
+	if len(here) != 1 || here[0].Title != "[text] say hello" || here[0].Model != "fake-1" || here[0].CreatedUnixMs != 1795196085177 {
+		t.Errorf("got %v", here)
+	}
+	elsewhere := caller(t)
+	elsewhere.Cwd = "/elsewhere"
+	if got := list(&pluginapi.SessionsQuery{Caller: elsewhere}); len(got) != 0 {
+		t.Errorf("elsewhere: %v", got)
+	}
+	if got := list(&pluginapi.SessionsQuery{Caller: elsewhere, AllProjects: true}); len(got) != 1 {
+		t.Errorf("all: %v", got)
+	}
+	moved := caller(t)
+	moved.Env = map[string]string{"PI_CODING_AGENT_DIR": filepath.Join(moved.Home, ".pi", "agent")}
+	moved.Home = "/nowhere"
+	if got := list(&pluginapi.SessionsQuery{Caller: moved}); len(got) != 1 {
+		t.Errorf("PI_CODING_AGENT_DIR: %v", got)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := (Adapter{}).ListSessions(ctx, &pluginapi.SessionsQuery{Caller: moved}, nil); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+	for _, id := range []string{"none", "../s", "", "*"} {
+		err := Adapter{}.ReadSession(t.Context(), &pluginapi.SessionQuery{Caller: caller(t), SessionId: id}, nil)
+		if !errors.Is(err, pluginapi.CodeSessionNotFound) {
+			t.Errorf("session %q: got %v", id, err)
+		}
+	}
+}
