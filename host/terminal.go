@@ -32,6 +32,8 @@ type TerminalPiece struct {
 // start, and the sizes that it had. With follow it goes on until the run has
 // ended; else it ends with what there is. Each call has a cursor of its own. The
 // error, if any, is the last pair: CAPABILITY_ERROR if the agent has no terminal.
+// Of a run that is being started it is waited, for a while, whether there will be
+// one.
 func (r *Run) Terminal(ctx context.Context, follow bool) iter.Seq2[TerminalPiece, error] {
 	return func(yield func(TerminalPiece, error) bool) {
 		w := &watcher{r: r}
@@ -111,8 +113,9 @@ func (w *watcher) pieces(ctx context.Context, follow bool, yield func(TerminalPi
 		return pluginapi.Errorf(pluginapi.CodeParse, "journal of run %s: %w", w.r.ID(), err)
 	}
 	planned, current := false, false
-	for {
-		over := !follow || !w.ring(ctx)
+	deadline := time.Now().Add(commandWait)
+	for first := true; ; first = false {
+		over := (follow || !first) && !w.ring(ctx)
 		info, err := file.Stat()
 		if err != nil {
 			return pluginapi.Errorf(pluginapi.CodeParse, "journal of run %s: %w", w.r.ID(), plain(err))
@@ -155,11 +158,13 @@ func (w *watcher) pieces(ctx context.Context, follow bool, yield func(TerminalPi
 				return err
 			}
 		}
-		if over {
-			if !planned {
-				return noTerminal(w.r)
-			}
+		switch {
+		case planned && (over || !follow):
 			return nil
+		case over:
+			return noTerminal(w.r)
+		case !follow && time.Now().After(deadline):
+			return pluginapi.Errorf(pluginapi.CodeInvalidTransition, "run %s is being started", w.r.ID()).WithHint("try again in a moment")
 		}
 		reader.Release()
 		if err := w.wait(ctx); err != nil {
