@@ -1,7 +1,8 @@
 // Package vt understands what programs send to a terminal: control sequences of
 // ECMA-48 and DEC's terminals, in UTF-8. A Stripper takes them out of text, a
 // Terminal follows cursor and modes and answers what a program asks of its
-// terminal, a Filter takes those questions out. None draws a screen.
+// terminal, a Filter takes those questions out. A Screen is a Terminal that knows
+// what is shown as well: it is for who looks, and no run has one.
 //
 // All work on a stream in pieces: where the pieces end makes no difference. Codes
 // from U+0080 to U+009F are control characters as characters, never as bytes:

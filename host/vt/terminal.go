@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"unicode/utf8"
 )
 
 // Terminal follows what a program sends: where the cursor is and which modes are
@@ -23,8 +22,10 @@ type Terminal struct {
 	saved       cursor
 	last        int // columns of the last character, for it may be repeated
 	modes       map[int]bool
-	keypad      bool // in application mode
-	style       int  // of the cursor: DECSCUSR
+	lastRune    rune
+	keypad      bool   // in application mode
+	shape       int    // of the cursor: DECSCUSR
+	canvas      canvas // nil: nobody looks
 }
 
 type cursor struct {
@@ -42,7 +43,10 @@ func New(cols, rows int) *Terminal {
 func (t *Terminal) reset(cols, rows int) {
 	*t = Terminal{
 		parser: t.parser, answers: t.answers, cols: cols, rows: rows, bottom: rows - 1,
-		modes: map[int]bool{modeWrap: true, modeCursor: true},
+		modes: map[int]bool{modeWrap: true, modeCursor: true}, canvas: t.canvas,
+	}
+	if t.canvas != nil {
+		t.canvas.reset(cols, rows)
 	}
 }
 
@@ -61,6 +65,9 @@ var known = []int{modeCursorKeys, modeOrigin, modeWrap, 9, 12, modeCursor, 47, 1
 
 // Resize gives it another size.
 func (t *Terminal) Resize(cols, rows int) {
+	if t.canvas != nil {
+		t.canvas.resize(cols, rows, t.y, t.saved.y)
+	}
 	t.cols, t.rows, t.top, t.bottom = cols, rows, 0, rows-1
 	t.move(t.x, t.y)
 }
@@ -75,7 +82,7 @@ func (t *Terminal) Answer(piece []byte) []byte {
 			for i < len(piece) && piece[i] >= 0x20 && piece[i] < 0x7f {
 				i++
 			}
-			t.put(i-start, 1)
+			t.put(i-start, 1, piece[start:i], 0)
 			if i == len(piece) {
 				break
 			}
@@ -114,28 +121,40 @@ func (t *Terminal) AppendModes(dst []byte) []byte {
 	if t.keypad {
 		dst = append(dst, "\x1b="...)
 	}
-	if t.style != 0 {
-		dst = fmt.Appendf(dst, "\x1b[%d q", t.style)
+	if t.shape != 0 {
+		dst = fmt.Appendf(dst, "\x1b[%d q", t.shape)
 	}
 	return dst
 }
 
-// put writes n characters of that many columns.
-func (t *Terminal) put(n, width int) {
-	if n == 0 || width == 0 {
+// put writes n characters of that many columns: those of text, or r each time.
+func (t *Terminal) put(n, width int, text []byte, r rune) {
+	if n == 0 {
 		return
 	}
-	t.last = width
+	t.last, t.lastRune = width, r
+	if text != nil {
+		t.lastRune = rune(text[n-1])
+	}
 	for n > 0 {
 		if t.wrap || t.x+width > t.cols {
 			if !t.modes[modeWrap] {
 				t.x, t.wrap = t.cols-1, true
+				if t.canvas != nil && width <= t.cols {
+					t.canvas.write(t.cols-width, t.y, 1, width, nil, t.lastRune)
+				}
 				return
 			}
 			t.x = 0
 			t.lineFeed()
 		}
 		line := max(1, min(n, (t.cols-t.x)/width))
+		if t.canvas != nil {
+			t.canvas.write(t.x, t.y, line, width, text, r)
+		}
+		if text != nil {
+			text = text[line:]
+		}
 		t.x += line * width
 		if t.wrap = t.x >= t.cols; t.wrap {
 			t.x = t.cols - 1
@@ -146,7 +165,12 @@ func (t *Terminal) put(n, width int) {
 
 func (t *Terminal) lineFeed() {
 	t.wrap = false
-	if t.y != t.bottom && t.y < t.rows-1 {
+	switch {
+	case t.y == t.bottom:
+		if t.canvas != nil {
+			t.canvas.scroll(t.top, t.bottom, 1)
+		}
+	case t.y < t.rows-1:
 		t.y++
 	}
 }
@@ -182,11 +206,19 @@ func (t *Terminal) vertical(n int) {
 type terminal Terminal
 
 func (h *terminal) print(r rune, raw []byte) {
-	width := 1
-	if r != utf8.RuneError {
-		width = columns(r)
+	t := (*Terminal)(h)
+	width := columns(r)
+	if width > 0 {
+		t.put(1, width, nil, r)
+		return
 	}
-	(*Terminal)(h).put(1, width)
+	if t.canvas != nil {
+		x := t.x - 1
+		if t.wrap {
+			x = t.x
+		}
+		t.canvas.mark(max(0, x), t.y, r)
+	}
 }
 
 func (h *terminal) control(c rune) {
@@ -205,13 +237,22 @@ func (h *terminal) control(c rune) {
 		t.lineFeed()
 	case 0x8d:
 		t.reverse()
+	case 0x0e, 0x0f:
+		if t.canvas != nil {
+			t.canvas.shift(c == 0x0e)
+		}
 	}
 }
 
 // reverse is a line feed upwards.
 func (t *Terminal) reverse() {
 	t.wrap = false
-	if t.y != t.top && t.y > 0 {
+	switch {
+	case t.y == t.top:
+		if t.canvas != nil {
+			t.canvas.scroll(t.top, t.bottom, -1)
+		}
+	case t.y > 0:
 		t.y--
 	}
 }
@@ -220,6 +261,9 @@ func (h *terminal) sequence(s *sequence) {
 	t := (*Terminal)(h)
 	if s.cut {
 		return
+	}
+	if t.canvas != nil {
+		t.canvas.sequence(t, s)
 	}
 	switch s.kind {
 	case 0:
@@ -280,7 +324,7 @@ func (t *Terminal) control(s *sequence) {
 	}
 	if body, ok := bytes.CutSuffix(s.body, []byte(" ")); ok {
 		if s.final == 'q' {
-			t.style = min(number(body, 0), 6)
+			t.shape = min(number(body, 0), 6)
 		}
 		return
 	}
@@ -317,7 +361,9 @@ func (t *Terminal) control(s *sequence) {
 	case 'L', 'M':
 		t.move(0, t.y)
 	case 'b':
-		t.put(n, t.last)
+		if t.last > 0 {
+			t.put(n, t.last, nil, t.lastRune)
+		}
 	case 'r':
 		bottom := number(second, t.rows)
 		if bottom = min(bottom, t.rows); bottom == 0 {
@@ -340,6 +386,9 @@ func (t *Terminal) set(mode int, on bool) {
 	}
 	before := t.modes[mode]
 	t.modes[mode] = on
+	if t.canvas != nil && mode != 1048 {
+		defer func() { t.canvas.alternate(t.Alternate()) }()
+	}
 	switch mode {
 	case modeOrigin:
 		t.moveTo(0, 0)

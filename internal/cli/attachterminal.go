@@ -11,7 +11,6 @@ import (
 	"github.com/amux-dev/amux/host"
 	"github.com/amux-dev/amux/host/vt"
 	"github.com/amux-dev/amux/internal/render"
-	"github.com/amux-dev/amux/internal/screen"
 	"github.com/amux-dev/amux/pluginapi"
 )
 
@@ -23,7 +22,7 @@ type attachment struct {
 	run    Recorded
 	writer *writer
 	out    io.Writer
-	screen *screen.Screen
+	screen *vt.Screen
 	modes  *vt.Terminal // of what was shown here
 	filter vt.Filter
 	live   bool
@@ -178,10 +177,10 @@ func (a *attachment) take(ctx context.Context, p host.TerminalPiece) {
 		a.resize(ctx)
 		return
 	case !a.live:
-		a.screen = screen.Follow(a.screen, p)
+		a.screen = follow(a.screen, p)
 		return
 	case p.Opened: // a new terminal for another attempt
-		a.screen = screen.New(p.Cols, p.Rows)
+		a.screen = vt.NewScreen(p.Cols, p.Rows)
 		a.leave()
 		a.paint()
 		a.resize(ctx)
@@ -210,9 +209,7 @@ func (a *attachment) paint() {
 	a.modes = vt.New(cols, rows)
 	var picture []byte
 	if a.screen != nil {
-		if picture, err = a.screen.Paint(rows); err != nil {
-			picture = nil // the program will draw it anew when it learns of its size
-		}
+		picture = a.screen.AppendPicture(nil, rows)
 	}
 	// What is on the screen goes where the terminal keeps what has scrolled by.
 	_, _ = fmt.Fprintf(a.out, "%s\x1b[%d;1H%s", leaveSequence, rows, bytes.Repeat([]byte{'\n'}, rows))

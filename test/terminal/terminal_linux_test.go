@@ -15,7 +15,6 @@ import (
 
 	"github.com/amux-dev/amux/host/pty"
 	"github.com/amux-dev/amux/host/vt"
-	"github.com/amux-dev/amux/internal/screen"
 	"github.com/amux-dev/amux/test/agents"
 )
 
@@ -127,8 +126,7 @@ type window struct {
 	cmd    *exec.Cmd
 
 	mu     sync.Mutex
-	screen *screen.Screen
-	modes  *vt.Terminal
+	screen *vt.Screen
 	raw    []byte
 	over   chan struct{}
 }
@@ -140,7 +138,7 @@ func (d *desk) attach(cols, rows int, flags ...string) *window {
 	if err != nil {
 		d.Fatal(err)
 	}
-	w := &window{desk: d, master: master, screen: screen.New(cols, rows), modes: vt.New(cols, rows), over: make(chan struct{})}
+	w := &window{desk: d, master: master, screen: vt.NewScreen(cols, rows), over: make(chan struct{})}
 	w.cmd = d.command(append([]string{"attach", "r"}, flags...)...)
 	w.cmd.Stdin, w.cmd.Stdout, w.cmd.Stderr = slave, slave, slave
 	w.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
@@ -162,7 +160,6 @@ func (w *window) watch() {
 			w.mu.Lock()
 			w.raw = append(w.raw, buf[:n]...)
 			w.screen.Write(buf[:n])
-			w.modes.Answer(buf[:n])
 			w.mu.Unlock()
 			if err != nil {
 				return
@@ -181,11 +178,7 @@ func (w *window) text() string {
 	w.Helper()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	text, err := w.screen.Text()
-	if err != nil {
-		w.Fatal(err)
-	}
-	return text
+	return w.screen.Text()
 }
 
 // sees waits until the window shows the text.
@@ -209,7 +202,6 @@ func (w *window) resize(cols, rows int) {
 	w.Helper()
 	w.mu.Lock()
 	w.screen.Resize(cols, rows)
-	w.modes.Resize(cols, rows)
 	w.mu.Unlock()
 	if err := pty.Resize(w.master, cols, rows); err != nil {
 		w.Fatal(err)
@@ -234,7 +226,7 @@ func (w *window) leaves(said string) {
 	if text := w.text(); !strings.Contains(text, said) {
 		w.Errorf("it did not say %q:\n%s", said, text)
 	}
-	if modes := string(w.modes.AppendModes(nil)); w.modes.Alternate() || w.modes.CursorKeys() || strings.Contains(modes, "2004h") ||
+	if modes := string(w.screen.AppendModes(nil)); w.screen.Alternate() || w.screen.CursorKeys() || strings.Contains(modes, "2004h") ||
 		strings.Contains(modes, "?25l") || strings.Contains(modes, "=") {
 		w.Errorf("the terminal was left in the program's modes: %q", modes)
 	}
@@ -303,7 +295,7 @@ func TestAttachShell(t *testing.T) {
 	w := d.attach(80, 10)
 	w.sees("shell>")
 	w.types("seq 1 30; sleep 1000\r")
-	w.sees("30")
+	w.sees("29\n30\n")
 	w.types("\x03")
 	w.types("echo rc=$?; stty size\r")
 	w.sees("rc=130\n10 80\n")
@@ -376,9 +368,9 @@ func TestAttachLess(t *testing.T) {
 	d := sit(t, "program "+less+" "+file)
 	d.shows("line 39\n/") // it hears of no size before it is ready
 	w := d.attach(80, 24)
-	w.sees("line 23\n")
+	w.sees("line 23\n:")
 	w.types(" ")
-	w.sees("line 46\n")
+	w.sees("line 46\n:")
 	w.types("G")
 	w.sees("line 1000\n")
 	w.types("g")
@@ -420,8 +412,8 @@ func TestAttachCutOff(t *testing.T) {
 	}
 	<-w.over
 	_ = w.cmd.Wait()
-	if code := w.cmd.ProcessState.ExitCode(); code != 143 || w.modes.Alternate() {
-		t.Errorf("exit code %d, alternate screen %v", code, w.modes.Alternate())
+	if code := w.cmd.ProcessState.ExitCode(); code != 143 || w.screen.Alternate() {
+		t.Errorf("exit code %d, alternate screen %v", code, w.screen.Alternate())
 	}
 	gone := d.attach(80, 24)
 	gone.sees("size 80x24")
