@@ -11,6 +11,7 @@ import (
 	"github.com/amux-dev/amux/host"
 	"github.com/amux-dev/amux/host/vt"
 	"github.com/amux-dev/amux/internal/render"
+	"github.com/amux-dev/amux/internal/screen"
 	"github.com/amux-dev/amux/pluginapi"
 )
 
@@ -177,7 +178,7 @@ func (a *attachment) take(ctx context.Context, p host.TerminalPiece) {
 		a.resize(ctx)
 		return
 	case !a.live:
-		a.screen = follow(a.screen, p)
+		a.screen = screen.Follow(a.screen, p)
 		return
 	case p.Opened: // a new terminal for another attempt
 		a.screen = vt.NewScreen(p.Cols, p.Rows)

@@ -6,9 +6,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/amux-dev/amux/host"
 	"github.com/amux-dev/amux/host/vt"
 	"github.com/amux-dev/amux/internal/render"
+	"github.com/amux-dev/amux/internal/screen"
 )
 
 func newScreen(s *session) *cobra.Command {
@@ -30,7 +30,7 @@ the terminal last.`,
 				if err != nil {
 					return err
 				}
-				display = follow(display, piece)
+				display = screen.Follow(display, piece)
 			}
 			if display == nil {
 				return nil // nothing has been started on it yet
@@ -39,19 +39,4 @@ the terminal last.`,
 			return ignoreClosed(err)
 		}),
 	}
-}
-
-// follow does what became of a run's terminal to its screen and returns it, or the
-// screen of a new terminal. It is nil before there is one.
-func follow(display *vt.Screen, p host.TerminalPiece) *vt.Screen {
-	switch {
-	case p.Opened:
-		return vt.NewScreen(p.Cols, p.Rows)
-	case display == nil:
-	case p.Cols > 0:
-		display.Resize(p.Cols, p.Rows)
-	default:
-		display.Write(p.Output)
-	}
-	return display
 }
