@@ -9,7 +9,6 @@ import (
 
 	"github.com/amux-dev/amux/host/pty"
 	"github.com/amux-dev/amux/host/vt"
-	"github.com/amux-dev/amux/internal/screen"
 	"github.com/amux-dev/amux/test/agents"
 )
 
@@ -28,7 +27,7 @@ func converse(t *testing.T, args ...string) *window {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &window{desk: d, master: master, screen: screen.New(100, 40), modes: vt.New(100, 40), over: make(chan struct{})}
+	w := &window{desk: d, master: master, screen: vt.NewScreen(100, 40), over: make(chan struct{})}
 	w.cmd = d.command(append([]string{"run", "-i", "demo"}, args...)...)
 	w.cmd.Stdin, w.cmd.Stdout, w.cmd.Stderr = slave, slave, slave
 	w.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
