@@ -229,7 +229,7 @@ func TestDetectAuth(t *testing.T) {
 		status, method, identity string
 	}{
 		{"nothing", "", "", "unauthenticated", "", ""},
-		{"key in the environment", "", "sk-secret-1", "authenticated", "api_key", ""},
+		{"a key that app-server does not use", "", "sk-secret-1", "unauthenticated", "", ""},
 		{"key kept", `{"auth_mode":"apikey","OPENAI_API_KEY":"sk-secret-2"}`, "", "authenticated", "api_key", ""},
 		{"ChatGPT", `{"OPENAI_API_KEY":null,"tokens":{"id_token":"` + token + `","access_token":"secret-3"}}`, "", "authenticated", "oauth", "a@example.org"},
 		{"ChatGPT without an address", `{"tokens":{"id_token":"no","access_token":"secret-4"}}`, "", "authenticated", "oauth", ""},

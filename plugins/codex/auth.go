@@ -20,13 +20,13 @@ const (
 var authGuidance = []string{
 	"Run `codex login` and sign in with ChatGPT",
 	"or run `codex login --with-api-key` and give it a key from https://platform.openai.com",
-	"or set CODEX_API_KEY (OPENAI_API_KEY is not used by Codex)",
+	"or set CODEX_API_KEY and add --driver exec: app-server does not use it, and nothing of Codex uses OPENAI_API_KEY",
 }
 
-// authProbes are the places where the CLI looks, the one that wins first.
+// authProbes are the places where app-server looks, the one that wins first.
+// CODEX_API_KEY is none of them: the CLI's exec alone takes it (measured).
 func authProbes() []*pluginapi.AuthProbe {
 	return []*pluginapi.AuthProbe{
-		{Method: "api_key", Provider: provider, Env: "CODEX_API_KEY", Meaning: "a key of the OpenAI API"},
 		{Method: "oauth", Provider: provider, File: loginFile, JsonPath: "tokens.access_token", Meaning: "signed in with ChatGPT"},
 		{Method: "api_key", Provider: provider, File: loginFile, JsonPath: "OPENAI_API_KEY", Meaning: "a key that `codex login` has kept"},
 	}

@@ -118,7 +118,7 @@ func (adapter) Describe() *pluginapi.Agent {
 			"Without a network it would wait for ever: amux gives the turn up at the third try, after about 16 seconds.",
 			"The driver exec runs one turn of `codex exec` and asks nobody: --approve deny means a sandbox that only reads, auto means no sandbox.",
 			"When a session is resumed without --model, it goes on with the model of Codex's configuration.",
-			"The built-in provider takes CODEX_API_KEY or what `codex login` left, not OPENAI_API_KEY.",
+			"The built-in provider takes what `codex login` left; the driver exec also CODEX_API_KEY. OPENAI_API_KEY is not used.",
 		},
 		CallerEnv:         []string{"CODEX_*", "OPENAI_*"},
 		InactivitySeconds: inactivitySeconds,
