@@ -79,8 +79,7 @@ func (h *Host) sweepFolders() {
 // recoverRun finishes one run that is marked active.
 func (h *Host) recoverRun(ctx context.Context, id string) error {
 	dir := h.store.Run(id)
-	meta, err := dir.ReadMeta()
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
+	if _, err := dir.ReadMeta(); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return pluginapi.Errorf(pluginapi.CodeParse, "run %s: %w", id, err)
 	}
 	if err := dir.Lock(); err != nil {
@@ -91,9 +90,11 @@ func (h *Host) recoverRun(ctx context.Context, id string) error {
 		return err
 	}
 	defer dir.Unlock()
-	if meta, err = dir.ReadMeta(); errors.Is(err, os.ErrNotExist) {
+	meta, err := dir.ReadMeta() // as it is now
+	if errors.Is(err, os.ErrNotExist) {
 		return dir.Remove() // its host died before it had begun
-	} else if err != nil {
+	}
+	if err != nil {
 		return pluginapi.Errorf(pluginapi.CodeParse, "run %s: %w", id, err)
 	}
 	info, err := shim.ReadInfo(dir.Dir)

@@ -131,7 +131,7 @@ func (r *runner) planUnknown(ctx context.Context) error {
 	}
 	req := request(&pluginapi.Agent{Id: "no-such-agent"})
 	if _, err := r.process.Plan(ctx, req, nothing); !errors.Is(err, pluginapi.CodeAgentNotFound) {
-		return fmt.Errorf("Plan for an unknown agent answers %v", err)
+		return fmt.Errorf("for an unknown agent Plan answers %v", err)
 	}
 	return nil
 }

@@ -440,9 +440,6 @@ func (c *conversation) end(out *sdk.Out) {
 
 func (c *conversation) inTurn() bool { return c.turnsStarted > c.turnsEnded }
 
-// turnIndex is that of the turn that goes on.
-func (c *conversation) turnIndex() int { return max(c.turnsStarted-1, 0) }
-
 // settle says that the CLI is idle as soon as nothing will make it speak: no
 // turn, no prompt on its way, no sub-agent at work.
 func (c *conversation) settle(out *sdk.Out) {

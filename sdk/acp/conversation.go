@@ -36,7 +36,6 @@ type conversation struct {
 	version         string
 	loads, resumes  bool
 	forks, lists    bool
-	methods         []string // ways to sign in
 	configOptions   []option
 	mode            string
 	loading, loaded bool // a session that goes on: asked for, and there
