@@ -5,8 +5,11 @@ import "time"
 // Limit makes a host wait no longer than d for a plugin, and take no more than
 // volume bytes for one input. It is called before the host has done anything.
 func (h *Host) Limit(d time.Duration, volume int) {
-	h.limits = limits{d, d, d, volume, h.limits.answer}
+	h.limits = limits{d, d, d, volume, h.limits.answer, h.limits.memory}
 }
 
 // LimitAnswers makes a host's questions wait for people no longer than d.
 func (h *Host) LimitAnswers(d time.Duration) { h.limits.answer = d }
+
+// LimitMemory lets the process of a plugin hold no more than that many bytes.
+func (h *Host) LimitMemory(bytes int64) { h.limits.memory = bytes }

@@ -50,6 +50,7 @@ type limits struct {
 	progress time.Duration // for a batch without any answer
 	volume   int           // bytes of what it makes of one input: the longest line with every byte escaped, and room
 	answer   time.Duration // for people, to a question of the agent
+	memory   int64         // bytes that a plugin's process may hold
 }
 
 // New returns a host. It touches no file.
@@ -106,7 +107,7 @@ func New(opts Options) (*Host, error) {
 	}
 	h := &Host{
 		opts: opts, log: opts.Logger, store: store.New(opts.ConfigDir), runs: map[string]*Run{},
-		limits: limits{10 * time.Second, 10 * time.Second, 10 * time.Second, 8 * pluginapi.MaxLine, answerTime},
+		limits: limits{10 * time.Second, 10 * time.Second, 10 * time.Second, 8 * pluginapi.MaxLine, answerTime, 4 << 30},
 		registry: registry.New(registry.Options{
 			ConfigDir: opts.ConfigDir, PluginDir: envValue(opts.Env, "AMUX_PLUGIN_DIR"), ProjectDir: opts.ProjectDir,
 			BundledDir: opts.BundledDir, BundledHashes: opts.BundledHashes, Overrides: opts.Plugins,

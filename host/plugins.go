@@ -88,7 +88,7 @@ func (p *plugins) get(ctx context.Context, v registry.Verified) (*adapter.Proces
 func (p *plugins) start(ctx context.Context, v registry.Verified) (*adapter.Process, error) {
 	process, err := adapter.Start(ctx, adapter.Options{
 		Name: v.Plugin.Name, Path: v.Path, SocketDir: p.socket, Env: pluginEnv(p.opts.Env, v.Plugin.Manifest.Process.Env),
-		AutoMTLS: p.opts.AutoMTLS, StartTime: p.limits.start, CallTime: p.limits.call,
+		AutoMTLS: p.opts.AutoMTLS, StartTime: p.limits.start, CallTime: p.limits.call, Memory: p.limits.memory,
 		Logger: p.opts.Logger.Named("plugin"), Spawn: p.spawn,
 	})
 	if err != nil {

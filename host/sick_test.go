@@ -181,3 +181,20 @@ func TestPluginThatHangsGetsNoNewRuns(t *testing.T) {
 	hung.Wait()
 	agents.Eventually(t, 5*time.Second, "no process is left", func() bool { return len(pids()) == 0 })
 }
+
+// A plugin that takes all the memory it can get is ended, and the run says why.
+func TestMemoryBomb(t *testing.T) {
+	t.Parallel()
+	s := agents.NewStage(t, "same", "healthy")
+	h := hurried(t, s.Options())
+	h.Limit(time.Minute, 64<<20) // a machine that is busy takes its time
+	h.LimitMemory(256 << 20)
+	r, err := h.Start(t.Context(), host.RunSpec{Agent: "same", Prompt: "lines 20\ndo eat\nlines 20"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	end := r.Wait()
+	if want := "was ended: it held more than 256 MiB of memory (converse) at input "; end.End.Code != pluginapi.CodePluginCrashed || !strings.Contains(end.End.Message, want) {
+		t.Errorf("%s, %s %q; want … %q", end.State, end.End.Code, end.End.Message, want)
+	}
+}

@@ -42,6 +42,7 @@ type Options struct {
 	AutoMTLS  bool
 	StartTime time.Duration // bounds the handshake
 	CallTime  time.Duration // bounds each call but Converse
+	Memory    int64         // most that the process may hold, in bytes; 0: no bound
 	Logger    hclog.Logger
 	// Spawn starts a command from a thread that lives as long as the host does:
 	// on Linux the plugin dies with that thread.
@@ -207,7 +208,9 @@ func (p *Process) Error(op string, err error) error {
 	case status.Code(err) == codes.Unavailable || errors.Is(err, io.EOF):
 		cause = "died"
 		p.runner.drain()
-		if _, last := p.runner.said(); last != "" {
+		if p.runner.tooLarge() {
+			cause = fmt.Sprintf("was ended: it held more than %d MiB of memory", p.runner.opts.Memory>>20)
+		} else if _, last := p.runner.said(); last != "" {
 			cause += ": " + last
 		}
 	case status.Code(err) == codes.Unimplemented:
@@ -337,6 +340,7 @@ type processRunner struct {
 
 	mu      sync.Mutex
 	started bool
+	large   bool   // it was ended for the memory that it held
 	unread  int    // of stdout and stderr
 	first   string // first line of stdout
 	stderr  []byte // last bytes
@@ -413,7 +417,40 @@ func (r *processRunner) Start(context.Context) (retErr error) {
 		}
 		close(r.dead)
 	}()
+	if r.opts.Memory > 0 {
+		go r.watch()
+	}
 	return nil
+}
+
+// lookAtMemory is how often a process is asked how large it is.
+const lookAtMemory = 250 * time.Millisecond
+
+// watch ends a process that grows too large, before the machine suffers from it.
+// It ends with the process.
+func (r *processRunner) watch() {
+	ticker := time.NewTicker(lookAtMemory)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-r.dead:
+			return
+		case <-ticker.C:
+		}
+		if resident(r.cmd.Process.Pid) > r.opts.Memory {
+			r.mu.Lock()
+			r.large = true
+			r.mu.Unlock()
+			r.kill()
+			return
+		}
+	}
+}
+
+func (r *processRunner) tooLarge() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.large
 }
 
 // lastWords is how long the output of a dead plugin is read, should somebody

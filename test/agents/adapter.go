@@ -3,6 +3,7 @@
 package agents
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"os"
@@ -19,7 +20,7 @@ import (
 // adapter knows the agent of this package. It does as it should until a line of
 // the agent says otherwise:
 //
-//	do X            at once: panic, hang, exit, goroutine-panic, print, orphan, big N, events N, outcomes
+//	do X            at once: panic, hang, exit, goroutine-panic, print, orphan, eat, big N, events N, outcomes
 //	arm X           the same when the agent has exited
 //	event TYPE OBJ  an event as it is
 //	write N         N lines for the agent's stdin
@@ -81,6 +82,7 @@ type conversation struct {
 	armed   string
 	pending map[string]bool
 	outcome bool
+	eaten   [][]byte
 }
 
 func (c *conversation) Handle(in *pluginapi.Input, out *sdk.Out) error {
@@ -179,6 +181,10 @@ func (c *conversation) misbehave(what string, out *sdk.Out) {
 		time.Sleep(time.Hour)
 	case "exit":
 		os.Exit(9)
+	case "eat":
+		for {
+			c.eaten = append(c.eaten, bytes.Repeat([]byte{1}, 64<<20))
+		}
 	case "print":
 		fmt.Println("what does this do on stdout?")
 	case "orphan":
