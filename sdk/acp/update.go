@@ -169,7 +169,9 @@ func (c *conversation) tell(v jsonl.Value, out *sdk.Out) (*Call, *turn.Tool) {
 	if kind := v.Text("kind"); kind != "" && kind != "other" {
 		call.Kind = kind
 	}
-	if v.Len("rawInput") > 0 {
+	t := c.StartTool(id, call.name, "", out)
+	// What is told after the input is whole, as in a question, is another view of it.
+	if v.Len("rawInput") > 0 && (t == nil || !t.Ready()) {
 		call.Input = v.Raw("rawInput")
 	}
 	if path := v.Text("locations", "0", "path"); path != "" {
@@ -178,7 +180,7 @@ func (c *conversation) tell(v jsonl.Value, out *sdk.Out) (*Call, *turn.Tool) {
 	if v.IsArray("content") {
 		call.content(v)
 	}
-	return call, c.StartTool(id, call.name, "", out)
+	return call, t
 }
 
 func (call *Call) content(v jsonl.Value) {

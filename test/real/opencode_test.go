@@ -17,8 +17,7 @@ var opencodeRow = agentRow{
 		"rate_limited":            "it makes failed requests again without a line",
 		"how long to wait":        "it makes failed requests again without a line",
 		"a retry when overloaded": "it makes failed requests again without a line",
-		"mcp_tool_call_start":     "what it says of a tool by ACP does not name a server",
-		"mcp_tool_result":         "what it says of a tool by ACP does not name a server",
+		"the cost before":         "what a session that goes on has cost before is not told, so that the cost of its next turn is not known",
 		"steps":                   "the tokens of a turn are those of its last request",
 	},
 	na: map[string]string{

@@ -2,6 +2,7 @@ package opencode
 
 import (
 	"encoding/json"
+	"strings"
 	"time"
 
 	"github.com/amux-dev/amux/pluginapi"
@@ -27,18 +28,29 @@ func (Adapter) Converse(start *pluginapi.Start) (sdk.Conversation, error) {
 	if start.GetOptions().GetDriver() == driverRun {
 		return newOnce(start), nil
 	}
+	var servers []string
+	for _, s := range start.GetOptions().GetMcpServers() {
+		servers = append(servers, s.GetName())
+	}
 	return acp.Converse(acp.Config{
 		Agent: agentID, Guidance: authGuidance, Refusals: refusals, Linger: linger,
 		// The first that is told of a tool is its name.
 		Name:     func(call jsonl.Value) string { return call.Text("title") },
-		Detail:   acpDetail,
+		Detail:   func(name string, call acp.Call) turn.Detail { return acpDetail(name, call, servers) },
 		Complete: complete,
 		Failure:  failed,
 		Usage:    usage,
 	}, start)
 }
 
-func acpDetail(name string, call acp.Call) turn.Detail {
+// acpDetail is what a tool is for. One of an MCP server is named SERVER_TOOL, so
+// that the servers of the run tell where it is cut.
+func acpDetail(name string, call acp.Call, servers []string) turn.Detail {
+	for _, server := range servers {
+		if tool, ok := strings.CutPrefix(name, server+"_"); ok {
+			return turn.Detail{Kind: turn.MCP, Server: server, Tool: tool}
+		}
+	}
 	doc, err := jsonl.ParseObject(call.Input)
 	if err != nil {
 		return turn.Detail{}

@@ -104,7 +104,7 @@ var eventTypes = []pluginapi.Type{
 	"message_start", "text_delta", "message_stop", "thinking_start", "thinking_delta", "thinking_stop",
 	"tool_call_start", "tool_call_ready", "tool_result", "tool_error",
 	"file_read", "file_write", "file_create", "file_patch", "shell_start", "shell_stdout_delta", "shell_exit",
-	"subagent_spawn", "subagent_result", "skill_invoked", "todo_update", "token_usage", "cost",
+	"mcp_tool_call_start", "mcp_tool_result", "subagent_spawn", "subagent_result", "skill_invoked", "todo_update", "token_usage", "cost",
 	"approval_request", "approval_granted", "approval_denied", "interrupted",
 	"auth_error", "rate_limit_error", "context_exceeded", "error", "debug", "log",
 }
