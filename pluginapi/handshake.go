@@ -32,6 +32,6 @@ const MaxMessage = 64 << 20
 // all. They are fixed because gRPC, left alone, measures the connection with a ping
 // for each message, and so wakes both sides twice for each line of an agent.
 const (
-	StreamWindow = 256 << 10
+	StreamWindow = 128 << 10
 	ConnWindow   = 1 << 20
 )
