@@ -143,7 +143,17 @@ func TestDetachedRunsInChaos(t *testing.T) {
 			t.Errorf("left: %s", p)
 		}
 	}
-	if left := s.Leftovers(); len(left) > 0 {
+	left := s.Leftovers()
+	if len(left) > 0 {
+		// A plugin that was starting when its server was killed may leave its folder to
+		// the next server, and after the last one to amux clean.
+		t.Logf("left to amux clean: %v", left)
+		if _, err := s.Host().Clean(context.Background(), false); err != nil {
+			t.Error(err)
+		}
+		left = s.Leftovers()
+	}
+	if len(left) > 0 {
 		t.Errorf("left: %v", left)
 	}
 	if active, _ := os.ReadDir(filepath.Join(s.Config, "runs", "active")); len(active) > 0 {

@@ -98,8 +98,8 @@ func TestServeKilled(t *testing.T) {
 	if os.Getenv("AMUX_CHAOS") != "" {
 		rounds = 60
 	}
-	lines := 40
-	id := strings.TrimSpace(u.amux("run", "-d", "demo", "--approve", "deny", strings.Repeat(fmt.Sprintf("[lines:%d][sleep:0.02]", lines), rounds*25)))
+	lines, parts := 40, rounds*75 // longer than all rounds take
+	id := strings.TrimSpace(u.amux("run", "-d", "demo", "--approve", "deny", strings.Repeat(fmt.Sprintf("[lines:%d][sleep:0.02]", lines), parts)))
 	var followers []*exec.Cmd
 	var said []*bytes.Buffer
 	for _, args := range [][]string{{"logs", "-f", "--json", id}, {"logs", "-f", id}, {"attach", id}, {"wait", id}} {
@@ -171,8 +171,8 @@ func TestServeKilled(t *testing.T) {
 				next++
 			}
 		}
-		if next != rounds*25*lines {
-			t.Errorf("follower %d was shown %d lines, want %d", i, next, rounds*25*lines)
+		if next != parts*lines {
+			t.Errorf("follower %d was shown %d lines, want %d", i, next, parts*lines)
 		}
 	}
 }
