@@ -1,7 +1,6 @@
 package host
 
 import (
-	"path/filepath"
 	"strings"
 
 	"google.golang.org/protobuf/proto"
@@ -72,7 +71,7 @@ func (h *Host) findAgent(name string, launch *Launch) (registry.Plugin, *plugina
 }
 
 func configError(format string, args ...any) error {
-	return pluginapi.Errorf(pluginapi.CodeConfig, format, args...).WithHint("see [agents] in %s", filepath.Join("~/.agent-mux", "config.toml"))
+	return pluginapi.Errorf(pluginapi.CodeConfig, format, args...).WithHint("see [agents.NAME] in config.toml")
 }
 
 // shellCommand is the program and arguments by which a shell runs a line; args are its

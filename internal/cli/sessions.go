@@ -33,7 +33,7 @@ func newSessionsList(s *session) *cobra.Command {
 		Long: `List the sessions that agents keep of this folder, or of all with --all, the newest
 first: of one agent, or of each that is installed and whose store can be read. The
 stores are only read.`,
-		Args:              atMost(1, "an agent"),
+		Args:              atMost(1),
 		ValidArgsFunction: s.completeAgent,
 		RunE: command(func(_ *cobra.Command, args []string) error {
 			if limit < 0 {
@@ -150,7 +150,7 @@ func (s *session) findSession(h Host, agent, ref string) (host.Session, error) {
 }
 
 // atMost allows up to n arguments.
-func atMost(n int, names ...string) cobra.PositionalArgs {
+func atMost(n int) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) > n {
 			return usage("%s takes no argument %q", cmd.CommandPath(), args[n]).WithHint("usage: %s", cmd.UseLine())
