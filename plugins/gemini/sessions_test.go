@@ -1,19 +1,13 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"flag"
-	"fmt"
-	"os"
 	"path/filepath"
 	"testing"
-	"time"
-
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/amux-dev/amux/pluginapi"
+	"github.com/amux-dev/amux/sdk/adaptertest"
 )
 
 func caller(t *testing.T) *pluginapi.Caller {
@@ -26,33 +20,7 @@ func caller(t *testing.T) *pluginapi.Caller {
 
 // A session that the real CLI has stored.
 func TestReadSession(t *testing.T) {
-	var b bytes.Buffer
-	err := adapter{}.ReadSession(t.Context(), &pluginapi.SessionQuery{Caller: caller(t), SessionId: "0cbe39f5-6a69-49da-b8e8-4c2ff6c04c57"},
-		func(p pluginapi.Payload, at time.Time) bool {
-			data, err := pluginapi.AppendPayload(nil, p)
-			if err != nil {
-				t.Fatal(err)
-			}
-			fmt.Fprintf(&b, "%s %s %s\n", at.UTC().Format("15:04:05.000"), p.EventType(), data)
-			return true
-		})
-	if err != nil {
-		t.Fatal(err)
-	}
-	file := filepath.Join("testdata", "session.golden")
-	if flag.Lookup("update").Value.String() == "true" {
-		if err := os.WriteFile(file, b.Bytes(), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), b.String()); diff != "" {
-		t.Error(diff)
-	}
+	adaptertest.Session(t, adapter{}, &pluginapi.SessionQuery{Caller: caller(t), SessionId: "0cbe39f5-6a69-49da-b8e8-4c2ff6c04c57"}, filepath.Join("testdata", "session.golden"))
 }
 
 func TestListSessions(t *testing.T) {

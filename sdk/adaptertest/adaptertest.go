@@ -69,7 +69,7 @@ import (
 	"github.com/amux-dev/amux/sdk"
 )
 
-var update = flag.Bool("update", false, "adaptertest: rewrite events.ndjson and plan.json")
+var update = flag.Bool("update", false, "adaptertest: rewrite events.ndjson, plan.json and stored sessions")
 
 // Config says what Run tests.
 type Config struct {
