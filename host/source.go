@@ -10,6 +10,7 @@ import (
 
 	"github.com/amux-dev/amux/host/journal"
 	"github.com/amux-dev/amux/host/shim"
+	"github.com/amux-dev/amux/internal/rawio"
 )
 
 // errKeeperGone says that the keeper went away before the run's last record. The
@@ -27,7 +28,9 @@ type liveSource struct {
 	writer *journal.Writer
 }
 
-func (s *liveSource) ReadAt(b []byte, offset int64) (int, error) { return s.file.ReadAt(b, offset) }
+func (s *liveSource) ReadAt(b []byte, offset int64) (int, error) {
+	return rawio.File{File: s.file}.ReadAt(b, offset)
+}
 
 func (s *liveSource) Committed() int64 {
 	s.mu.Lock()

@@ -58,6 +58,9 @@ func Serve(name, version string, adapters ...Adapter) {
 			pluginapi.ProtocolMajor: {pluginapi.AdapterService: &GRPCPlugin{Service: s}},
 		},
 		GRPCServer: func(opts []grpc.ServerOption) *grpc.Server {
+			if os.Getenv(clientCert) == "" { // else TLS is asked for, and opts say so
+				opts = append(opts, grpc.Creds(wire.Credentials()))
+			}
 			return grpc.NewServer(append(opts, ServerOptions()...)...)
 		},
 		Logger: hclog.New(&hclog.LoggerOptions{
@@ -65,6 +68,9 @@ func Serve(name, version string, adapters ...Adapter) {
 		}),
 	})
 }
+
+// clientCert is how go-plugin's host asks for TLS.
+const clientCert = "PLUGIN_CLIENT_CERT"
 
 // ServerOptions are the gRPC options that every server of the protocol needs.
 func ServerOptions() []grpc.ServerOption {

@@ -41,7 +41,7 @@ func keep(dir string) error {
 	start, _ := process.Start(pid)
 	return shim.Keep(shim.Config{
 		Dir:    dir,
-		Launch: os.NewFile(launchFD, "launch"),
+		Launch: launchFD,
 		Tree:   process.Tree(pid),
 		Terminals: shim.Terminals{
 			Open: pty.Open, Resize: pty.Resize,

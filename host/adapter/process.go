@@ -65,6 +65,15 @@ type Process struct {
 // start only.
 func Start(ctx context.Context, opts Options) (_ *Process, retErr error) {
 	var run *processRunner
+	dial := []grpc.DialOption{
+		grpc.WithStaticStreamWindowSize(pluginapi.StreamWindow), grpc.WithStaticConnWindowSize(pluginapi.ConnWindow),
+		grpc.WithDefaultCallOptions(
+			grpc.MaxCallRecvMsgSize(pluginapi.MaxMessage), grpc.MaxCallSendMsgSize(pluginapi.MaxMessage),
+			grpc.ForceCodecV2(wire.Codec{})),
+	}
+	if !opts.AutoMTLS {
+		dial = append(dial, grpc.WithTransportCredentials(wire.Credentials()))
+	}
 	client := plugin.NewClient(&plugin.ClientConfig{
 		HandshakeConfig: pluginapi.Handshake,
 		VersionedPlugins: map[int]plugin.PluginSet{
@@ -78,12 +87,7 @@ func Start(ctx context.Context, opts Options) (_ *Process, retErr error) {
 		SyncStdout:       io.Discard,
 		SyncStderr:       io.Discard,
 		UnixSocketConfig: &plugin.UnixSocketConfig{TempDir: opts.SocketDir},
-		GRPCDialOptions: []grpc.DialOption{
-			grpc.WithStaticStreamWindowSize(pluginapi.StreamWindow), grpc.WithStaticConnWindowSize(pluginapi.ConnWindow),
-			grpc.WithDefaultCallOptions(
-				grpc.MaxCallRecvMsgSize(pluginapi.MaxMessage), grpc.MaxCallSendMsgSize(pluginapi.MaxMessage),
-				grpc.ForceCodecV2(wire.Codec{})),
-		},
+		GRPCDialOptions:  dial,
 		RunnerFunc: func(_ hclog.Logger, spec *exec.Cmd, dir string) (runner.Runner, error) {
 			r, err := newRunner(ctx, opts, spec.Env, dir)
 			run = r

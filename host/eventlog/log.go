@@ -18,6 +18,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/amux-dev/amux/internal/rawio"
 	"github.com/amux-dev/amux/pluginapi"
 )
 
@@ -219,7 +220,7 @@ func (l *Log) undo() {
 // flush writes buf at the end of the file. After an error buf is whole and the
 // same flush can be tried again.
 func (l *Log) flush() error {
-	if _, err := l.file.WriteAt(l.buf, l.base); err != nil {
+	if _, err := (rawio.File{File: l.file}).WriteAt(l.buf, l.base); err != nil {
 		return err
 	}
 	l.base += int64(len(l.buf))
@@ -359,7 +360,7 @@ func (c *Cursor) Next(ctx context.Context) ([]byte, error) {
 				c.buf = make([]byte, want)
 			}
 		}
-		n, err := c.log.file.ReadAt(c.buf[:want], c.offset)
+		n, err := rawio.File{File: c.log.file}.ReadAt(c.buf[:want], c.offset)
 		if n == 0 && err != nil {
 			if errors.Is(err, io.EOF) {
 				err = io.ErrUnexpectedEOF

@@ -20,6 +20,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/amux-dev/amux/internal/rawio"
 )
 
 // Kind says what a record is. Numbers are written to disk and never reused.
@@ -169,7 +171,7 @@ func (w *Writer) AppendFramed(kind Kind, buf []byte) error {
 	buf[16], buf[17], buf[18], buf[19] = byte(kind), 0, 0, 0
 	binary.LittleEndian.PutUint32(buf[4:], crc32.Checksum(buf[8:], castagnoli))
 	offset := w.size.Load()
-	if _, err := w.file.WriteAt(buf, offset); err != nil {
+	if _, err := (rawio.File{File: w.file}).WriteAt(buf, offset); err != nil {
 		// On a full disk a part may have been written; without it the file is
 		// as before, and the same append can be tried again.
 		_ = w.file.Truncate(offset)

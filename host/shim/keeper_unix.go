@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/amux-dev/amux/host/journal"
+	"github.com/amux-dev/amux/internal/rawio"
 )
 
 // Tree is the run's processes below the keeper, however they left their parents.
@@ -37,8 +38,8 @@ type Tree interface {
 
 // Config is what a keeper's process is given.
 type Config struct {
-	Dir    string   // the run's directory
-	Launch *os.File // the connection to the host that started it
+	Dir    string // the run's directory
+	Launch int    // the connection to the host that started it, a descriptor
 	Tree   Tree
 	// Terminals are for agents that run on one.
 	Terminals Terminals
@@ -55,7 +56,7 @@ const (
 	drainTime     = time.Second            // for output after every process is gone
 	killPause     = time.Millisecond       // between two rounds of KILL
 	stuckPause    = time.Second            // the same, for what cannot die now
-	pauseTime     = 2 * time.Second        // for all to stop, or to go on
+	pauseTime     = 10 * time.Second       // for all to stop, or to go on
 	defaultAlone  = time.Hour
 	defaultDisk   = 30 * time.Second
 	collectLimit  = 8 << 20
@@ -129,10 +130,10 @@ type stopRequest struct {
 // Keep keeps one run until it is released, or until its host is gone and every
 // process of the run with it. It is the main function of amux-shim.
 func Keep(cfg Config) error {
-	if err := syscall.SetNonblock(int(cfg.Launch.Fd()), true); err != nil {
+	launch, err := rawio.NewConn(cfg.Launch)
+	if err != nil {
 		return err
 	}
-	launch := os.NewFile(cfg.Launch.Fd(), "launch")
 	t, _, body, err := readFrame(launch)
 	if err != nil {
 		return fmt.Errorf("read hello: %w", err)
@@ -165,7 +166,7 @@ func Keep(cfg Config) error {
 		_, _ = launch.Write(frame(frameWelcome, 0, encode(Welcome{Version: Version, Code: "SPAWN_ERROR", Error: err.Error()})))
 		return err
 	}
-	go k.serve(launch, true)
+	go k.serve(newConn(launch), true)
 	for {
 		select {
 		case <-ignored:
@@ -214,7 +215,7 @@ func (k *keeper) open() (retErr error) {
 			if err != nil {
 				return
 			}
-			go k.serve(c, false)
+			go k.serve(newConn(c), false)
 		}
 	}()
 	return nil
@@ -227,7 +228,7 @@ func (k *keeper) leave() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for c := range k.conns {
-		_ = c.file.Close()
+		_ = c.Close()
 	}
 }
 
@@ -238,28 +239,27 @@ func (k *keeper) finish() { k.once.Do(func() { close(k.done) }) }
 // conn is one connection. Doorbells are written from the goroutine that
 // appended if nobody else is writing, else by the connection's own.
 type conn struct {
-	file  *os.File
-	raw   syscall.RawConn
+	*rawio.Conn
 	write sync.Mutex
 	wake  chan struct{}
 	host  bool
 }
 
-func (k *keeper) serve(file *os.File, launch bool) {
-	c := &conn{file: file, wake: make(chan struct{}, 1)}
-	c.raw, _ = file.SyscallConn()
-	defer file.Close()
+func newConn(c *rawio.Conn) *conn { return &conn{Conn: c, wake: make(chan struct{}, 1)} }
+
+func (k *keeper) serve(c *conn, launch bool) {
+	defer c.Close()
 	var hello Hello
 	if launch {
 		c.host = true
 	} else {
-		_ = file.SetReadDeadline(time.Now().Add(5 * time.Second))
-		t, _, body, err := readFrame(file)
+		_ = c.SetReadDeadline(time.Now().Add(5 * time.Second))
+		t, _, body, err := readFrame(c)
 		if err != nil || t != frameHello || json.Unmarshal(body, &hello) != nil || hello.Nonce != k.hello.Nonce {
-			_, _ = file.Write(frame(frameWelcome, 0, encode(Welcome{Version: Version, Code: "VALIDATION_ERROR", Error: "wrong nonce"})))
+			_, _ = c.Write(frame(frameWelcome, 0, encode(Welcome{Version: Version, Code: "VALIDATION_ERROR", Error: "wrong nonce"})))
 			return
 		}
-		_ = file.SetReadDeadline(time.Time{})
+		_ = c.SetReadDeadline(time.Time{})
 		c.host = hello.Host
 	}
 	k.mu.Lock()
@@ -290,7 +290,7 @@ func (k *keeper) serve(file *os.File, launch bool) {
 	}()
 	c.send(frame(frameWelcome, 0, encode(welcome)))
 	for {
-		t, id, body, err := readFrame(file)
+		t, id, body, err := readFrame(c)
 		if err != nil {
 			break
 		}
@@ -327,7 +327,7 @@ func replyBody(err error) []byte {
 func (c *conn) send(b []byte) {
 	c.write.Lock()
 	defer c.write.Unlock()
-	_, _ = c.file.Write(b)
+	_, _ = c.Write(b)
 }
 
 func (k *keeper) doorbell() []byte {
@@ -344,14 +344,12 @@ func (k *keeper) ring() {
 	bell := k.doorbell()
 	for c := range k.conns {
 		if c.write.TryLock() {
-			full := false
-			_ = c.raw.Write(func(fd uintptr) bool {
-				n, err := unix.Write(int(fd), bell)
-				full = n != len(bell) && err == unix.EAGAIN
-				return true
-			})
+			n, err := c.TryWrite(bell)
+			if 0 < n && n < len(bell) {
+				_, err = c.Write(bell[n:])
+			}
 			c.write.Unlock()
-			if !full {
+			if n > 0 || err != nil {
 				continue
 			}
 		}
@@ -839,10 +837,12 @@ func (k *keeper) pause(on bool, by string) error {
 	// New processes may appear while the tree is walked, and one may be missed
 	// whose parent exits meanwhile: until two rounds in a row find nothing to do.
 	deadline := time.Now().Add(pauseTime)
-	for quiet := 0; quiet < 2 && time.Now().Before(deadline) && k.wantsPause(on); {
+	for quiet := 0; quiet < 2 && k.wantsPause(on); {
 		quiet++
 		if k.look(round) > 0 {
-			quiet = 0
+			if quiet = 0; time.Now().After(deadline) {
+				return &RemoteError{"INTERNAL", kind + " reaches most processes of the run, but more are started all the time"}
+			}
 		}
 	}
 	return nil
@@ -910,8 +910,12 @@ func (k *keeper) copyOutput(child *child, f *os.File, kind journal.Kind, size in
 	defer child.outputs.Done()
 	defer f.Close()
 	buf := make([]byte, journal.RecordHeader+size)
+	pipe, err := rawio.NewPipe(f)
+	if err != nil {
+		return
+	}
 	for {
-		n, err := f.Read(buf[journal.RecordHeader:])
+		n, err := pipe.Read(buf[journal.RecordHeader:])
 		if n > 0 {
 			k.appendFramed(kind, buf[:journal.RecordHeader+n])
 			k.active()

@@ -4,7 +4,6 @@ package shim
 
 import (
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,6 +11,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/amux-dev/amux/internal/rawio"
 )
 
 // Launched is a keeper that this process has started.
@@ -45,10 +46,18 @@ func Launch(path, dir string, hello Hello) (*Launched, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a socket pair: %w", err)
 	}
-	ours := os.NewFile(uintptr(fds[0]), "keeper")
 	theirs := os.NewFile(uintptr(fds[1]), "launch")
 	defer theirs.Close()
-	defer ours.Close() // net.FileConn duplicates it
+	conn, err := rawio.NewConn(fds[0])
+	if err != nil {
+		return nil, fmt.Errorf("make a socket pair: %w", err)
+	}
+	launched := false
+	defer func() {
+		if !launched {
+			conn.Close()
+		}
+	}()
 	log, err := os.OpenFile(filepath.Join(dir, "shim.log"), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
 		return nil, err
@@ -62,12 +71,7 @@ func Launch(path, dir string, hello Hello) (*Launched, error) {
 	cmd.Stderr = log
 	cmd.ExtraFiles = []*os.File{theirs}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	conn, err := net.FileConn(ours)
-	if err != nil {
-		return nil, err
-	}
 	if err := cmd.Start(); err != nil {
-		conn.Close()
 		return nil, fmt.Errorf("start %s: %w", path, err)
 	}
 	exited := make(chan struct{})
@@ -81,6 +85,7 @@ func Launch(path, dir string, hello Hello) (*Launched, error) {
 		wait()
 		return nil, err
 	}
+	launched = true
 	l := &Launched{Conn: c, Exited: exited, left: make(chan struct{})}
 	go func() {
 		<-c.Gone() // to wait any longer would take a thread for each run

@@ -7,6 +7,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/amux-dev/amux/internal/rawio"
 )
 
 // The keeper speaks to its socket without package net, which would double its
@@ -42,7 +44,7 @@ func listen(path string) (*os.File, error) {
 	return os.NewFile(uintptr(fd), path), nil
 }
 
-func accept(listener *os.File) (*os.File, error) {
+func accept(listener *os.File) (*rawio.Conn, error) {
 	raw, err := listener.SyscallConn()
 	if err != nil {
 		return nil, err
@@ -63,9 +65,5 @@ func accept(listener *os.File) (*os.File, error) {
 	if failed != nil {
 		return nil, failed
 	}
-	if err := unix.SetNonblock(fd, true); err != nil {
-		unix.Close(fd)
-		return nil, err
-	}
-	return os.NewFile(uintptr(fd), "connection"), nil
+	return rawio.NewConn(fd)
 }

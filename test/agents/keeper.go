@@ -35,7 +35,7 @@ func runKeeper(args []string) int {
 		pid := os.Getpid()
 		start, _ := process.Start(pid)
 		err = keeper.Keep(keeper.Config{
-			Dir: args[1], Launch: os.NewFile(launchFD, "launch"), Tree: process.Tree(pid), DiskWait: wait,
+			Dir: args[1], Launch: launchFD, Tree: process.Tree(pid), DiskWait: wait,
 			Self: keeper.Info{PID: pid, Start: start, BootID: process.BootID()},
 		})
 	}

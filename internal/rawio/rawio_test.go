@@ -1,0 +1,199 @@
+//go:build unix
+
+package rawio_test
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"testing"
+	"testing/iotest"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/amux-dev/amux/internal/rawio"
+)
+
+func pair(t *testing.T) (a, b *rawio.Conn) {
+	t.Helper()
+	syscall.ForkLock.RLock()
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM, 0)
+	if err == nil {
+		unix.CloseOnExec(fds[0])
+		unix.CloseOnExec(fds[1])
+	}
+	syscall.ForkLock.RUnlock()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, c := range []**rawio.Conn{&a, &b} {
+		if *c, err = rawio.NewConn(fds[i]); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { (*c).Close() })
+	}
+	return a, b
+}
+
+// More than a socket holds, to a reader that is slow to begin: the writer waits.
+func TestConnCarriesAll(t *testing.T) {
+	a, b := pair(t)
+	sent := make([]byte, 4<<20)
+	for i := range sent {
+		sent[i] = byte(i * 7 >> 3)
+	}
+	wrote := make(chan error, 1)
+	go func() {
+		n, err := a.Write(sent)
+		if err == nil && n != len(sent) {
+			err = io.ErrShortWrite
+		}
+		wrote <- errors.Join(err, a.Close())
+	}()
+	select {
+	case err := <-wrote:
+		t.Fatalf("4 MiB were written to nobody: %v", err)
+	case <-time.After(20 * time.Millisecond):
+	}
+	got, err := io.ReadAll(iotest.OneByteReader(io.LimitReader(b, 1000)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	rest, err := io.ReadAll(b)
+	if err != nil || !bytes.Equal(append(got, rest...), sent) {
+		t.Errorf("%d and %d bytes came: %v", len(got), len(rest), err)
+	}
+	if err := <-wrote; err != nil {
+		t.Error(err)
+	}
+}
+
+// Each message is waited for, in both directions, a thousand times: no edge is lost.
+func TestConnEchoes(t *testing.T) {
+	a, b := pair(t)
+	go func() { _, _ = io.Copy(struct{ io.Writer }{b}, struct{ io.Reader }{b}) }()
+	buf := make([]byte, 8)
+	for i := range 1000 {
+		if _, err := a.Write([]byte{byte(i), byte(i >> 8), 1, 2, 3}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.ReadFull(a, buf[:5]); err != nil || buf[0] != byte(i) || buf[1] != byte(i>>8) {
+			t.Fatalf("message %d: % x, %v", i, buf[:5], err)
+		}
+	}
+}
+
+func TestConnDeadline(t *testing.T) {
+	a, b := pair(t)
+	if err := a.SetReadDeadline(time.Now().Add(10 * time.Millisecond)); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := a.Read(make([]byte, 1)); n != 0 || !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("%d, %v", n, err)
+	}
+	if err := a.SetReadDeadline(time.Time{}); err != nil {
+		t.Fatal(err)
+	}
+	_, _ = b.Write([]byte("x"))
+	if n, err := a.Read(make([]byte, 2)); n != 1 || err != nil {
+		t.Errorf("%d, %v", n, err)
+	}
+}
+
+// Close ends who reads and who writes, and whoever comes later is told.
+func TestConnClose(t *testing.T) {
+	a, b := pair(t)
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		if _, err := a.Read(make([]byte, 1)); err == nil {
+			t.Error("nothing was read without an error")
+		}
+	})
+	wg.Go(func() {
+		if n, err := a.Write(make([]byte, 4<<20)); err == nil {
+			t.Errorf("%d bytes were written to nobody", n)
+		}
+	})
+	time.Sleep(10 * time.Millisecond)
+	if err := a.Close(); err != nil {
+		t.Error(err)
+	}
+	wg.Wait()
+	if _, err := a.Write([]byte("x")); err == nil {
+		t.Error("a closed connection took a byte")
+	}
+	if n, err := a.TryWrite([]byte("x")); n != 0 || err == nil {
+		t.Errorf("a closed connection took %d bytes: %v", n, err)
+	}
+	if _, err := io.ReadAll(b); err != nil {
+		t.Errorf("the other side sees %v", err)
+	}
+	_ = a.Close()
+}
+
+func TestTryWrite(t *testing.T) {
+	a, b := pair(t)
+	total := 0
+	for {
+		n, err := a.TryWrite(make([]byte, 1000))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n == 0 {
+			break
+		}
+		total += n
+	}
+	_ = a.Close()
+	if got, err := io.ReadAll(b); err != nil || len(got) != total {
+		t.Errorf("%d of %d bytes: %v", len(got), total, err)
+	}
+}
+
+func TestPipe(t *testing.T) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	p, err := rawio.NewPipe(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() { time.Sleep(5 * time.Millisecond); _, _ = w.WriteString("late"); w.Close() }()
+	if got, err := io.ReadAll(p); err != nil || string(got) != "late" {
+		t.Errorf("%q, %v", got, err)
+	}
+}
+
+func TestFile(t *testing.T) {
+	f, err := os.Create(filepath.Join(t.TempDir(), "file"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := rawio.File{File: f}
+	if n, err := file.WriteAt([]byte("hello"), 3); n != 5 || err != nil {
+		t.Errorf("%d, %v", n, err)
+	}
+	buf := make([]byte, 8)
+	if n, err := file.ReadAt(buf, 1); n != 7 || err != io.EOF || string(buf[:n]) != "\x00\x00hello" {
+		t.Errorf("%q, %v", buf[:n], err)
+	}
+	if n, err := file.ReadAt(nil, 0); n != 0 || err != nil {
+		t.Errorf("%d, %v", n, err)
+	}
+	f.Close()
+	if _, err := file.WriteAt([]byte("x"), 0); !errors.Is(err, os.ErrClosed) {
+		t.Error(err)
+	}
+	if full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0); err == nil {
+		if _, err := (rawio.File{File: full}).WriteAt([]byte("x"), 0); !errors.Is(err, syscall.ENOSPC) {
+			t.Error(err)
+		}
+	}
+}
