@@ -78,15 +78,27 @@ func Descendants(root int) []ID {
 func Marked(string) []ID { return nil }
 
 // Signal sends sig to exactly that process; it reports false if it is gone.
-func Signal(id ID, sig unix.Signal) (bool, error) {
+func Signal(id ID, signals ...unix.Signal) (bool, error) {
 	if !Alive(id) {
 		return false, nil
 	}
-	err := unix.Kill(id.PID, sig)
-	if errors.Is(err, unix.ESRCH) {
-		return false, nil
+	for _, sig := range signals {
+		err := unix.Kill(id.PID, sig)
+		if errors.Is(err, unix.ESRCH) {
+			return false, nil
+		}
+		if err != nil {
+			return false, err
+		}
 	}
-	return err == nil, err
+	return true, nil
+}
+
+// walk visits every live process below root, parents first.
+func walk(root int, visit func(ID)) {
+	for _, id := range Descendants(root) {
+		visit(id)
+	}
 }
 
 // AdoptOrphans does nothing: macOS has no subreaper.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -40,8 +41,8 @@ type stat struct {
 // readStat reads /proc/PID/stat. The second field is the name in parentheses and
 // may hold anything, so the rest is found from the last parenthesis.
 func readStat(pid int) (stat, bool) {
-	data, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
-	if err != nil {
+	data, ok := readProc("/proc/" + strconv.Itoa(pid) + "/stat")
+	if !ok {
 		return stat{}, false
 	}
 	i := bytes.LastIndexByte(data, ')')
@@ -80,8 +81,16 @@ func stateOf(pid int) state {
 func Descendants(root int) []ID { return below(root, nil) }
 
 // below is Descendants without some processes and what is below those.
-func below(root int, without map[int]bool) []ID {
-	var found []ID
+func below(root int, without map[int]bool) (found []ID) {
+	walkWithout(root, without, func(id ID) { found = append(found, id) })
+	return found
+}
+
+// walk visits every live process below root as soon as it is found, before anybody
+// looks for its children.
+func walk(root int, visit func(ID)) { walkWithout(root, nil, visit) }
+
+func walkWithout(root int, without map[int]bool, visit func(ID)) {
 	seen := map[int]bool{root: true}
 	queue := []int{root}
 	for len(queue) > 0 {
@@ -94,32 +103,72 @@ func below(root int, without map[int]bool) []ID {
 			seen[child] = true
 			queue = append(queue, child)
 			if st, ok := readStat(child); ok && st.state != 'Z' && st.state != 'X' {
-				found = append(found, ID{child, st.start})
+				visit(ID{child, st.start})
 			}
 		}
 	}
-	return found
 }
 
 func children(pid int) []int {
 	dir := "/proc/" + strconv.Itoa(pid) + "/task"
-	tasks, err := os.ReadDir(dir)
-	if err != nil {
-		return nil
-	}
 	var pids []int
-	for _, task := range tasks {
-		data, err := os.ReadFile(dir + "/" + task.Name() + "/children")
-		if err != nil {
+	for _, task := range entries(dir) {
+		data, ok := readProc(dir + "/" + task + "/children")
+		if !ok {
 			continue
 		}
-		for _, field := range bytes.Fields(data) {
+		for field := range bytes.FieldsSeq(data) {
 			if child, err := strconv.Atoi(string(field)); err == nil {
 				pids = append(pids, child)
 			}
 		}
 	}
 	return pids
+}
+
+// readProc reads a file of /proc. A walk through the tree reads a dozen of them, each
+// time that it is signalled, so there are no calls but the three that it takes:
+// package os would ask what kind of file it is, and have the poller wait for it.
+func readProc(path string) ([]byte, bool) {
+	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, false
+	}
+	defer unix.Close(fd)
+	data := make([]byte, 0, 512)
+	for {
+		n, err := unix.Read(fd, data[len(data):cap(data)])
+		switch {
+		case err == unix.EINTR:
+			continue
+		case err != nil:
+			return nil, false
+		case n == 0:
+			return data, true
+		}
+		data = slices.Grow(data[:len(data)+n], 512)
+	}
+}
+
+// entries are the names in a folder of /proc.
+func entries(dir string) []string {
+	fd, err := unix.Open(dir, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_DIRECTORY, 0)
+	if err != nil {
+		return nil
+	}
+	defer unix.Close(fd)
+	var names []string
+	buf := make([]byte, 2048)
+	for {
+		n, err := unix.ReadDirent(fd, buf)
+		switch {
+		case err == unix.EINTR:
+			continue
+		case err != nil || n == 0:
+			return names
+		}
+		_, _, names = unix.ParseDirent(buf[:n], -1, names)
+	}
 }
 
 // Marked returns the live processes of this user whose RunEnv ends with runID.
@@ -155,34 +204,34 @@ func Marked(runID string) []ID {
 	return found
 }
 
-// Signal sends sig to exactly that process. It reports false if the process is
-// gone, also when another has its pid now: the pidfd is opened first and the
+// Signal sends the signals to exactly that process. It reports false if the process
+// is gone, also when another has its pid now: the pidfd is opened first and the
 // start time compared after, so that there is no moment in between.
-func Signal(id ID, sig unix.Signal) (bool, error) {
+func Signal(id ID, signals ...unix.Signal) (bool, error) {
 	fd, err := unix.PidfdOpen(id.PID, 0)
 	if errors.Is(err, unix.ESRCH) {
 		return false, nil
 	}
+	send := func(sig unix.Signal) error { return unix.PidfdSendSignal(fd, sig, nil, 0) }
 	if err != nil {
 		// Kernels before 5.3 have no pidfd; the window is then a few
 		// microseconds between the check and the kill.
-		if !Alive(id) {
-			return false, nil
+		send = func(sig unix.Signal) error { return unix.Kill(id.PID, sig) }
+	} else {
+		defer unix.Close(fd)
+	}
+	if !Alive(id) {
+		return false, nil
+	}
+	for _, sig := range signals {
+		if err := send(sig); err != nil {
+			if errors.Is(err, unix.ESRCH) {
+				err = nil
+			}
+			return false, err
 		}
-		return sent(unix.Kill(id.PID, sig))
 	}
-	defer unix.Close(fd)
-	if st, ok := readStat(id.PID); !ok || st.start != id.Start {
-		return false, nil
-	}
-	return sent(unix.PidfdSendSignal(fd, sig, nil, 0))
-}
-
-func sent(err error) (bool, error) {
-	if errors.Is(err, unix.ESRCH) {
-		return false, nil
-	}
-	return err == nil, err
+	return true, nil
 }
 
 // AdoptOrphans makes the calling process the parent of every descendant whose

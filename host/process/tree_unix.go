@@ -20,26 +20,27 @@ func (t Tree) Signal(signals ...syscall.Signal) int {
 	}
 	members := Descendants(int(t))
 	for _, id := range members {
-		for _, sig := range signals {
+		if len(signals) > 0 {
 			// A process that cannot be signalled is found again in the next round.
-			_, _ = Signal(id, sig)
+			_, _ = Signal(id, signals...)
 		}
 	}
 	return len(members)
 }
 
 // Stop stops each that is not, and says how many still ran code when they were
-// looked at. One that sleeps where no signal wakes it runs none before it stops.
+// looked at. One that sleeps where no signal wakes it runs none before it stops. A
+// process is stopped before its children are looked for, so that it starts no more.
 func (t Tree) Stop() (running int) {
-	for _, id := range Descendants(int(t)) {
+	walk(int(t), func(id ID) {
 		switch stateOf(id.PID) {
 		case stopped:
-			continue
+			return
 		case active:
 			running++
 		}
 		_, _ = Signal(id, syscall.SIGSTOP)
-	}
+	})
 	return running
 }
 
