@@ -44,6 +44,9 @@ type App struct {
 	// Resized starts to tell when the terminal has got another size, until the
 	// function it returns is called.
 	Resized func() (<-chan os.Signal, func())
+	// Started is called when the process has the one run that it is for; nil if
+	// nobody wants to know.
+	Started func()
 	// NewHost makes the host when a command first needs one.
 	NewHost func(host.Options) (Host, error)
 }

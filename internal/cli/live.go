@@ -82,6 +82,9 @@ func (l *live) launch(ctx context.Context, cancel func(), h runner) error {
 				return got.err
 			}
 			l.run = got.run
+			if l.s.app.Started != nil {
+				l.s.app.Started()
+			}
 			if l.caught != nil {
 				l.try("stop", l.run.Stop(context.Background()))
 			}
