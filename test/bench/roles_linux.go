@@ -330,7 +330,8 @@ func (l library) watch(lines, rate int) ([]float64, error) {
 	if len(d.all) != lines {
 		return nil, fmt.Errorf("%d of %d lines came", len(d.all), lines)
 	}
-	return d.all[min(rate, lines/2):], nil
+	edge := min(rate, lines/3)
+	return d.all[edge : lines-edge], nil
 }
 
 func (l library) watchAll(runs, lines, rate int) ([]float64, error) {

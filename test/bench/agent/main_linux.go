@@ -8,10 +8,12 @@ import (
 	"bytes"
 	"os"
 	"os/exec"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
 	"time"
+	"unsafe"
 )
 
 func main() {
@@ -121,6 +123,7 @@ func turn(lines, rate, first int) {
 		write([]byte(closed + result))
 		return
 	}
+	exact()
 	begin := time.Now()
 	var buf []byte
 	for i := range lines {
@@ -134,7 +137,7 @@ func turn(lines, rate, first int) {
 				buf, begin = buf[:0], time.Now()
 			}
 			if wait := time.Until(begin.Add(time.Duration(i-first) * time.Second / time.Duration(rate))); wait > 0 {
-				time.Sleep(wait)
+				sleep(wait)
 			}
 		}
 		at := begin
@@ -173,4 +176,18 @@ func write(b []byte) {
 	if _, err := os.Stdout.Write(b); err != nil {
 		os.Exit(1)
 	}
+}
+
+// exact prepares the calling goroutine for sleep.
+func exact() {
+	runtime.LockOSThread()
+	_, _, _ = syscall.RawSyscall(syscall.SYS_PRCTL, syscall.PR_SET_TIMERSLACK, 1, 0)
+}
+
+// sleep sleeps to the microsecond. The runtime's own sleep is to the millisecond,
+// which would make bursts of ten lines out of 10,000 lines a second. The runtime
+// is not told of it, so that it does nothing meanwhile.
+func sleep(d time.Duration) {
+	t := syscall.NsecToTimespec(int64(d))
+	_, _, _ = syscall.RawSyscall(syscall.SYS_NANOSLEEP, uintptr(unsafe.Pointer(&t)), 0, 0)
 }

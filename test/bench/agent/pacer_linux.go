@@ -62,6 +62,7 @@ func pace(path string) {
 	}()
 	var open []*paced
 	var buf []byte
+	exact()
 	for {
 		for len(open) == 0 || len(arrivals) > 0 {
 			open = append(open, <-arrivals)
@@ -91,9 +92,7 @@ func pace(path string) {
 		}
 		open = left
 		if wait := time.Until(next); wait > 0 {
-			// Not time.Sleep, for which the runtime wakes a thread of its own.
-			span := syscall.NsecToTimespec(int64(wait))
-			_ = syscall.Nanosleep(&span, nil)
+			sleep(wait)
 		}
 	}
 }
