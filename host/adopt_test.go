@@ -222,7 +222,7 @@ func TestEndsWithoutHost(t *testing.T) {
 	t.Parallel()
 	s := agents.NewStage(t, "fake", "healthy")
 	id := killedHost(t, s, host.RunSpec{Prompt: "say here\nsleep 0.3\nleave setsid\nlines 20\nexit 3"}, `"delta":"here`)
-	agents.Eventually(t, 10*time.Second, "all processes leave", func() bool { return len(agents.OfRun(id)) == 0 })
+	agents.Eventually(t, time.Minute, "all processes leave", func() bool { return len(agents.OfRun(id)) == 0 })
 	h := next(t, s)
 	if ids := h.Orphans(); len(ids) > 0 {
 		t.Errorf("orphans: %v", ids)
@@ -241,7 +241,7 @@ func TestDeadlinesWithoutHost(t *testing.T) {
 	t.Parallel()
 	s := agents.NewStage(t, "fake", "healthy")
 	idle := killedHost(t, s, host.RunSpec{Prompt: "say here\nleave daemon\nsleep 1000", IdleTimeout: 300 * time.Millisecond, Grace: 50 * time.Millisecond}, `"delta":"here`)
-	agents.Eventually(t, 10*time.Second, "all processes leave", func() bool { return len(agents.OfRun(idle)) == 0 })
+	agents.Eventually(t, time.Minute, "all processes leave", func() bool { return len(agents.OfRun(idle)) == 0 })
 	h := next(t, s)
 	must(t, h.Recover(context.Background()))
 	r, err := h.Open(context.Background(), idle)

@@ -63,7 +63,7 @@ func stand(t *testing.T, s *agents.Stage, h *host.Host, agent string, n int) *by
 		b.runs = append(b.runs, s.Start(h, host.RunSpec{Agent: agent, Prompt: bystanding, Approve: host.ApproveAsk}))
 	}
 	for _, r := range b.runs {
-		agents.Eventually(t, 10*time.Second, "a bystander waits", func() bool { return r.Info().State == "waiting" })
+		agents.Eventually(t, time.Minute, "a bystander waits", func() bool { return r.Info().State == "waiting" })
 	}
 	return b
 }

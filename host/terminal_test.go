@@ -33,7 +33,7 @@ func printed(t *testing.T, r *host.Run) string {
 
 func printsOnTerminal(t *testing.T, r *host.Run, want string) {
 	t.Helper()
-	agents.Eventually(t, 10*time.Second, "on the terminal: "+want, func() bool { return strings.Contains(printed(t, r), want) })
+	agents.Eventually(t, time.Minute, "on the terminal: "+want, func() bool { return strings.Contains(printed(t, r), want) })
 }
 
 // copied are the events of a run as bytes.
@@ -156,7 +156,7 @@ func TestTerminalOfRun(t *testing.T) {
 		if strings.Contains(all, "ERROR") || !strings.HasSuffix(strings.TrimSpace(all), "end") {
 			t.Errorf("%q", all)
 		}
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		t.Error("the follower did not end with the run")
 	}
 	for _, err := range []error{r.Keys(ctx, []byte("x")), there.Resize(ctx, 80, 24)} {

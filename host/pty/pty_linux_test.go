@@ -40,7 +40,7 @@ func shell(t *testing.T, script string) (*os.File, *exec.Cmd) {
 // until reads until the text has come.
 func until(t *testing.T, master *os.File, want string) string {
 	t.Helper()
-	_ = master.SetReadDeadline(time.Now().Add(10 * time.Second))
+	_ = master.SetReadDeadline(time.Now().Add(time.Minute))
 	var all []byte
 	buf := make([]byte, 4096)
 	for !bytes.Contains(all, []byte(want)) {

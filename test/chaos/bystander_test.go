@@ -47,7 +47,7 @@ func firstOfAll(t *testing.T) bool {
 // reap waits for a process that this one has inherited, so that its pid is free.
 func reap(t *testing.T, pid int) {
 	t.Helper()
-	agents.Eventually(t, 10*time.Second, fmt.Sprintf("process %d is over", pid), func() bool {
+	agents.Eventually(t, time.Minute, fmt.Sprintf("process %d is over", pid), func() bool {
 		var status syscall.WaitStatus
 		got, err := syscall.Wait4(pid, &status, syscall.WNOHANG, nil)
 		return got == pid || errors.Is(err, syscall.ECHILD)
@@ -98,7 +98,7 @@ func TestSignalOfAWalkSparesBystanders(t *testing.T) {
 		t.Fatal(err)
 	}
 	var family []process.ID
-	agents.Eventually(t, 10*time.Second, "both are there", func() bool {
+	agents.Eventually(t, time.Minute, "both are there", func() bool {
 		family = process.Descendants(os.Getpid())
 		return len(family) == 2
 	})
@@ -132,7 +132,7 @@ func TestLeaderSignalsSpareBystanders(t *testing.T) {
 		// TERM is ignored by what is left, for which it is given half a second.
 		r := s.Start(h, host.RunSpec{Agent: "leader", Prompt: "ignore-term\nleave setsid\nexit 0"})
 		leader := told(t, r, "agent")
-		agents.Eventually(t, 10*time.Second, "the leader is waited for", func() bool {
+		agents.Eventually(t, time.Minute, "the leader is waited for", func() bool {
 			_, there := agents.ReadProcess(leader)
 			return !there
 		})
@@ -205,7 +205,7 @@ func TestRecoverySparesBystanders(t *testing.T) {
 	_ = cmd.Wait()
 	reap(t, keeper.PID)
 	// One that has just been started has no environment for a moment.
-	agents.Eventually(t, 10*time.Second, "agent and child are left behind", func() bool { return len(agents.OfRun(id)) >= 2 })
+	agents.Eventually(t, time.Minute, "agent and child are left behind", func() bool { return len(agents.OfRun(id)) >= 2 })
 	bystanders := []agents.Process{bystander(t, cmd.Process.Pid), bystander(t, keeper.PID)}
 	h := s.Host()
 	if err := h.Recover(context.Background()); err != nil {

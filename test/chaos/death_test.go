@@ -45,7 +45,7 @@ func stopped(t *testing.T, s *agents.Stage, k *hosted) (time.Time, func()) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	agents.Eventually(t, 10*time.Second, "the plugin is back", func() bool { return len(k.plugins()) > 0 })
+	agents.Eventually(t, time.Minute, "the plugin is back", func() bool { return len(k.plugins()) > 0 })
 	if end := r.Info().End; end != nil {
 		t.Errorf("the run ended with its plugin: %+v", end)
 	}
@@ -59,7 +59,7 @@ func stopped(t *testing.T, s *agents.Stage, k *hosted) (time.Time, func()) {
 // recovered is the next start of amux.
 func recovered(t *testing.T, s *agents.Stage, k *hosted) (time.Time, func()) {
 	<-k.ended
-	agents.Eventually(t, 10*time.Second, "the shim is dead", func() bool { return !k.keep.Alive() })
+	agents.Eventually(t, time.Minute, "the shim is dead", func() bool { return !k.keep.Alive() })
 	h := after(t, s)
 	var swept sync.WaitGroup
 	swept.Go(h.SweepOrphans)
@@ -145,20 +145,20 @@ func (d death) round(t *testing.T, s *agents.Stage, kind string, round int) time
 		gone = func() bool { return len(k.family()) == 0 }
 	}
 	last := at
-	for deadline := time.Now().Add(10 * time.Second); !gone() && time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); !gone() && time.Now().Before(deadline); time.Sleep(time.Millisecond) {
 		last = time.Now()
 	}
 	wait()
 	if d.then == nil || d.name == "plugin" {
 		select {
 		case <-k.ended:
-		case <-time.After(10 * time.Second):
+		case <-time.After(time.Minute):
 			t.Errorf("%s/%s: the host does not end", d.name, kind)
 			k.kill(k.host)
 		}
 	}
 	var survivors []agents.Process
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) { // keeper and plugins leave last
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) { // keeper and plugins leave last
 		survivors = k.family()
 		for _, p := range k.all {
 			if p.Alive() {

@@ -253,7 +253,7 @@ func TestDiskFullForAWhile(t *testing.T) {
 	h := s.Host()
 	r := s.Start(h, host.RunSpec{Agent: "patient", Prompt: fmt.Sprintf("lines %d\nusage 1 2", lines)})
 	w := watch(r)
-	agents.Eventually(t, 20*time.Second, "the disk is full", func() bool { return free(t, s.Config) < 4096 })
+	agents.Eventually(t, time.Minute, "the disk is full", func() bool { return free(t, s.Config) < 4096 })
 	// Some tries on the full disk.
 	select {
 	case <-w.done:
@@ -374,7 +374,7 @@ func fill(t *testing.T, s *agents.Stage) {
 
 func waitExited(t *testing.T, r *host.Run) {
 	t.Helper()
-	agents.Eventually(t, 10*time.Second, "the agent has exited", func() bool {
+	agents.Eventually(t, time.Minute, "the agent has exited", func() bool {
 		for _, p := range agents.OfRun(r.ID()) {
 			if strings.Contains(p.Command, " agent") {
 				return false
@@ -432,7 +432,7 @@ func TestExitOnAFullDisk(t *testing.T) {
 		if !errors.Is(end.Err, pluginapi.CodeAgentCrash) {
 			t.Errorf("%s, %v", end.State, end.Err)
 		}
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatal("the run never ends")
 	}
 	<-filled

@@ -246,7 +246,7 @@ func TestKeeperKilled(t *testing.T) {
 	for i := range agents.Times(4, 30) {
 		k := startHosted(t, s, leaving, i%2 == 1)
 		k.kill(k.keep)
-		agents.Eventually(t, 5*time.Second, "the host ends", func() bool { return !k.host.Alive() })
+		agents.Eventually(t, time.Minute, "the host ends", func() bool { return !k.host.Alive() })
 		<-k.ended
 		k.waitGone(time.Second)
 		k.wantEnd(after(t, s), "lost", "LOST")

@@ -141,7 +141,7 @@ func (e ending) round(t *testing.T, s *agents.Stage, h *host.Host, kind string) 
 	}
 	if e.act != nil {
 		if e.name == "SIGSTOPped" {
-			agents.Eventually(t, 5*time.Second, "the agent has stopped itself", func() bool {
+			agents.Eventually(t, time.Minute, "the agent has stopped itself", func() bool {
 				p, ok := agents.ReadProcess(family[0].PID)
 				return ok && p.State == "T"
 			})
@@ -153,7 +153,7 @@ func (e ending) round(t *testing.T, s *agents.Stage, h *host.Host, kind string) 
 	gone := make(chan time.Time, 1)
 	go func() {
 		var last time.Time
-		for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline) && slices.ContainsFunc(family, agents.Process.Alive); {
+		for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline) && slices.ContainsFunc(family, agents.Process.Alive); {
 			time.Sleep(time.Millisecond)
 			last = time.Now()
 		}

@@ -238,7 +238,7 @@ func TestAgentThatNeverReads(t *testing.T) {
 		if end.State != "failed" || end.End.Code != pluginapi.CodeStdinNotAvailable {
 			t.Errorf("%s, %v", end.State, end.Err)
 		}
-	case <-time.After(20 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatal("the run hangs")
 	}
 	if err := <-sent; err != nil && !errors.Is(err, pluginapi.CodeRunNotActive) {
@@ -362,7 +362,7 @@ func TestConsumersOf100000Lines(t *testing.T) {
 			}
 		}
 	})
-	agents.Eventually(t, 30*time.Second, "half of the events", func() bool { return seen.Load() > middle })
+	agents.Eventually(t, time.Minute, "half of the events", func() bool { return seen.Load() > middle })
 	consumer("late", 1, nil)
 	if end := r.Wait(); end.State != "completed" {
 		t.Errorf("%s, %v", end.State, end.Err)

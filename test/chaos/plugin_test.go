@@ -219,7 +219,7 @@ func TestPluginKilledWithApprovalPending(t *testing.T) {
 	k := &killer{t: t, name: "asking"}
 	for i, id := range []string{"one", "two"} {
 		w.wait(t, asks[i]+5)
-		agents.Eventually(t, 10*time.Second, "the run waits", func() bool { return r.Info().State == "waiting" })
+		agents.Eventually(t, time.Minute, "the run waits", func() bool { return r.Info().State == "waiting" })
 		if k.kill() == 0 {
 			t.Fatal("there is no plugin to kill")
 		}

@@ -52,7 +52,7 @@ func (w *window) exits(code int) {
 		if got := w.cmd.ProcessState.ExitCode(); got != code {
 			w.Errorf("exit code %d, want %d:\n%s", got, code, w.text())
 		}
-	case <-time.After(20 * time.Second):
+	case <-time.After(time.Minute):
 		w.Fatalf("it does not end:\n%s", w.text())
 	}
 }

@@ -102,7 +102,7 @@ func (d *desk) amuxSays(args ...string) string {
 func (d *desk) shows(want string) {
 	d.Helper()
 	last := ""
-	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
 		out, err := d.command("screen", "r").CombinedOutput()
 		if last = string(out); err == nil && strings.Contains(last, want) {
 			return
@@ -184,7 +184,7 @@ func (w *window) text() string {
 // sees waits until the window shows the text.
 func (w *window) sees(want string) {
 	w.Helper()
-	for deadline := time.Now().Add(20 * time.Second); !strings.Contains(w.text(), want); time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); !strings.Contains(w.text(), want); time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			w.Fatalf("never seen: %q, but\n%s\n%.2000q", want, w.text(), w.raw)
 		}
@@ -219,7 +219,7 @@ func (w *window) leaves(said string) {
 		if err != nil {
 			w.Errorf("amux attach: %v\n%s", err, w.text())
 		}
-	case <-time.After(20 * time.Second):
+	case <-time.After(time.Minute):
 		w.Fatalf("amux attach does not end:\n%s", w.text())
 	}
 	<-w.over
