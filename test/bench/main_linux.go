@@ -26,6 +26,7 @@ var probes = []probe{
 	{"memory", 0.5, memory},
 	{"idle", 0.3, idleRuns},
 	{"many", 0.3, manyRuns},
+	{"thousand", 0.1, thousandRuns},
 	{"hundred", 0.3, hundredRuns},
 	{"flood", 0.3, flood},
 	{"plugin-kill", 1, pluginKill},

@@ -24,11 +24,12 @@ import (
 // uses the host library and prints what it has measured.
 func play(role string) int {
 	roles := map[string]func() (figures, error){
-		"floor":   func() (figures, error) { return nil, playFloor() },
-		"idle":    playIdle,
-		"many":    playMany,
-		"hundred": playHundred,
-		"flood":   playFlood,
+		"floor":    func() (figures, error) { return nil, playFloor() },
+		"idle":     playIdle,
+		"many":     playMany,
+		"thousand": playThousand,
+		"hundred":  playHundred,
+		"flood":    playFlood,
 	}
 	got, err := roles[role]()
 	if err == nil && got != nil {
@@ -78,6 +79,20 @@ func manyRuns(w *world, t *table) error {
 	}
 	t.add("200 runs in one host: start, each", none, got["start"])
 	t.add("200 runs in one host: stop, all", got["remove"], got["stop"])
+	return nil
+}
+
+func thousandRuns(w *world, t *table) error {
+	got, err := w.figures("thousand", nil)
+	if err != nil {
+		return err
+	}
+	t.add("1,000 quiet runs: start, all", none, got["start"])
+	t.add("1,000 quiet runs: stop, all", none, got["stop"])
+	t.add("1,000 quiet runs: memory of each", none, got["memory"])
+	t.add("1,000 quiet runs: threads of a shim", none, got["threads"])
+	t.add("  of the one with the most", none, got["most"])
+	t.add("1,000 quiet runs: processes left", none, got["left"])
 	return nil
 }
 
@@ -269,6 +284,49 @@ func playMany() (figures, error) {
 	stopped := time.Since(begin)
 	removed, err2 := removeDirs(runs)
 	return figures{"start": milliseconds(started) / runs, "stop": milliseconds(stopped), "remove": milliseconds(removed)}, errors.Join(err, err2)
+}
+
+// playThousand starts 1,000 runs at once, leaves them alone, and stops them. Memory
+// is that of host, plugin and shims.
+func playThousand() (figures, error) {
+	l, err := newLibrary()
+	if err != nil {
+		return nil, err
+	}
+	const runs = 1000
+	begin := time.Now()
+	if err := each(runs, func(int) error { _, err := l.start(0, 0); return err }); err != nil {
+		return nil, err
+	}
+	started := time.Since(begin)
+	time.Sleep(2 * time.Second)
+	memory, shims := share()
+	memory /= 1024
+	var threads []float64
+	family := slices.Clone(shims)
+	for _, pid := range shims {
+		memory += pss(pid)
+		threads = append(threads, field(pid, "status", "Threads"))
+		family = append(family, children(pid)...)
+	}
+	if len(family) != 2*runs {
+		return nil, fmt.Errorf("%d runs are %d processes", runs, len(family))
+	}
+	begin = time.Now()
+	if err := l.Close(context.Background()); err != nil {
+		return nil, err
+	}
+	stopped := time.Since(begin)
+	left := 0.0
+	for _, pid := range family {
+		if syscall.Kill(pid, 0) == nil {
+			left++
+		}
+	}
+	return figures{
+		"start": started.Seconds(), "stop": stopped.Seconds(), "memory": memory / runs,
+		"threads": median(threads), "most": slices.Max(threads), "left": left,
+	}, nil
 }
 
 // removeDirs is how long it takes to remove a temp dir for each of so many runs, all
