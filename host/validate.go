@@ -1,6 +1,7 @@
 package host
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -120,6 +121,7 @@ func (s *RunSpec) resolvePaths() error {
 			return err
 		}
 	}
+	total := 0
 	for _, file := range s.Files {
 		info, err := os.Stat(file)
 		if err != nil {
@@ -128,16 +130,25 @@ func (s *RunSpec) resolvePaths() error {
 		if !info.Mode().IsRegular() {
 			return invalid("file %s is not a regular file", file)
 		}
-		if info.Size() > maxAttachment {
-			return invalid("file %s is larger than 32 MiB", file)
+		const way = "put it into the working directory and name it in the prompt"
+		if info.Size() > maxAttachments {
+			return invalid("file %s is larger than %d MiB", file, maxAttachments>>20).WithHint(way)
+		}
+		if total += int(info.Size()); total > maxAttachments {
+			return invalid("file %s is too much: all attached files may have %d MiB together", file, maxAttachments>>20).WithHint(way)
+		}
+		if base64.StdEncoding.EncodedLen(total)+quotedLen(s.Prompt) > maxQuoted {
+			return invalid("file %s is too much beside a prompt of this length", file).WithHint(way)
 		}
 	}
 	return nil
 }
 
 const (
-	maxAttachment = 32 << 20
-	maxPrompt     = shim.StdinLimit / 2
+	// maxAttachments is for all files: they reach the agent through its stdin, in
+	// base64.
+	maxAttachments = 10 << 20
+	maxPrompt      = shim.StdinLimit / 2
 	// maxQuoted is the longest prompt as a JSON string, which is how it is recorded
 	// and how most agents are told. It leaves room for what an adapter wraps around
 	// it in the queue in front of the agent's stdin.
@@ -156,21 +167,27 @@ func checkPrompt(prompt string) error {
 	if !utf8.ValidString(prompt) {
 		return invalid("the prompt is not valid UTF-8").WithHint("convert it, for example: iconv -f latin1 -t utf-8")
 	}
-	quoted := len(prompt)
-	for i := range len(prompt) {
-		switch c := prompt[i]; {
-		case c == 0:
-			return invalid("the prompt has a NUL byte")
+	if strings.IndexByte(prompt, 0) >= 0 {
+		return invalid("the prompt has a NUL byte")
+	}
+	if quotedLen(prompt) > maxQuoted {
+		return invalid("the prompt is longer than %d MiB when its control characters and quotes are escaped", maxQuoted>>20).WithHint(way)
+	}
+	return nil
+}
+
+// quotedLen is the length of a text as a JSON string.
+func quotedLen(text string) int {
+	quoted := len(text)
+	for i := range len(text) {
+		switch c := text[i]; {
 		case c == '"', c == '\\', c == '\n', c == '\r', c == '\t':
 			quoted++
 		case c < ' ':
 			quoted += len(`\u0000`) - 1
 		}
 	}
-	if quoted > maxQuoted {
-		return invalid("the prompt is longer than %d MiB when its control characters and quotes are escaped", maxQuoted>>20).WithHint(way)
-	}
-	return nil
+	return quoted
 }
 
 func checkDir(what, dir string) error {
