@@ -288,7 +288,7 @@ func (c *conversation) prompt(id string, text []byte, out *sdk.Out) {
 	if id == "" {
 		id = strconv.Itoa(c.prompts)
 	}
-	uuid := uuidOf(c.salt, id)
+	uuid := sdk.UUID(c.salt, id)
 	c.pending = append(c.pending, uuid)
 	c.idle = false
 	out.Write(userLine(uuid, c.blocks, text))

@@ -10,6 +10,7 @@ import (
 
 	"github.com/amux-dev/amux/pluginapi"
 	pb "github.com/amux-dev/amux/pluginapi/amuxplugin1"
+	"github.com/amux-dev/amux/sdk"
 )
 
 // An argument longer than this goes into a file: Linux takes 128 KiB.
@@ -115,7 +116,7 @@ func (p *planner) session() error {
 func (p *planner) newSessionID() string {
 	id := p.req.GetSessionId()
 	if id != "" && p.req.GetAttempt() > 1 {
-		return uuidOf(id, "attempt", strconv.Itoa(int(p.req.GetAttempt())))
+		return sdk.UUID(id, "attempt", strconv.Itoa(int(p.req.GetAttempt())))
 	}
 	return id
 }

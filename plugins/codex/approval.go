@@ -248,7 +248,7 @@ func (c *conversation) deny(id, reason string, out *sdk.Out) error {
 		return nil
 	}
 	if reason != "" && i.thread == c.main && c.turnID != "" && !i.asks() {
-		message := uuidOf(c.state.Salt, "deny", id)
+		message := sdk.UUID(c.state.Salt, "deny", id)
 		c.ours[message] = true
 		if err := c.call("turn/steer", object{
 			"threadId": c.main.id, "expectedTurnId": c.turnID, "clientUserMessageId": message,

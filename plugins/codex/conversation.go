@@ -385,7 +385,7 @@ func (c *conversation) startTurn(p prompt, out *sdk.Out) error {
 		input = append(input, piece)
 	}
 	c.state.Input = nil
-	id := uuidOf(c.state.Salt, p.id)
+	id := sdk.UUID(c.state.Salt, p.id)
 	c.ours[id] = true
 	params := object{
 		"threadId": c.main.id, "clientUserMessageId": id, "input": append(input, newText(p.text)),

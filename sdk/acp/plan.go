@@ -1,16 +1,15 @@
 package acp
 
 import (
-	"encoding/base64"
 	"encoding/json"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/amux-dev/amux/pluginapi"
+	"github.com/amux-dev/amux/sdk/attachment"
 )
 
 // Abilities are those of an agent that a plan must know before it is started.
@@ -66,12 +65,24 @@ func Prepare(agent string, can Abilities, req *pluginapi.PlanRequest, plan *plug
 		}
 		state.Servers = append(state.Servers, server)
 	}
-	for _, a := range opts.GetAttachments() {
-		block, err := attachment(agent, can, a)
+	takes := attachment.Kinds(0)
+	if can.Images {
+		takes = attachment.Images
+	}
+	files, err := attachment.Read(agent, takes, opts.GetAttachments())
+	if err != nil {
+		return err
+	}
+	for _, f := range files {
+		var block any = textBlock(f.Text())
+		if f.Image() {
+			block = imageBlock{"image", f.Type, f.Base64()}
+		}
+		data, err := json.Marshal(block)
 		if err != nil {
 			return err
 		}
-		state.Blocks = append(state.Blocks, block)
+		state.Blocks = append(state.Blocks, data)
 	}
 	data, err := json.Marshal(state)
 	if err != nil {
@@ -107,36 +118,10 @@ func hideEnv(agent string, n int, env map[string]string, req *pluginapi.PlanRequ
 	return nil
 }
 
-// maxAttachment is the most that one attachment may have.
-const maxAttachment = 32 << 20
-
-func attachment(agent string, can Abilities, a *pluginapi.Attachment) (json.RawMessage, error) {
-	name := a.GetName()
-	if name == "" {
-		name = filepath.Base(a.GetPath())
-	}
-	content := a.GetContent()
-	mime, _, _ := strings.Cut(a.GetMimeType(), ";")
-	switch {
-	case len(content) == 0 || len(content) > maxAttachment:
-		return nil, cannot(agent, "attachment "+strconv.Quote(name), "it is empty or larger than 32 MiB")
-	case strings.HasPrefix(mime, "image/") && mime != "image/svg+xml":
-		if !can.Images {
-			return nil, cannot(agent, "attachment "+strconv.Quote(name), "it takes no images in prompts; name the file, it may be able to read it itself")
-		}
-		return json.Marshal(struct {
-			Type     string `json:"type"`
-			MimeType string `json:"mimeType"`
-			Data     string `json:"data"`
-		}{"image", mime, base64.StdEncoding.EncodeToString(content)})
-	case !utf8.Valid(content):
-		return nil, cannot(agent, "attachment "+strconv.Quote(name), "it takes images and UTF-8 text; name other files in the prompt")
-	}
-	text := string(content)
-	if !strings.HasSuffix(text, "\n") {
-		text += "\n"
-	}
-	return json.Marshal(textBlock("<file name=" + strconv.Quote(name) + ">\n" + text + "</file>"))
+type imageBlock struct {
+	Type     string `json:"type"`
+	MimeType string `json:"mimeType"`
+	Data     string `json:"data"`
 }
 
 type text struct {

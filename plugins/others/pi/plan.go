@@ -2,16 +2,15 @@ package pi
 
 import (
 	"context"
-	"encoding/base64"
 	"encoding/json"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/amux-dev/amux/pluginapi"
 	pb "github.com/amux-dev/amux/pluginapi/amuxplugin1"
+	"github.com/amux-dev/amux/sdk/attachment"
 )
 
 // An argument longer than this goes into a file: Linux takes 128 KiB.
@@ -103,36 +102,20 @@ type image struct {
 	MimeType string `json:"mimeType"`
 }
 
-const maxAttachments = 32 << 20
-
 func attachments(o *pluginapi.RunOptions, plan *pluginapi.Plan) error {
+	files, err := attachment.Read(agentID, attachment.Images, o.Attachments)
+	if err != nil || len(files) == 0 {
+		return err
+	}
 	var state planState
-	total := 0
-	for _, a := range o.Attachments {
-		name := a.GetName()
-		if name == "" {
-			name = filepath.Base(a.GetPath())
-		}
-		content := a.GetContent()
-		if total += len(content); total > maxAttachments || len(content) == 0 {
-			return cannot("attachment "+strconv.Quote(name), "it is empty, or all are larger than 32 MiB")
-		}
-		mime, _, _ := strings.Cut(a.GetMimeType(), ";")
-		switch {
-		case strings.HasPrefix(mime, "image/") && mime != "image/svg+xml":
-			state.Images = append(state.Images, image{"image", base64.StdEncoding.EncodeToString(content), mime})
-		case utf8.Valid(content):
-			text := strings.TrimSuffix(string(content), "\n")
-			state.Files = append(state.Files, "<file name="+strconv.Quote(name)+">\n"+text+"\n</file>\n")
-		default:
-			return cannot("attachment "+strconv.Quote(name), "it takes images and UTF-8 text; name other files in the prompt")
+	for _, f := range files {
+		if f.Image() {
+			state.Images = append(state.Images, image{"image", f.Base64(), f.Type})
+		} else {
+			state.Files = append(state.Files, f.Text()+"\n")
 		}
 	}
-	if total == 0 {
-		return nil
-	}
-	data, err := json.Marshal(state)
-	plan.State = data
+	plan.State, err = json.Marshal(state)
 	return err
 }
 

@@ -7,10 +7,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/amux-dev/amux/pluginapi"
 	pb "github.com/amux-dev/amux/pluginapi/amuxplugin1"
+	"github.com/amux-dev/amux/sdk/attachment"
 )
 
 // An argument longer than this is refused: Linux takes 128 KiB.
@@ -205,37 +205,17 @@ type planState struct {
 	Files []string `json:"files,omitempty"`
 }
 
-const maxAttachments = 32 << 20
-
 // prompt leaves attachments in the plan's state.
 func (p *planner) prompt() error {
+	files, err := attachment.Read(agentID, 0, p.opts.Attachments)
+	if err != nil || len(files) == 0 {
+		return err
+	}
 	var state planState
-	total := 0
-	for _, a := range p.opts.Attachments {
-		name := a.GetName()
-		if name == "" {
-			name = filepath.Base(a.GetPath())
-		}
-		if total += len(a.GetContent()); total > maxAttachments {
-			return cannot("more than 32 MiB of attachments", "name the files in the prompt; it can read them itself")
-		}
-		if len(a.GetContent()) == 0 {
-			return cannot("attachment "+strconv.Quote(name), "it is empty or larger than 32 MiB")
-		}
-		if !utf8.Valid(a.GetContent()) || strings.HasPrefix(a.GetMimeType(), "image/") && a.GetMimeType() != "image/svg+xml" {
-			return cannot("attachment "+strconv.Quote(name), "it takes UTF-8 text; name other files in the prompt, it can read them itself")
-		}
-		text := string(a.GetContent())
-		if !strings.HasSuffix(text, "\n") {
-			text += "\n"
-		}
-		state.Files = append(state.Files, "<file name="+strconv.Quote(name)+">\n"+text+"</file>")
+	for _, f := range files {
+		state.Files = append(state.Files, f.Text())
 	}
-	if len(state.Files) == 0 {
-		return nil
-	}
-	data, err := json.Marshal(state)
-	p.plan.State = data
+	p.plan.State, err = json.Marshal(state)
 	return err
 }
 

@@ -1,0 +1,128 @@
+// Package attachment reads the files that go with a prompt: what each is, whether an
+// agent takes it, and its text as a model reads it best.
+package attachment
+
+import (
+	"bytes"
+	"encoding/base64"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/amux-dev/amux/pluginapi"
+)
+
+// Kinds are what an agent takes, besides text.
+type Kinds uint
+
+const (
+	// Images are PNG, JPEG, GIF and WebP, which all models with eyes read.
+	Images Kinds = 1 << iota
+	PDF
+)
+
+// File is an attachment that its agent takes.
+type File struct {
+	Name string
+	// Type is the media type of an image or PDF; empty for text.
+	Type    string
+	Content []byte
+}
+
+// Read tells what the attachments are. One that agent does not take is a
+// CAPABILITY_ERROR that says what it takes.
+func Read(agent string, takes Kinds, attachments []*pluginapi.Attachment) ([]File, error) {
+	var files []File
+	for _, a := range attachments {
+		f := File{Name: a.GetName(), Type: mediaType(a), Content: a.GetContent()}
+		if f.Name == "" {
+			f.Name = filepath.Base(a.GetPath())
+		}
+		option := "attachment " + strconv.Quote(f.Name)
+		switch {
+		case len(f.Content) == 0:
+			return nil, cannot(agent, option, "it is empty")
+		case takes&Images != 0 && f.Image(), takes&PDF != 0 && f.Type == pdf:
+		case f.isText():
+			f.Type = ""
+		default:
+			if f.Type != "" {
+				option += " (" + f.Type + ")"
+			}
+			return nil, cannot(agent, option, "it takes "+takes.String()+"; name other files in the prompt, it may be able to read them itself")
+		}
+		files = append(files, f)
+	}
+	return files, nil
+}
+
+const pdf = "application/pdf"
+
+var images = []string{"image/png", "image/jpeg", "image/gif", "image/webp"}
+
+// Image reports whether it is one of Images.
+func (f File) Image() bool { return slices.Contains(images, f.Type) }
+
+// Base64 is the content as APIs carry it.
+func (f File) Base64() string { return base64.StdEncoding.EncodeToString(f.Content) }
+
+// Text is the content between tags that say its name, without a line end behind them.
+func (f File) Text() string {
+	var b strings.Builder
+	b.WriteString("<file name=" + strconv.Quote(f.Name) + ">\n")
+	b.Write(f.Content)
+	if !bytes.HasSuffix(f.Content, []byte("\n")) {
+		b.WriteByte('\n')
+	}
+	b.WriteString("</file>")
+	return b.String()
+}
+
+func (f File) isText() bool {
+	drawn := strings.HasPrefix(f.Type, "image/") && f.Type != "image/svg+xml"
+	return !drawn && f.Type != pdf && utf8.Valid(f.Content) && bytes.IndexByte(f.Content, 0) < 0
+}
+
+// String is a list in words.
+func (k Kinds) String() string {
+	var words []string
+	if k&Images != 0 {
+		words = append(words, "PNG, JPEG, GIF and WebP images")
+	}
+	if k&PDF != 0 {
+		words = append(words, "PDF")
+	}
+	return strings.Join(append(words, "UTF-8 text"), ", ")
+}
+
+// mediaType is what the host says, else what the first bytes say.
+func mediaType(a *pluginapi.Attachment) string {
+	mime, _, _ := strings.Cut(strings.ToLower(a.GetMimeType()), ";")
+	mime = strings.TrimSpace(mime)
+	if mime == "image/jpg" {
+		mime = "image/jpeg"
+	}
+	if mime != "" && mime != "application/octet-stream" {
+		return mime
+	}
+	content := a.GetContent()
+	switch {
+	case bytes.HasPrefix(content, []byte("\x89PNG\r\n\x1a\n")):
+		return "image/png"
+	case bytes.HasPrefix(content, []byte("\xff\xd8\xff")):
+		return "image/jpeg"
+	case bytes.HasPrefix(content, []byte("GIF8")):
+		return "image/gif"
+	case len(content) > 12 && string(content[:4]) == "RIFF" && string(content[8:12]) == "WEBP":
+		return "image/webp"
+	case bytes.HasPrefix(content, []byte("%PDF-")):
+		return pdf
+	}
+	return ""
+}
+
+func cannot(agent, option, instead string) error {
+	return pluginapi.Errorf(pluginapi.CodeCapability, "%s cannot do %s", agent, option).WithHint("%s", instead)
+}
