@@ -87,14 +87,16 @@ func (f File) isText() bool {
 
 // String is a list in words.
 func (k Kinds) String() string {
-	var words []string
-	if k&Images != 0 {
-		words = append(words, "PNG, JPEG, GIF and WebP images")
+	const images, text = "PNG, JPEG, GIF and WebP images", "UTF-8 text"
+	switch {
+	case k&Images != 0 && k&PDF != 0:
+		return images + ", PDF and " + text
+	case k&Images != 0:
+		return images + " and " + text
+	case k&PDF != 0:
+		return "PDF and " + text
 	}
-	if k&PDF != 0 {
-		words = append(words, "PDF")
-	}
-	return strings.Join(append(words, "UTF-8 text"), ", ")
+	return text
 }
 
 // mediaType is what the host says, else what the first bytes say.
