@@ -1,0 +1,330 @@
+//go:build unix
+
+package compat
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	statuspb "google.golang.org/genproto/googleapis/rpc/status"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/amux-dev/amux/host"
+	"github.com/amux-dev/amux/host/adapter"
+	"github.com/amux-dev/amux/pluginapi"
+	pb "github.com/amux-dev/amux/pluginapi/amuxplugin1"
+	"github.com/amux-dev/amux/test/agents"
+	"github.com/amux-dev/amux/test/compat/tape"
+)
+
+// tapes are the recorded conversations.
+var tapes = []struct {
+	name, plugin string
+	// ours says where the plugin of today is: a folder of bin/plugins; "": it is built.
+	ours string
+	// hostOnly: what the plugin said depends on files that are not here.
+	hostOnly bool
+}{
+	{name: "shout", plugin: "shout"},
+	{name: "demo", plugin: "others", ours: "others"},
+	{name: "claude", plugin: "claude", ours: "claude"},
+	{name: "claude-refused", plugin: "claude", ours: "claude"},
+	{name: "claude-session", plugin: "claude", ours: "claude", hostOnly: true},
+}
+
+func tapeFile(name string) string { return filepath.Join(baseline, name+".ndjson") }
+
+// A host of v0.1.0 gets from today's plugins what it got from those of its time, or
+// more.
+func TestOldHost(t *testing.T) {
+	t.Parallel()
+	old := compile(t, oldSource(t))
+	for _, test := range tapes {
+		if test.hostOnly {
+			continue
+		}
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			if test.ours == "" && testing.Short() {
+				t.Skip("builds a plugin")
+			}
+			recorded, err := load(tapeFile(test.name))
+			if err != nil {
+				t.Fatal(err)
+			}
+			conn := start(t, executable(t, test.ours), recorded.Start)
+			for _, call := range recorded.Calls {
+				method := old.Services().ByName("Adapter").Methods().ByName(protoreflect.Name(call.Method))
+				got, end := ask(t, conn, call)
+				if want, _ := call.Status(); call.End != nil && (want.GetCode() != end.GetCode() || refusal(t, old, want) != refusal(t, old, end)) {
+					t.Errorf("%s ended with %v, with v0.1.0 with %v", call.Method, end, want)
+				}
+				want, have := tree(t, method.Output(), call.Of(tape.Plugin)), tree(t, method.Output(), got)
+				if missing := lacks(want, have, call.Method); missing != "" {
+					t.Errorf("today's plugin does not say what that of v0.1.0 said: %s", missing)
+				}
+			}
+		})
+	}
+}
+
+// executable is today's plugin.
+func executable(t *testing.T, ours string) string {
+	t.Helper()
+	if ours == "" {
+		built := filepath.Join(t.TempDir(), "amux-plugin-shout")
+		if out, err := exec.Command("go", "build", "-o", built, "../../docs/example-plugin").CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		return built
+	}
+	path := filepath.Join("..", "..", "bin", "plugins", ours, "amux-plugin-"+ours)
+	if _, err := os.Stat(path); err != nil {
+		t.Fatalf("%s is not there: make build", path)
+	}
+	return path
+}
+
+// start starts a plugin as the recorded host did, and connects to it.
+func start(t *testing.T, executable string, how tape.Start) *grpc.ClientConn {
+	t.Helper()
+	dir, err := os.MkdirTemp("/tmp", "compat")
+	if err != nil {
+		t.Fatal(err)
+	}
+	theirs, ours, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(executable)
+	cmd.ExtraFiles = []*os.File{theirs} // AMUX_PLUGIN_LIFELINE_FD=3
+	cmd.Stderr = os.Stderr
+	cmd.Env = []string{"PATH=/usr/bin:/bin", "HOME=" + dir}
+	for _, variable := range how.Env {
+		cmd.Env = append(cmd.Env, strings.ReplaceAll(variable, tape.Folder, dir))
+	}
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	theirs.Close()
+	t.Cleanup(func() {
+		ours.Close()
+		_ = cmd.Wait() // by its lifeline
+		os.RemoveAll(dir)
+	})
+	line, err := bufio.NewReader(stdout).ReadString('\n')
+	if err != nil {
+		t.Fatalf("no handshake: %v", err)
+	}
+	is, was := strings.Split(strings.TrimSpace(line), "|"), strings.Split(how.Handshake, "|")
+	if len(is) < 5 || is[0] != was[0] || is[1] != was[1] || is[2] != was[2] || is[4] != was[4] {
+		t.Fatalf("the handshake is %q, was %q", line, how.Handshake)
+	}
+	conn, err := grpc.NewClient("unix:"+is[3], grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithDefaultCallOptions(grpc.ForceCodecV2(tape.Raw{})))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	return conn
+}
+
+// ask makes a recorded call again, and returns the answers and how it ended.
+func ask(t *testing.T, conn *grpc.ClientConn, call *tape.Call) ([][]byte, *statuspb.Status) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	stream, err := conn.NewStream(ctx, tape.Both, tape.Service+call.Method)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var last uint64 // the last input that was answered
+	for _, s := range call.Said {
+		if s.From == tape.Host {
+			if err := stream.SendMsg(&s.Bytes); err != nil {
+				t.Fatalf("%s: %v", call.Method, err)
+			}
+		} else if call.Method == "Converse" {
+			last = done(t, s.Bytes)
+		}
+	}
+	if call.End != nil {
+		if err := stream.CloseSend(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var got [][]byte
+	for {
+		var message []byte
+		err := stream.RecvMsg(&message)
+		if errors.Is(err, io.EOF) {
+			return got, nil
+		}
+		if err != nil {
+			return got, status.Convert(err).Proto()
+		}
+		got = append(got, message)
+		if call.End == nil && done(t, message) >= last {
+			return got, nil
+		}
+	}
+}
+
+func done(t *testing.T, message []byte) uint64 {
+	t.Helper()
+	resp := &pb.ConverseResponse{}
+	if err := proto.Unmarshal(message, resp); err != nil {
+		t.Fatal(err)
+	}
+	return resp.Done
+}
+
+// A plugin of v0.1.0 is understood by today's host: each of its messages holds for it
+// what it held for a host of that time.
+func TestOldPlugin(t *testing.T) {
+	t.Parallel()
+	old := compile(t, oldSource(t))
+	for _, test := range tapes {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			recorded, err := load(tapeFile(test.name))
+			if err != nil {
+				t.Fatal(err)
+			}
+			dir, err := os.MkdirTemp("/tmp", "compat")
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { os.RemoveAll(dir) })
+			process, err := adapter.Start(t.Context(), adapter.Options{
+				Name: test.plugin, Path: player(t, filepath.Join(dir, "plugin"), test.plugin, tapeFile(test.name)), SocketDir: dir,
+				Env: []string{"PATH=/usr/bin:/bin"}, StartTime: time.Minute, CallTime: time.Minute, Logger: hclog.NewNullLogger(),
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer process.Kill()
+			for _, call := range recorded.Calls {
+				method := old.Services().ByName("Adapter").Methods().ByName(protoreflect.Name(call.Method))
+				got, err := listen(t, process, call)
+				if end, _ := call.Status(); end.GetCode() != 0 {
+					was := pluginapi.AsError(pluginapi.FromStatus(status.FromProto(end).Err()))
+					if err == nil || pluginapi.AsError(err).Code != was.Code || pluginapi.AsError(err).Msg != was.Msg || !was.Code.Known() {
+						t.Errorf("%s: the error is %v, was %v", call.Method, err, was)
+					}
+					continue
+				}
+				if err != nil {
+					t.Errorf("%s: %v", call.Method, err)
+					continue
+				}
+				var today [][]byte
+				for _, m := range got {
+					text, err := proto.Marshal(m)
+					if err != nil {
+						t.Fatal(err)
+					}
+					today = append(today, text)
+				}
+				is, was := text(t, tree(t, method.Output(), today)), text(t, tree(t, method.Output(), call.Of(tape.Plugin)))
+				if is != was {
+					t.Errorf("%s: today's host reads\n%s\nthat of v0.1.0 read\n%s", call.Method, is, was)
+				}
+			}
+		})
+	}
+}
+
+// listen makes a recorded call by today's host, and returns what it understands.
+func listen(t *testing.T, process *adapter.Process, call *tape.Call) ([]proto.Message, error) {
+	t.Helper()
+	read := func(data []byte, m proto.Message) {
+		if err := proto.Unmarshal(data, m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	asked := call.Of(tape.Host)
+	switch call.Method {
+	case "Describe":
+		return []proto.Message{process.Description}, nil
+	case "Plan":
+		req := &pb.PlanRequest{}
+		read(asked[0], req)
+		plan, err := process.Plan(t.Context(), req, nil)
+		return []proto.Message{&pb.PlanResponse{Result: &pb.PlanResponse_Plan{Plan: plan}}}, err
+	case "ListSessions":
+		req, resp := &pb.ListSessionsRequest{}, &pb.ListSessionsResponse{}
+		read(asked[0], req)
+		err := process.ListSessions(t.Context(), req, nil, func(s *pb.Session) bool {
+			resp.Sessions = append(resp.Sessions, s)
+			return true
+		})
+		return []proto.Message{resp}, err
+	case "ReadSession":
+		req, resp := &pb.ReadSessionRequest{}, &pb.ReadSessionResponse{}
+		read(asked[0], req)
+		err := process.ReadSession(t.Context(), req, nil, func(e *pb.SessionEvent) bool {
+			resp.Events = append(resp.Events, e)
+			return true
+		})
+		return []proto.Message{resp}, err
+	case "Converse":
+		conversation, err := process.Converse(t.Context())
+		if err != nil {
+			return nil, err
+		}
+		for _, message := range asked {
+			req := &pb.ConverseRequest{}
+			read(message, req)
+			if err := conversation.Send(req); err != nil {
+				return nil, conversation.Error(err)
+			}
+		}
+		said := call.Of(tape.Plugin)
+		var all []proto.Message
+		for last := done(t, said[len(said)-1]); len(all) == 0 || all[len(all)-1].(*pb.ConverseResponse).Done < last; {
+			resp, err := conversation.Recv()
+			if err != nil {
+				return nil, conversation.Error(err)
+			}
+			all = append(all, proto.CloneOf(resp))
+		}
+		return all, nil
+	}
+	t.Fatalf("%s was recorded, and nobody calls it", call.Method)
+	return nil, nil
+}
+
+// A whole run of today's host with a plugin of v0.1.0.
+func TestRunWithOldPlugin(t *testing.T) {
+	t.Parallel()
+	s := agents.NewStage(t)
+	player(t, filepath.Join(s.Plugins, "shout"), "shout", tapeFile("shout"))
+	run := s.Start(s.Host(), host.RunSpec{Agent: "shout", Prompt: "hello world"})
+	end := run.Wait()
+	var events bytes.Buffer
+	if err := run.CopyEvents(t.Context(), &events, 1); err != nil {
+		t.Fatal(err)
+	}
+	if end.Err != nil || !strings.Contains(events.String(), `"delta":"HELLO WORLD\n"`) {
+		t.Errorf("it ended with %+v, after\n%s", end, &events)
+	}
+}
