@@ -14,11 +14,13 @@ import (
 	"os/exec"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"aead.dev/minisign"
+	jedisct1 "github.com/jedisct1/go-minisign"
 
 	"github.com/amux-dev/amux/pluginapi"
 )
@@ -458,12 +460,52 @@ func TestTrustFiles(t *testing.T) {
 	oneLine(t, w.installer().RemoveTrust("nobody"), pluginapi.CodeValidation, "nobody")
 }
 
+// What we sign is signed for minisign's author too, whose code shares none with
+// ours, and both find the same wrong. It needs no tool, so it runs everywhere.
+func TestMinisignLibrary(t *testing.T) {
+	t.Parallel()
+	w := newWorkshop(t)
+	public, secret, err := GenerateKey("")
+	w.must(err)
+	key, err := ParsePrivateKey(secret, nil)
+	w.must(err)
+	theirs, err := jedisct1.DecodePublicKey(string(public))
+	w.must(err)
+	ours, err := ParsePublicKey(string(public))
+	w.must(err)
+	sums := []byte(strings.Repeat("0", 64) + "  amux-plugin-acme_1.0.0_linux_amd64.tar.gz\n")
+	text := string(Sign(key, "acme", "1.0.0", sums))
+	for _, test := range []struct {
+		name, signature string
+		data            []byte
+		good            bool
+	}{
+		{"as signed", text, sums, true},
+		{"other sums", text, append([]byte("1"), sums[1:]...), false},
+		{"more sums", text, append(slices.Clone(sums), '\n'), false},
+		{"other version", strings.Replace(text, "acme 1.0.0", "acme 1.0.1", 1), sums, false},
+		{"another's signature", string(Sign(w.key("other"), "acme", "1.0.0", sums)), sums, false},
+	} {
+		signature, err := jedisct1.DecodeSignature(test.signature)
+		w.must(err)
+		if good, err := theirs.Verify(test.data, signature); good != test.good || good != (err == nil) {
+			t.Errorf("%s: their verdict is %v, %v", test.name, good, err)
+		}
+		if got := minisign.Verify(ours, test.data, []byte(test.signature)); got != test.good {
+			t.Errorf("%s: our verdict is %v", test.name, got)
+		}
+		if comment := "trusted comment: " + trustedComment("acme", "1.0.0"); test.good && signature.TrustedComment != comment {
+			t.Errorf("their trusted comment is %q, not %q", signature.TrustedComment, comment)
+		}
+	}
+}
+
 // minisign's own tool and ours agree, both ways, also about what is wrong.
 func TestMinisignTool(t *testing.T) {
 	t.Parallel()
 	tool, err := exec.LookPath("minisign")
 	if err != nil {
-		t.Skip("minisign is not installed")
+		t.Skip("minisign is not installed: TestMinisignLibrary compares with its author's library alone")
 	}
 	dir := t.TempDir()
 	run := func(args ...string) (string, error) {
