@@ -178,7 +178,7 @@ func (r *sessionReader) indexLine(line jsonl.Value, places map[uint64]int32, las
 		}
 	}
 	if r.at.IsZero() {
-		r.at, _ = timestamp(line)
+		r.at, _ = sessionfile.Time(line)
 	}
 	if r.start.Version == "" {
 		r.start.Version = line.Text("version")
@@ -257,7 +257,7 @@ func (r *sessionReader) read(all bool) error {
 		if err != nil {
 			continue
 		}
-		if at, ok := timestamp(doc.Value); ok {
+		if at, ok := sessionfile.Time(doc.Value); ok {
 			r.at = at
 		}
 		if !begun {
@@ -479,7 +479,7 @@ func (r *sessionReader) subagent(file string) error {
 		if err != nil {
 			continue
 		}
-		if at, ok := timestamp(doc.Value); ok {
+		if at, ok := sessionfile.Time(doc.Value); ok {
 			r.at = at
 		}
 		r.line(doc.Value)

@@ -92,35 +92,14 @@ func holds(folder string, dirs []string) bool {
 
 // ListSessions lists the stored sessions, newest first.
 func (adapter) ListSessions(ctx context.Context, q *pluginapi.SessionsQuery, yield func(*pluginapi.SessionSummary) bool) error {
-	var dirs []string
-	if !q.GetAllProjects() {
-		cwd := q.GetCaller().GetCwd()
-		dirs = []string{cwd}
-		if real, err := filepath.EvalSymlinks(cwd); err == nil && real != cwd {
-			dirs = append(dirs, real)
+	dirs := sessionfile.Dirs(q)
+	return sessionfile.List(ctx, q, sessionFiles(q.GetCaller(), dirs), func(ctx context.Context, file sessionFile) (*pluginapi.SessionSummary, error) {
+		s, err := summarize(ctx, file)
+		if s != nil && s.Cwd == "" && len(dirs) > 0 {
+			s.Cwd = dirs[0] // its folder says so, and no line another
 		}
-	}
-	sent := uint32(0)
-	for _, file := range sessionFiles(q.GetCaller(), dirs) {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		summary, err := summarize(ctx, file)
-		if err != nil || summary == nil {
-			continue // one broken file must not hide the others
-		}
-		// The slug names several directories; the lines name the one.
-		if len(dirs) > 0 && summary.Cwd != "" && !slices.Contains(dirs, summary.Cwd) {
-			continue
-		}
-		if !yield(summary) {
-			return nil
-		}
-		if sent++; q.GetLimit() > 0 && sent >= q.GetLimit() {
-			return nil
-		}
-	}
-	return ctx.Err()
+		return s, err
+	}, yield)
 }
 
 // summarize reads what a list shows of a session; nil if nobody has said
@@ -178,7 +157,7 @@ func summarize(ctx context.Context, file sessionFile) (*pluginapi.SessionSummary
 			s.ForkedFrom = doc.Text("forkedFrom", "sessionId")
 		}
 		if s.CreatedUnixMs == 0 {
-			if at, ok := timestamp(doc.Value); ok {
+			if at, ok := sessionfile.Time(doc.Value); ok {
 				s.CreatedUnixMs = at.UnixMilli()
 			}
 		}
@@ -189,11 +168,6 @@ func summarize(ctx context.Context, file sessionFile) (*pluginapi.SessionSummary
 	}
 	s.Title = shortTitle(cmp.Or(custom, ai, last, first))
 	return s, lines.Err()
-}
-
-func timestamp(line jsonl.Value) (time.Time, bool) {
-	at, err := time.Parse(time.RFC3339, line.Text("timestamp"))
-	return at, err == nil
 }
 
 // shortTitle is the first line of a title, at most 120 characters of it.

@@ -64,46 +64,28 @@ func rollouts(caller *pluginapi.Caller, thread string) []rollout {
 	return found
 }
 
-// ListSessions lists the stored sessions, newest first, without those of
-// sub-agents.
+// ListSessions lists the stored sessions, newest first.
 func (adapter) ListSessions(ctx context.Context, q *pluginapi.SessionsQuery, yield func(*pluginapi.SessionSummary) bool) error {
-	var dirs []string
-	if !q.GetAllProjects() {
-		cwd := q.GetCaller().GetCwd()
-		dirs = []string{cwd}
-		if real, err := filepath.EvalSymlinks(cwd); err == nil && real != cwd {
-			dirs = append(dirs, real)
-		}
-	}
 	titles := storedTitles(q.GetCaller())
 	seen := map[string]bool{}
-	sent := uint32(0)
-	for _, file := range rollouts(q.GetCaller(), "") {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		if seen[file.thread] {
-			continue
-		}
+	files := slices.DeleteFunc(rollouts(q.GetCaller(), ""), func(file rollout) bool {
+		older := seen[file.thread]
 		seen[file.thread] = true
-		summary, err := summarize(ctx, file)
-		if err != nil || summary == nil || len(dirs) > 0 && !slices.Contains(dirs, summary.Cwd) {
-			continue // one broken file must not hide the others
+		return older
+	})
+	return sessionfile.List(ctx, q, files, func(ctx context.Context, file rollout) (*pluginapi.SessionSummary, error) {
+		s, err := summarize(ctx, file)
+		if err != nil || s == nil {
+			return nil, err
 		}
-		if summary.Title == "" {
-			summary.Title = firstPrompt(ctx, q.GetCaller(), summary.Id)
+		if s.Title == "" {
+			s.Title = firstPrompt(ctx, q.GetCaller(), s.Id)
 		}
-		if title := titles[summary.Id]; title != "" {
-			summary.Title = shortTitle(title)
+		if title := titles[s.Id]; title != "" {
+			s.Title = shortTitle(title)
 		}
-		if !yield(summary) {
-			return nil
-		}
-		if sent++; q.GetLimit() > 0 && sent >= q.GetLimit() {
-			return nil
-		}
-	}
-	return ctx.Err()
+		return s, nil
+	}, yield)
 }
 
 // firstPrompt is the title of a thread whose newest file has no prompt: it was

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -31,33 +32,11 @@ func (adapter) ListSessions(ctx context.Context, q *pluginapi.SessionsQuery, yie
 	if !ok {
 		return nil
 	}
-	cwd := q.GetCaller().GetCwd()
-	real, err := filepath.EvalSymlinks(cwd)
-	if err != nil {
-		real = cwd
+	dirs, files := sessionfile.Dirs(q), sessionfile.Find(root, "*/chats/session-*.jsonl")
+	if len(dirs) > 0 { // a project's files need not be read to be passed over
+		files = slices.DeleteFunc(files, func(file sessionfile.File) bool { return !slices.Contains(dirs, projectRoot(file.Path)) })
 	}
-	sent := uint32(0)
-	for _, file := range sessionfile.Find(root, "*/chats/session-*.jsonl") {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		dir := projectRoot(file.Path)
-		if !q.GetAllProjects() && dir != cwd && dir != real {
-			continue
-		}
-		summary := summarize(file)
-		if summary == nil {
-			continue
-		}
-		summary.Cwd = dir
-		if !yield(summary) {
-			return nil
-		}
-		if sent++; q.GetLimit() > 0 && sent >= q.GetLimit() {
-			return nil
-		}
-	}
-	return ctx.Err()
+	return sessionfile.List(ctx, q, files, summarize, yield)
 }
 
 // projectRoot is the directory of the project that a session file belongs to.
@@ -71,13 +50,13 @@ func projectRoot(path string) string {
 
 // summarize reads what a list shows of a session; nil if nobody has said anything
 // in it.
-func summarize(file sessionfile.File) *pluginapi.SessionSummary {
+func summarize(_ context.Context, file sessionfile.File) (*pluginapi.SessionSummary, error) {
 	lines, err := sessionfile.Open(file.Path)
 	if err != nil {
-		return nil
+		return nil, err
 	}
 	defer lines.Close()
-	s := &pluginapi.SessionSummary{Path: file.Path, UpdatedUnixMs: file.Modified.UnixMilli(), Bytes: uint64(file.Size)}
+	s := &pluginapi.SessionSummary{Path: file.Path, Cwd: projectRoot(file.Path), UpdatedUnixMs: file.Modified.UnixMilli(), Bytes: uint64(file.Size)}
 	summary := ""
 	for lines.Next() {
 		// Most lines are passed over by a look at them.
@@ -107,12 +86,12 @@ func summarize(file sessionfile.File) *pluginapi.SessionSummary {
 		doc.Release()
 	}
 	if s.Id == "" || s.Title == "" {
-		return nil
+		return nil, nil
 	}
 	if summary != "" {
 		s.Title = summary
 	}
-	return s
+	return s, nil
 }
 
 // userText is what the user has said in a line; the CLI itself says things in the
@@ -136,7 +115,7 @@ func (adapter) ReadSession(ctx context.Context, q *pluginapi.SessionQuery, yield
 		return notFound
 	}
 	for _, file := range sessionfile.Find(root, "*/chats/session-*-"+id[:8]+".jsonl") {
-		if s := summarize(file); s != nil && s.Id == id {
+		if s, err := summarize(ctx, file); err == nil && s != nil && s.Id == id {
 			r := &sessionReader{id: id, yield: yield}
 			return r.read(ctx, file.Path)
 		}

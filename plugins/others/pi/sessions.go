@@ -2,7 +2,6 @@ package pi
 
 import (
 	"context"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"time"
@@ -33,35 +32,14 @@ func (Adapter) ListSessions(ctx context.Context, q *pluginapi.SessionsQuery, yie
 	if !ok {
 		return nil
 	}
-	cwd := q.GetCaller().GetCwd()
-	real, err := filepath.EvalSymlinks(cwd)
-	if err != nil {
-		real = cwd
-	}
-	sent := uint32(0)
-	for _, file := range sessionfile.Find(dir, "*/*.jsonl") {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		s := summarize(file)
-		if s == nil || !q.GetAllProjects() && s.Cwd != cwd && s.Cwd != real {
-			continue
-		}
-		if !yield(s) {
-			return nil
-		}
-		if sent++; q.GetLimit() > 0 && sent >= q.GetLimit() {
-			return nil
-		}
-	}
-	return ctx.Err()
+	return sessionfile.List(ctx, q, sessionfile.Find(dir, "*/*.jsonl"), summarize, yield)
 }
 
 // summarize reads the head of a session and its first prompt; nil if there is none.
-func summarize(file sessionfile.File) *pluginapi.SessionSummary {
+func summarize(_ context.Context, file sessionfile.File) (*pluginapi.SessionSummary, error) {
 	lines, err := sessionfile.Open(file.Path)
 	if err != nil {
-		return nil
+		return nil, err
 	}
 	defer lines.Close()
 	s := &pluginapi.SessionSummary{Path: file.Path, UpdatedUnixMs: file.Modified.UnixMilli(), Bytes: uint64(file.Size)}
@@ -73,7 +51,7 @@ func summarize(file sessionfile.File) *pluginapi.SessionSummary {
 		switch doc.Text("type") {
 		case "session":
 			s.Id, s.Cwd, s.ForkedFrom = doc.Text("id"), doc.Text("cwd"), doc.Text("parentSession")
-			if at, ok := timestamp(doc.Value); ok {
+			if at, ok := sessionfile.Time(doc.Value); ok {
 				s.CreatedUnixMs = at.UnixMilli()
 			}
 		case "model_change":
@@ -86,14 +64,9 @@ func summarize(file sessionfile.File) *pluginapi.SessionSummary {
 		doc.Release()
 	}
 	if s.Id == "" || s.Title == "" {
-		return nil
+		return nil, nil
 	}
-	return s
-}
-
-func timestamp(line jsonl.Value) (time.Time, bool) {
-	at, err := time.Parse(time.RFC3339Nano, line.Text("timestamp"))
-	return at, err == nil
+	return s, nil
 }
 
 var tree = sessionfile.Tree{ID: "id", Parent: "parentId", Leaf: func(line jsonl.Value) bool { return line.Text("type") == "message" }}
@@ -154,7 +127,7 @@ func (r *sessionReader) endTurn() {
 }
 
 func (r *sessionReader) line(line jsonl.Value) {
-	if at, ok := timestamp(line); ok {
+	if at, ok := sessionfile.Time(line); ok {
 		r.at = at
 	}
 	message := line.Get("message")

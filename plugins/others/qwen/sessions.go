@@ -2,7 +2,6 @@ package qwen
 
 import (
 	"context"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"time"
@@ -27,35 +26,14 @@ func (Adapter) ListSessions(ctx context.Context, q *pluginapi.SessionsQuery, yie
 	if !ok {
 		return nil
 	}
-	cwd := q.GetCaller().GetCwd()
-	real, err := filepath.EvalSymlinks(cwd)
-	if err != nil {
-		real = cwd
-	}
-	sent := uint32(0)
-	for _, file := range sessionfile.Find(root, "*/chats/*.jsonl") {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		summary := summarize(file)
-		if summary == nil || !q.GetAllProjects() && summary.Cwd != cwd && summary.Cwd != real {
-			continue
-		}
-		if !yield(summary) {
-			return nil
-		}
-		if sent++; q.GetLimit() > 0 && sent >= q.GetLimit() {
-			return nil
-		}
-	}
-	return ctx.Err()
+	return sessionfile.List(ctx, q, sessionfile.Find(root, "*/chats/*.jsonl"), summarize, yield)
 }
 
 // summarize reads the head of a session; nil if nobody has said anything in it.
-func summarize(file sessionfile.File) *pluginapi.SessionSummary {
+func summarize(_ context.Context, file sessionfile.File) (*pluginapi.SessionSummary, error) {
 	lines, err := sessionfile.Open(file.Path)
 	if err != nil {
-		return nil
+		return nil, err
 	}
 	defer lines.Close()
 	var s *pluginapi.SessionSummary
@@ -69,7 +47,7 @@ func summarize(file sessionfile.File) *pluginapi.SessionSummary {
 				Id: file.Name(), Path: file.Path, Cwd: doc.Text("cwd"),
 				UpdatedUnixMs: file.Modified.UnixMilli(), Bytes: uint64(file.Size),
 			}
-			if at, ok := timestamp(doc.Value); ok {
+			if at, ok := sessionfile.Time(doc.Value); ok {
 				s.CreatedUnixMs = at.UnixMilli()
 			}
 		}
@@ -85,14 +63,9 @@ func summarize(file sessionfile.File) *pluginapi.SessionSummary {
 		}
 	}
 	if s == nil || s.Title == "" {
-		return nil
+		return nil, nil
 	}
-	return s
-}
-
-func timestamp(line jsonl.Value) (time.Time, bool) {
-	at, err := time.Parse(time.RFC3339Nano, line.Text("timestamp"))
-	return at, err == nil
+	return s, nil
 }
 
 // parts is the text of a stored message.
@@ -172,7 +145,7 @@ func (r *sessionReader) endTurn() {
 }
 
 func (r *sessionReader) line(line jsonl.Value) {
-	if at, ok := timestamp(line); ok {
+	if at, ok := sessionfile.Time(line); ok {
 		r.at = at
 	}
 	if !r.begun {
