@@ -165,6 +165,13 @@ var scripts = map[string]func(*Turn) Reply{
 			calls(Call{Kind: "read", Args: map[string]any{"path": t.Arg}}))
 	},
 
+	// story thinks, speaks, and calls three tools, of which one fails and one makes
+	// the file =path.
+	"story": func(t *Turn) Reply {
+		begin := Reply{Thinking: ThinkingText, Text: []string{"I will ", "look around."}, Calls: []Call{shell("echo hi")}}
+		return rounds(t, begin, calls(shell("exit 3")), calls(writeFile(t.Arg)), calls(shell("touch "+t.Arg+"2")))
+	},
+
 	"agent": func(t *Turn) Reply {
 		return rounds(t, calls(Call{Kind: "agent", Args: map[string]any{"description": "inner job", "prompt": "[fm:bash] inner"}}))
 	},

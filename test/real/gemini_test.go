@@ -27,6 +27,9 @@ var geminiRow = agentRow{
 		"outputs":                 "what it says of a command by ACP has no output",
 		"why it was denied":       "ACP carries no reason",
 	},
+	tells: map[string][2]string{
+		"tool_error": {"tool_result", "a command that fails is said to be completed"},
+	},
 	na: map[string]string{
 		"failing tool": "a command's exit code is not told, and one that fails is said to be completed",
 		"sub-agent":    "nothing of what its sub-agents do is told by ACP",

@@ -64,6 +64,9 @@ type agentRow struct {
 	// lacks has what the agent does not tell where others do, with the cause:
 	// event types, and the facts that scenarios ask about by lacking.
 	lacks map[string]string
+	// tells has event types that the agent's story has in place of others, with the
+	// cause: type → {type, cause}.
+	tells map[string][2]string
 	// na has the scenarios that the agent cannot do: name → reason.
 	na map[string]string
 }

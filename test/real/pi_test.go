@@ -14,7 +14,12 @@ var piRow = agentRow{
 	noCacheWrites: true, patience: time.Minute,
 	lacks: map[string]string{
 		"how long to wait": "it waits by a clock of its own, whatever the header says",
+		"approval_request": "it asks for nothing before it acts",
+		"approval_granted": "it asks for nothing before it acts",
 		"file_create":      "it does not say whether a file is new",
+	},
+	tells: map[string][2]string{
+		"file_create": {"file_write", "it does not say whether a file is new"},
 	},
 	na: map[string]string{
 		"sub-agent":                "it has none",

@@ -110,6 +110,30 @@ var scenarios = []scenario{
 			r.t.Errorf("created %+v", got)
 		}
 	}},
+	{"story", func(r *run) {
+		approve := "ask"
+		if r.lacking("approval_request") {
+			approve = "auto"
+		}
+		r.converse("--approve", approve)
+		r.prompt("[fm:story=" + r.path("made") + "]")
+		for e, ok := r.read(); ok && e.Type != "turn_end"; e, ok = r.read() {
+			if e.Type == "approval_request" {
+				r.send(map[string]any{"type": "approve", "interaction_id": e.InteractionID})
+			}
+		}
+		r.send(map[string]any{"type": "end"})
+		r.wait()
+		r.ok(1)
+		r.want("token_usage")
+		r.want("approval_request", "approval_granted")
+		if !r.agent.unpriced {
+			r.want("cost")
+		}
+		if got, want := r.skeleton(), r.story(); got != want {
+			r.t.Errorf("told\n%s\nwant\n%s", got, want)
+		}
+	}},
 	{"parallel tools", func(r *run) {
 		r.once("[fm:parallel]", "--approve", "auto")
 		r.ok(1)
