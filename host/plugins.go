@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"os/exec"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -24,11 +23,10 @@ type plugins struct {
 	mu     sync.Mutex
 	shared map[string]*slot // by name and hash
 	all    map[*adapter.Process]*use
-	thread chan func() // jobs for the thread that plugins die with; nil until needed
 
 	closing context.Context // ends with close, and every start with it
 	end     context.CancelFunc
-	work    sync.WaitGroup // starts, and the thread
+	work    sync.WaitGroup // starts
 }
 
 // use is what becomes of a process: it may be retired, and then lives as long as a
@@ -89,7 +87,7 @@ func (p *plugins) start(ctx context.Context, v registry.Verified) (*adapter.Proc
 	process, err := adapter.Start(ctx, adapter.Options{
 		Name: v.Plugin.Name, Path: v.Path, SocketDir: p.socket, Env: pluginEnv(p.opts.Env, v.Plugin.Manifest.Process.Env),
 		AutoMTLS: p.opts.AutoMTLS, StartTime: p.limits.start, CallTime: p.limits.call, Memory: p.limits.memory,
-		Logger: p.opts.Logger.Named("plugin"), Spawn: p.spawn,
+		Logger: p.opts.Logger.Named("plugin"), Starting: p.starting,
 	})
 	if err != nil {
 		return nil, err
@@ -168,32 +166,12 @@ func (p *plugins) drop(process *adapter.Process) {
 	process.Kill()
 }
 
-// spawn starts a command from one thread that lives until close: on Linux a
-// plugin dies with the thread that started it.
-func (p *plugins) spawn(cmd *exec.Cmd) error {
-	p.mu.Lock()
-	if p.thread == nil && p.closing.Err() == nil {
-		p.thread = make(chan func())
-		p.work.Go(func() {
-			runtime.LockOSThread() // and never unlocked: the thread ends with this goroutine
-			for {
-				select {
-				case job := <-p.thread:
-					job()
-				case <-p.closing.Done():
-					return
-				}
-			}
-		})
-	}
-	p.mu.Unlock()
-	done := make(chan error, 1)
-	select {
-	case p.thread <- func() { done <- startChild(cmd) }:
-		return <-done
-	case <-p.closing.Done():
+// starting starts a child that is known to be ours.
+func (p *plugins) starting(start func() (int, error)) error {
+	if p.closing.Err() != nil {
 		return errClosed()
 	}
+	return process.Starting(start)
 }
 
 // startChild starts a command as a child that is known to be ours.

@@ -26,6 +26,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/amux-dev/amux/internal/sandbox"
 	"github.com/amux-dev/amux/pluginapi"
 	pb "github.com/amux-dev/amux/pluginapi/amuxplugin1"
 	"github.com/amux-dev/amux/pluginapi/wire"
@@ -36,7 +37,8 @@ type Options struct {
 	Name string
 	Path string // the verified executable
 	// SocketDir is a folder of the user alone with a short path; the process
-	// gets one of its own below it, which is also its working directory.
+	// gets one of its own below it, which is its working directory and the one
+	// place where it may write.
 	SocketDir string
 	Env       []string // the whole environment of the process
 	AutoMTLS  bool
@@ -44,9 +46,9 @@ type Options struct {
 	CallTime  time.Duration // bounds each call but Converse
 	Memory    int64         // most that the process may hold, in bytes; 0: no bound
 	Logger    hclog.Logger
-	// Spawn starts a command from a thread that lives as long as the host does:
-	// on Linux the plugin dies with that thread.
-	Spawn func(*exec.Cmd) error
+	// Starting calls what starts the process, for a host that must know its own
+	// children; nil just calls it.
+	Starting func(start func() (pid int, err error)) error
 }
 
 // Process is one running plugin.
@@ -360,6 +362,9 @@ func newRunner(ctx context.Context, opts Options, handshake []string, dir string
 	r.cmd.Env = append(append(r.cmd.Env, opts.Env...), handshake...)
 	// Same-host traffic through a proxy variable would leave the machine.
 	r.cmd.Env = append(r.cmd.Env, "NO_PROXY=*")
+	for _, name := range []string{"TMPDIR", "TMP", "TEMP"} {
+		r.cmd.Env = append(r.cmd.Env, name+"="+dir)
+	}
 	return r, nil
 }
 
@@ -389,11 +394,7 @@ func (r *processRunner) Start(context.Context) (retErr error) {
 	r.cmd.Stdout, r.cmd.Stderr = theirs[0], theirs[1]
 	attachLifeline(r.cmd, theirs[2])
 	r.out, r.err = &tee{ours[0], r.seeStdout, r.end}, &tee{ours[1], r.seeStderr, r.end}
-	spawn := r.opts.Spawn
-	if spawn == nil {
-		spawn = (*exec.Cmd).Start
-	}
-	err := spawn(r.cmd)
+	err := r.spawn()
 	// A fork elsewhere in this process may for a moment still have the file that
 	// the executable was written through.
 	for tries := 0; errors.Is(err, syscall.ETXTBSY) && tries < 100; tries++ {
@@ -404,7 +405,7 @@ func (r *processRunner) Start(context.Context) (retErr error) {
 			Path: c.Path, Args: c.Args, Env: c.Env, Dir: c.Dir, Stdout: c.Stdout, Stderr: c.Stderr,
 			ExtraFiles: c.ExtraFiles, SysProcAttr: c.SysProcAttr,
 		}
-		err = spawn(r.cmd)
+		err = r.spawn()
 	}
 	if err != nil {
 		return err
@@ -425,6 +426,20 @@ func (r *processRunner) Start(context.Context) (retErr error) {
 		go r.watch()
 	}
 	return nil
+}
+
+func (r *processRunner) spawn() error {
+	start := func() (int, error) {
+		if err := sandbox.Start(r.cmd, sandbox.Holding(r.opts.Memory), r.dead); err != nil {
+			return 0, err
+		}
+		return r.cmd.Process.Pid, nil
+	}
+	if r.opts.Starting == nil {
+		_, err := start()
+		return err
+	}
+	return r.opts.Starting(start)
 }
 
 // lookAtMemory is how often a process is asked how large it is.

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/amux-dev/amux/internal/sandbox"
 	"github.com/amux-dev/amux/pluginapi"
 )
 
@@ -21,6 +22,8 @@ const (
 	describeTime = 5 * time.Second
 	describeSize = 4 << 20
 	describeFlag = "--amux-describe"
+
+	describeMemory = 1 << 30
 )
 
 func marshalReceipt(r *Receipt) ([]byte, error) {
@@ -69,7 +72,8 @@ func checkDescription(ctx context.Context, dir string, m *Manifest, run bool) er
 }
 
 // RunDescribe runs a plugin's executable with --amux-describe: bounded in time
-// and output, without stdin, with no environment, in an empty folder.
+// and output, without stdin, with no environment, in an empty folder, which is where
+// it may write.
 func RunDescribe(ctx context.Context, executable string) ([]byte, error) {
 	dir, err := os.MkdirTemp("", "amux-describe-*")
 	if err != nil {
@@ -83,12 +87,17 @@ func RunDescribe(ctx context.Context, executable string) ([]byte, error) {
 		cmd := exec.CommandContext(ctx, executable, describeFlag)
 		cmd.Dir, cmd.Stdout, cmd.Stderr, cmd.WaitDelay = dir, &stdout, &stderr, time.Second
 		// Interpreters are found by env in PATH; Windows needs its system folder.
-		cmd.Env = []string{"PATH=" + os.Getenv("PATH")}
+		cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "TMPDIR=" + dir}
 		if runtime.GOOS == "windows" {
-			cmd.Env = append(cmd.Env, "SYSTEMROOT="+os.Getenv("SYSTEMROOT"))
+			cmd.Env = append(cmd.Env, "SYSTEMROOT="+os.Getenv("SYSTEMROOT"), "TMP="+dir, "TEMP="+dir)
 		}
 		ownSession(cmd)
-		err := cmd.Run()
+		over := make(chan struct{})
+		err := sandbox.Start(cmd, sandbox.Holding(describeMemory), over)
+		if err == nil {
+			err = cmd.Wait()
+		}
+		close(over)
 		if cmd.Process != nil {
 			endSession(cmd.Process.Pid)
 		}

@@ -15,6 +15,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/amux-dev/amux/internal/sandbox"
 	"github.com/amux-dev/amux/pluginapi"
 )
 
@@ -44,17 +45,18 @@ func (r *runner) raw(ctx context.Context, major int) (*raw, error) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	cmd.Env = append(append([]string{}, r.target.Env...),
 		pluginapi.Handshake.MagicCookieKey+"="+pluginapi.Handshake.MagicCookieValue,
-		"PLUGIN_PROTOCOL_VERSIONS="+strconv.Itoa(major), "PLUGIN_UNIX_SOCKET_DIR="+dir, pluginapi.LifelineEnv+"=3")
+		"PLUGIN_PROTOCOL_VERSIONS="+strconv.Itoa(major), "PLUGIN_UNIX_SOCKET_DIR="+dir, "TMPDIR="+dir, pluginapi.LifelineEnv+"=3")
+	gone := make(chan struct{})
 	stdout, err := cmd.StdoutPipe()
 	if err == nil {
-		err = cmd.Start()
+		err = sandbox.Start(cmd, sandbox.Holding(0), gone)
 	}
 	theirs.Close()
 	if err != nil {
 		ours.Close()
 		return nil, err
 	}
-	p := &raw{cmd: cmd, lifeline: ours, gone: make(chan struct{}), dir: dir}
+	p := &raw{cmd: cmd, lifeline: ours, gone: gone, dir: dir}
 	first := make(chan string, 1)
 	go func() {
 		line, _ := bufio.NewReader(stdout).ReadString('\n')
