@@ -170,7 +170,7 @@ func (h *Host) adopt(ctx context.Context, id string) (_ *Run, retErr error) {
 	}
 	if past.spawned && !past.prompted && (r.spec.Prompt != "" || !r.spec.Conversation) {
 		// Its host died between the agent's start and the first prompt.
-		_ = r.firstPrompt()
+		_ = r.firstPrompt(past.attempt, ofAttempt(r.spec.options(r.agent), past.retry).Prompt)
 	}
 	h.begin(context.WithoutCancel(ctx), r)
 	return r, nil
@@ -181,6 +181,8 @@ func (h *Host) adopt(ctx context.Context, id string) (_ *Run, retErr error) {
 type past struct {
 	state    string // the last that was recorded
 	fault    *journal.Fault
+	attempt  int            // the last
+	retry    *journal.Retry // what it follows, if it is not the first
 	spawned  bool
 	prompted bool
 }
@@ -202,6 +204,13 @@ func readPast(src source) (past, error) {
 			var state journal.State
 			err = rec.Decode(&state)
 			p.state = state.To
+		case journal.KindRetry:
+			p.retry, p.spawned, p.prompted = &journal.Retry{}, false, false
+			err = rec.Decode(p.retry)
+		case journal.KindPlan:
+			var plan journal.Plan
+			err = rec.Decode(&plan)
+			p.attempt = plan.Attempt
 		case journal.KindSpawned:
 			p.spawned = true
 		case journal.KindInput:

@@ -34,6 +34,13 @@ type facts struct {
 	paused     bool
 	spawned    bool
 
+	attempt  int            // of the last plan
+	spawn    int            // the same, 0 while there is none
+	retry    *journal.Retry // the attempt that has not been started yet
+	gaveUp   string         // why it will not be: somebody asked for the end
+	answered bool           // the adapter has said that the work of this attempt is done
+	tooled   bool           // a tool was called, in whatever attempt
+
 	outcome     *pluginapi.Outcome
 	outcomeAt   uint64 // the input that gave it
 	askedAt     uint64 // the first input by which amux asked for the end
@@ -66,6 +73,24 @@ func (f *facts) clone() facts {
 		c.cost = &copied
 	}
 	return c
+}
+
+// again forgets what was of the last attempt alone. Its session is over with its
+// process.
+func (f *facts) again(retry *journal.Retry) {
+	f.retry, f.spawn, f.spawned, f.exit = retry, 0, false, nil
+	f.outcome, f.outcomeAt, f.answered, f.sessionOver = nil, 0, false, true
+	f.turnActive, f.idle, f.endSent, f.paused = false, false, false, false
+	f.pending, f.order, f.stderr, f.text = nil, nil, nil, ""
+}
+
+// take takes what the keeper, or a host that gave up, wrote beside a journal that
+// took no more. It may be of an earlier attempt.
+func (f *facts) take(exit journal.Exit) {
+	abandoned := exit.Reason == "disk_full" || exit.Reason == "abandoned"
+	if abandoned || f.exit == nil && exit.Spawn == f.spawn {
+		f.exit = &exit
+	}
 }
 
 // interaction is one question of the agent.
@@ -129,7 +154,7 @@ func (f *facts) learn(t pluginapi.Type, data []byte, at time.Time) {
 	switch t {
 	case "session_start":
 		if e.ParentID == "" {
-			f.session, f.version = e.SessionID, e.Version
+			f.session, f.version, f.sessionOver = e.SessionID, e.Version, false
 		}
 	case "turn_end":
 		f.turns++
@@ -201,7 +226,7 @@ func (f *facts) verdict() journal.State {
 		end.Code, end.Reason, end.Msg, end.Hint = string(code), reason, msg, code.Info().Hint
 		return end
 	}
-	var asked string
+	asked := f.gaveUp
 	if f.exit != nil {
 		asked = f.exit.Reason
 	}
@@ -214,13 +239,17 @@ func (f *facts) verdict() journal.State {
 		fail(pluginapi.Code(f.fault.Code), "plugin", f.fault.Msg)
 		end.Hint = f.fault.Hint
 		return end
-	case f.spawnFailed != nil:
-		return fail(pluginapi.CodeSpawn, "spawn", f.spawnFailed.Error)
+	case f.spawnFailed != nil && f.gaveUp == "":
+		fail(pluginapi.Code(or(f.spawnFailed.Code, string(pluginapi.CodeSpawn))), "spawn", f.spawnFailed.Error)
+		end.Hint = or(f.spawnFailed.Hint, end.Hint)
+		return end
 	case asked == "stdin_full":
 		return fail(pluginapi.CodeStdinNotAvailable, "stdin", "the agent does not read its stdin: 16 MiB are waiting")
-	case f.exit == nil && !f.spawned:
+	case f.exit == nil && !f.spawned && f.gaveUp == "" && f.retry != nil:
+		return fail(pluginapi.CodeHostGone, "host_gone", "the process that hosted the run ended before attempt "+itoa(f.retry.Attempt)+" was started")
+	case f.exit == nil && !f.spawned && f.gaveUp == "":
 		return fail(pluginapi.CodeHostGone, "host_gone", "the process that hosted the run ended before the agent was started")
-	case f.exit == nil:
+	case f.exit == nil && f.gaveUp == "":
 		end.To = stateLost
 		return fail(pluginapi.CodeLost, "lost", "the run's keeper was killed")
 	}

@@ -90,6 +90,8 @@ type pump struct {
 	target   int64   // offset behind which the pump is live
 	slots    chan struct{}
 	seenExit bool
+	retry    *journal.Retry // of the attempt that is read, if it is not the first
+	between  bool           // it has not been started yet
 
 	performing sync.Mutex // held by who works off todo
 
@@ -405,20 +407,35 @@ func (p *pump) record(rec journal.Record) error {
 			p.stripper = &vt.Stripper{}
 		}
 		start := &pb.Start{
-			Agent: p.start.GetAgent(), Options: p.start.GetOptions(), State: plan.State, SessionId: plan.SessionID,
+			Agent: p.start.GetAgent(), Options: ofAttempt(p.start.GetOptions(), p.retry), State: plan.State, SessionId: plan.SessionID,
 			Attempt: uint32(plan.Attempt), Cwd: plan.Cwd, ProgramVersion: plan.Version,
 		}
 		p.input(&pb.Input{Kind: pb.InputKind_INPUT_START, Start: start}, rec.Time)
 		p.item(rec.Time, func(at time.Time) {
-			if p.facts.session == "" {
-				p.facts.session = plan.SessionID
+			p.facts.attempt, p.facts.spawn = plan.Attempt, plan.Spawn
+			if plan.SessionID != "" && (p.facts.session == "" || plan.Attempt > 1) {
+				p.facts.session, p.facts.sessionOver = plan.SessionID, false
 			}
 			for _, w := range plan.Warnings {
 				p.emitHost(pluginapi.Debug{Level: "warn", Message: w}, at)
 			}
 		})
 	case journal.KindSpawned:
-		p.item(rec.Time, func(time.Time) { p.facts.spawned = true })
+		p.between = false
+		p.item(rec.Time, func(time.Time) { p.facts.spawned, p.facts.retry = true, nil })
+	case journal.KindRetry:
+		var retry journal.Retry
+		if err := rec.Decode(&retry); err != nil {
+			return err
+		}
+		p.seenExit, p.between, p.retry = false, true, &retry
+		p.item(rec.Time, func(at time.Time) {
+			p.endSession(at)
+			p.facts.again(&retry)
+			p.emitHost(pluginapi.Retry{
+				Attempt: retry.Attempt, MaxAttempts: &retry.MaxAttempts, Reason: retry.Msg, DelayMS: &retry.DelayMS, Code: pluginapi.Code(retry.Code),
+			}, at)
+		})
 	case journal.KindSpawnFailed:
 		var failed journal.SpawnFailed
 		if err := rec.Decode(&failed); err != nil {
@@ -426,7 +443,7 @@ func (p *pump) record(rec journal.Record) error {
 		}
 		p.input(&pb.Input{Kind: pb.InputKind_INPUT_SPAWN_FAILED, Data: []byte(failed.Error)}, rec.Time)
 		p.item(rec.Time, func(time.Time) { p.facts.spawnFailed = &failed })
-		p.seenExit = true
+		p.seenExit, p.between = true, false
 	case journal.KindInput:
 		var in journal.Input
 		if err := rec.Decode(&in); err != nil {
@@ -506,6 +523,10 @@ func (p *pump) userInput(in journal.Input, at time.Time) {
 		p.item(at, func(time.Time) { p.facts.endSent = true })
 	case "stop", "kill":
 		p.asked(at)
+		if p.between { // there is no process whose exit would tell
+			p.seenExit = true
+			p.item(at, func(time.Time) { p.facts.gaveUp = in.Text })
+		}
 	case "signal":
 		p.asked(at)
 		p.item(at, func(time.Time) { p.facts.signaled = true })
@@ -814,6 +835,7 @@ func (p *pump) output(out *pb.Output) error {
 			return breach("sent an outcome that says nothing")
 		}
 		p.facts.outcome, p.facts.outcomeAt = out.Outcome, out.N
+		p.facts.answered = p.facts.answered || out.Outcome.Code == ""
 		p.facts.turnActive = false
 	}
 	switch {
@@ -831,8 +853,11 @@ func (p *pump) event(out *pb.Output) error {
 		if pluginapi.HostOnly(t) {
 			return breach("sent %s, which the host alone writes", t)
 		}
-		if t == "session_end" {
+		switch t {
+		case "session_end":
 			p.facts.sessionOver = true
+		case "tool_call_start", "tool_call_ready":
+			p.facts.tooled = true
 		}
 		p.seq++
 		if p.seq > p.skip {
@@ -965,9 +990,7 @@ func (p *pump) stateChanged(s journal.State, at time.Time) {
 	if p.mute {
 		p.mute, p.seq = false, p.skip
 	}
-	if f.session != "" && f.spawned && !f.sessionOver {
-		p.emitHost(pluginapi.SessionEnd{SessionID: f.session, TurnCount: f.turns, Cost: f.cost}, at)
-	}
+	p.endSession(at)
 	var exitCode *int
 	signal := ""
 	if f.exit != nil {
@@ -995,6 +1018,14 @@ func (p *pump) stateChanged(s journal.State, at time.Time) {
 		ExitCode: exitCode, Signal: signal, SessionID: f.session, Turns: f.turns,
 		Tokens: f.tokens, Cost: f.cost, DurationMS: at.Sub(f.created).Milliseconds(),
 	}, at)
+}
+
+// endSession tells the end of a session of which the adapter has not.
+func (p *pump) endSession(at time.Time) {
+	f := &p.facts
+	if f.session != "" && f.spawned && !f.sessionOver {
+		p.emitHost(pluginapi.SessionEnd{SessionID: f.session, TurnCount: f.turns, Cost: f.cost}, at)
+	}
 }
 
 // deafen lets the pump go on without the adapter, from where it last committed:

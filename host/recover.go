@@ -148,9 +148,8 @@ func (h *Host) conclude(ctx context.Context, dir *store.Run, meta store.Meta) er
 	src := &ownSource{File: file, writer: writer}
 	exited := func(p *pump) error {
 		p.mu.Lock()
-		// A host that gave up has told so, and has the last word.
-		if exit, ok := readExit(dir.Path("exit")); ok && (p.facts.exit == nil || exit.Reason == "disk_full" || exit.Reason == "abandoned") {
-			p.facts.exit = &exit
+		if exit, ok := readExit(dir.Path("exit")); ok {
+			p.facts.take(exit)
 		}
 		end := p.facts.verdict()
 		p.mu.Unlock()

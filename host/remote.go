@@ -157,6 +157,10 @@ func (r *Run) questions() (open []waiting, answered map[string]bool, err error) 
 		if err != nil {
 			return open, answered, nil // the end, or a line that is being written
 		}
+		if isType(line, "retry") && bytes.Contains(line, []byte(`"code":`)) {
+			open, answered = nil, map[string]bool{} // they were those of a process that has ended
+			continue
+		}
 		asked := isType(line, "approval_request") || isType(line, "input_required")
 		if long || !asked && !isType(line, "approval_granted") && !isType(line, "approval_denied") && !isType(line, "input_answered") {
 			continue

@@ -36,6 +36,10 @@ type Run struct {
 	dir    *store.Run
 	log    *eventlog.Log
 
+	launch   *launch         // for further attempts; nil if there will be none
+	life     context.Context // ends when this host lets the run go
+	attempts sync.WaitGroup  // further attempts that are being made
+
 	conn       *shim.Conn
 	src        *liveSource
 	shimExited <-chan struct{}
@@ -48,6 +52,7 @@ type Run struct {
 	announced string // state that was recorded last
 	prompts   int
 	pending   []string // interactions that wait for people
+	begun     int      // the last attempt that startAgain was called for
 	result    Result
 
 	remote  bool           // another process hosts it
@@ -324,6 +329,7 @@ const maxStuck = 5
 // long as that helps.
 func (r *Run) main(ctx context.Context) {
 	defer r.letGo()
+	r.life = ctx
 	if r.faulty != nil {
 		r.endFaulty(ctx)
 		return
@@ -491,7 +497,17 @@ func (r *Run) act(p *pump) (todo []func()) {
 	}
 	todo = append(todo, r.answerClocks(waiting)...)
 	r.pending = waiting
-	if f.spawned {
+	if f.retry != nil && f.gaveUp == "" && r.begun < f.retry.Attempt {
+		r.begun = f.retry.Attempt
+		retry := f.retry
+		if r.launch == nil {
+			// Its host died in between, and this one does not know the environment.
+			todo = append(todo, func() { _ = r.conn.Kill(shim.Stop{Reason: "host_gone", By: "host"}) })
+		} else {
+			todo = append(todo, func() { r.attempts.Go(func() { r.startAgain(r.life, retry) }) })
+		}
+	}
+	if f.spawned || f.retry != nil && r.announced != stateStarting {
 		want := stateRunning
 		switch {
 		case r.announced == stateStarting:
@@ -633,6 +649,7 @@ func (r *Run) part() {
 		r.leave()
 	}
 	r.conn.Close()
+	r.attempts.Wait()
 	r.src.close()
 	if r.own != nil {
 		r.h.plugins.drop(r.own)
@@ -653,21 +670,28 @@ func (r *Run) part() {
 // exited is told by the pump that the run's processes are gone and all their
 // output is told. It lets the keeper go and records how the run ended.
 func (r *Run) exited(p *pump) error {
+	if next, ok := r.nextAttempt(p); ok && r.src.append(journal.KindRetry, journal.Encode(next)) == nil {
+		return nil // what follows follows from the record
+	}
 	if !isClosed(r.conn.Gone()) {
 		_ = r.conn.Release()
 		<-r.conn.Gone()
 	}
 	r.waitKeeper()
 	p.mu.Lock()
-	lost := p.facts.exit == nil && p.facts.spawnFailed == nil
+	lost := p.facts.exit == nil && p.facts.spawnFailed == nil && p.facts.gaveUp == ""
 	p.mu.Unlock()
 	if lost {
 		r.h.sweepRun(r.meta)
-		if exit, ok := readExit(r.dir.Path("exit")); ok {
-			p.mu.Lock()
-			p.facts.exit = &exit
-			p.mu.Unlock()
+		exit, ok := readExit(r.dir.Path("exit"))
+		p.mu.Lock()
+		if ok {
+			p.facts.take(exit)
 		}
+		if p.facts.retry != nil && r.launch != nil {
+			p.facts.spawned = true // or about to be: no host has died, but the keeper
+		}
+		p.mu.Unlock()
 	}
 	if err := r.src.takeOver(); err != nil {
 		return err
@@ -766,6 +790,7 @@ func (r *Run) abandon(err error, p *pump) {
 }
 
 func (r *Run) clear(f *facts) {
+	r.attempts.Wait()
 	r.log.Finish()
 	if f != nil {
 		r.readEnd()

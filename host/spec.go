@@ -99,6 +99,11 @@ type RunSpec struct {
 	IdleTimeout time.Duration     `json:"idle_timeout_ns,omitempty"` // 0: the adapter's; < 0: none
 	Grace       time.Duration     `json:"grace_ns,omitempty"`        // 0: 5 s
 
+	// Retry, if not nil, starts the agent again when it has failed for a reason that
+	// passes. Timeout and MaxBudget are those of all attempts together, IdleTimeout and
+	// MaxTurns those of each. It is for runs of one prompt.
+	Retry *Retry `json:"retry,omitempty"`
+
 	// Unattended says that nobody will answer questions: they are denied at once
 	// instead of waiting.
 	Unattended bool `json:"unattended,omitempty"`
@@ -112,6 +117,22 @@ type RunSpec struct {
 	// OnEvent is called for every event before any consumer sees it. It delays
 	// the run for as long as it takes.
 	OnEvent func(Event) `json:"-"`
+}
+
+// Retry says how often and when the agent is started again, as a further attempt of
+// the same run: after RATE_LIMITED, OVERLOADED and NETWORK_ERROR, where the adapter
+// says that it may help, and after AGENT_CRASH; never after an answer, and never when
+// somebody has asked for the run's end. Once a tool was used an attempt goes on with
+// the session, or there is none. The process that has started the run makes the
+// attempts, for it alone knows the environment: when it dies the run ends with the
+// attempt that it has. Zero fields are the defaults.
+type Retry struct {
+	MaxAttempts int           `json:"max_attempts,omitempty"`  // with the first; default 3
+	BaseDelay   time.Duration `json:"base_delay_ns,omitempty"` // before the second, then twice as long each time; default 1 s
+	// MaxDelay is the longest; default 30 s. A provider that asks for more is not
+	// asked again.
+	MaxDelay time.Duration `json:"max_delay_ns,omitempty"`
+	Jitter   float64       `json:"jitter,omitempty"` // by which part a delay differs, up or down; default 0.1
 }
 
 // Parent is a process, told from a later one with its pid.

@@ -44,6 +44,8 @@ type launch struct {
 	process *adapter.Process
 	options *pb.RunOptions
 	nonce   string
+	attempt int       // from 1
+	began   time.Time // the first one
 }
 
 // Start validates the spec, asks the adapter for a plan and starts the agent.
@@ -55,7 +57,7 @@ func (h *Host) Start(ctx context.Context, spec RunSpec) (_ *Run, retErr error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &launch{h: h, spec: spec}
+	l := &launch{h: h, spec: spec, attempt: 1}
 	defer func() {
 		if retErr != nil {
 			l.undo()
@@ -88,15 +90,8 @@ func (h *Host) Start(ctx context.Context, spec RunSpec) (_ *Run, retErr error) {
 	if shimErr != nil {
 		return nil, shimErr
 	}
-	plan, err := l.plan(ctx)
-	for tries := 1; err != nil && tries < maxPlans && l.process.Died(err); tries++ {
-		// Perhaps of another run. A plan is pure, so it may be asked for again.
-		if l.process, err = h.plugins.get(ctx, l.plugin); err == nil {
-			plan, err = l.plan(ctx)
-		}
-	}
+	plan, err := l.makePlan(ctx)
 	if err != nil {
-		h.plugins.hangs(ctx, l.process, err)
 		return nil, err
 	}
 	spawn, record, err := l.prepareSpawn(plan)
@@ -108,6 +103,21 @@ func (h *Host) Start(ctx context.Context, spec RunSpec) (_ *Run, retErr error) {
 
 // maxPlans is how often a plan is asked for when the plugin dies instead.
 const maxPlans = 3
+
+// makePlan asks the adapter, and once more if its process died, perhaps of another
+// run: a plan is pure.
+func (l *launch) makePlan(ctx context.Context) (*pluginapi.Plan, error) {
+	plan, err := l.plan(ctx)
+	for tries := 1; err != nil && tries < maxPlans && l.process.Died(err); tries++ {
+		if l.process, err = l.h.plugins.get(ctx, l.plugin); err == nil {
+			plan, err = l.plan(ctx)
+		}
+	}
+	if err != nil {
+		l.h.plugins.hangs(ctx, l.process, err)
+	}
+	return plan, err
+}
 
 // check is everything that can be wrong before anything is made.
 func (l *launch) check(ctx context.Context) error {
@@ -228,7 +238,7 @@ func (l *launch) plan(ctx context.Context) (*pluginapi.Plan, error) {
 	req := &pb.PlanRequest{
 		Agent: l.spec.adapter(), Launch: l.spec.Launch.proto(), Caller: caller(l.agent, l.world(), l.spec.Cwd, l.spec.Env), Options: options,
 		RunId: l.meta.RunID, TempDir: l.meta.TempDir, Program: l.program.path, ProgramVersion: l.program.version,
-		PluginPath: l.plugin.Path, SessionId: sessionID(l.meta.RunID), Attempt: 1,
+		PluginPath: l.plugin.Path, SessionId: sessionID(l.meta.RunID), Attempt: uint32(l.attempt),
 	}
 	return l.process.Plan(ctx, req, func(ctx context.Context, argv []string) *pluginapi.ExecResult {
 		return runBounded(ctx, argv, l.world(), l.spec.Cwd)
@@ -296,7 +306,7 @@ func (l *launch) prepareSpawn(plan *pluginapi.Plan) (shim.Spawn, journal.Plan, e
 		}
 	}
 	record := journal.Plan{
-		Spawn: 1, Attempt: 1, Program: program, Args: plan.Args, EnvSet: sortedKeys(plan.EnvSet), EnvUnset: plan.EnvUnset,
+		Spawn: l.attempt, Attempt: l.attempt, Program: program, Args: plan.Args, EnvSet: sortedKeys(plan.EnvSet), EnvUnset: plan.EnvUnset,
 		Cwd: cwd, Stdin: strings.ToLower(strings.TrimPrefix(plan.Stdin.String(), "STDIN_")), Collect: plan.Collect, PTY: plan.Pty,
 		SessionID: plan.SessionId, Version: l.program.version, State: plan.State, Warnings: plan.Warnings,
 	}
@@ -319,13 +329,21 @@ func (l *launch) prepareSpawn(plan *pluginapi.Plan) (shim.Spawn, journal.Plan, e
 	}
 	return shim.Spawn{
 		ParentPID: parent.PID, ParentStart: parent.Start,
-		Number: 1, Program: program, Args: plan.Args, Env: l.env(plan), Cwd: cwd,
+		Number: l.attempt, Retry: l.attempt < l.spec.Retry.attempts(), Program: program, Args: plan.Args, Env: l.env(plan), Cwd: cwd,
 		Stdin:   plan.Stdin == pb.Stdin_STDIN_OPEN || plan.Stdin == pb.Stdin_STDIN_PROMPT,
 		Close:   plan.Stdin == pb.Stdin_STDIN_PROMPT,
 		Initial: plan.InitialStdin, Collect: plan.Collect, Grace: l.grace(), Terminal: terminal,
 		Umask:  l.spec.Umask,
-		Limits: []shim.Limit{{Kind: "run", After: max(l.spec.Timeout, 0)}, {Kind: "inactivity", After: l.idleLimit(plan)}},
+		Limits: []shim.Limit{{Kind: "run", After: l.timeLeft()}, {Kind: "inactivity", After: l.idleLimit(plan)}},
 	}, record, nil
+}
+
+// timeLeft is the run's limit of time for this attempt; 0 if there is none.
+func (l *launch) timeLeft() time.Duration {
+	if l.spec.Timeout <= 0 || l.began.IsZero() {
+		return max(l.spec.Timeout, 0)
+	}
+	return max(l.spec.Timeout-time.Since(l.began), time.Millisecond)
 }
 
 // world is the caller's environment.
@@ -411,8 +429,11 @@ func (l *launch) begin(ctx context.Context, spawn shim.Spawn, record journal.Pla
 		return fail(r.commandError("start the agent", err))
 	}
 	// From here on there is a run, and what goes wrong is its end, not ours.
+	if l.began = time.Now(); l.spec.Retry.attempts() > 1 {
+		r.launch = l
+	}
 	if l.spec.Prompt != "" || !l.spec.Conversation {
-		_ = r.firstPrompt()
+		_ = r.firstPrompt(1, l.spec.Prompt)
 	}
 	l.h.begin(context.WithoutCancel(ctx), r)
 	return r, nil
@@ -427,8 +448,9 @@ func (h *Host) begin(ctx context.Context, r *Run) {
 	go r.main(ctx)
 }
 
-func (r *Run) firstPrompt() error {
-	return r.input(journal.Input{Kind: "prompt", ID: "prompt-1", Text: r.spec.Prompt, By: "user", First: true})
+// firstPrompt tells a process of the agent what it was started for.
+func (r *Run) firstPrompt(attempt int, prompt string) error {
+	return r.input(journal.Input{Kind: "prompt", ID: promptID(attempt), Text: prompt, By: "user", First: true})
 }
 
 func (l *launch) idleLimit(plan *pluginapi.Plan) time.Duration {

@@ -79,6 +79,9 @@ func (s *RunSpec) validate() error {
 	if s.MaxTurns < 0 || s.MaxBudget < 0 || s.Timeout < 0 || s.Grace < 0 {
 		return invalid("max turns, max budget, timeout and grace cannot be negative")
 	}
+	if err := s.Retry.validate(s.Conversation); err != nil {
+		return err
+	}
 	if s.JSONSchema != "" && !json.Valid([]byte(s.JSONSchema)) {
 		return invalid("the JSON schema is not JSON")
 	}

@@ -372,12 +372,15 @@ type (
 		Summary     string `json:"summary"`
 		TokensSaved *int64 `json:"tokens_saved"`
 	}
-	// Retry is one more try of a model request by the agent, or of the run by amux.
+	// Retry is one more try of a model request by the agent, or of the run by amux:
+	// then Attempt is the number of the start of the agent that follows in DelayMS,
+	// and Code, which the agent's tries do not have, is what the last one failed with.
 	Retry struct {
 		Attempt     int    `json:"attempt"`
 		MaxAttempts *int   `json:"max_attempts"`
 		Reason      string `json:"reason"`
 		DelayMS     *int64 `json:"delay_ms"`
+		Code        Code   `json:"code,omitempty"`
 	}
 	Interrupted    struct{}
 	Aborted        struct{}

@@ -46,6 +46,7 @@ const (
 	KindExit        Kind = 14 // Exit: the leader and all its descendants are gone
 	KindFault       Kind = 15 // Fault: the adapter is not heard from here on
 	KindNote        Kind = 16 // Note: for people
+	KindRetry       Kind = 17 // Retry: the run will spawn once more
 )
 
 const (

@@ -46,6 +46,20 @@ type Spawned struct {
 type SpawnFailed struct {
 	Spawn int    `json:"spawn"`
 	Error string `json:"error"`
+	Code  string `json:"code,omitempty"` // SPAWN_ERROR if empty
+	Hint  string `json:"hint,omitempty"`
+}
+
+// Retry says that an attempt has failed and that another follows: the next Plan is
+// its. What is known of a run so far is that of all its attempts.
+type Retry struct {
+	Attempt     int     `json:"attempt"` // the one that follows
+	MaxAttempts int     `json:"max_attempts"`
+	DelayMS     int64   `json:"delay_ms"` // until it begins
+	Code        string  `json:"code"`     // why the last one failed
+	Msg         string  `json:"message"`
+	Resume      string  `json:"resume,omitempty"`         // the session that it goes on with
+	Budget      float64 `json:"max_budget_usd,omitempty"` // what is left of the run's
 }
 
 // Input is what somebody asked of the agent. Kind is one of prompt, approve,

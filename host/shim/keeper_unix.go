@@ -95,6 +95,7 @@ type keeper struct {
 	ended    bool   // it was said that no prompt will follow
 	signaled string // the last signal that a person asked for, and nothing after it
 	ending   bool   // no process will be started any more
+	gaveUp   bool   // nor another attempt: somebody asked for the end when there was no process
 	reason   string
 	alone    *time.Timer
 	lease    Lease
@@ -527,6 +528,9 @@ func (k *keeper) appendFrom(c *conn, body []byte) error {
 		return errFrame
 	}
 	kind, payload := journal.Kind(body[0]), body[1:]
+	if kind == journal.KindRetry {
+		return k.retry(c, payload)
+	}
 	if kind == journal.KindInput {
 		var input journal.Input
 		if err := json.Unmarshal(payload, &input); err != nil {
@@ -535,7 +539,7 @@ func (k *keeper) appendFrom(c *conn, body []byte) error {
 		k.inputs.Lock()
 		defer k.inputs.Unlock()
 		k.mu.Lock()
-		running := k.child != nil && !k.ending
+		running := k.child != nil && !k.ending && !k.between(k.child)
 		twice, late := false, false
 		switch input.Kind {
 		case "prompt":
@@ -783,28 +787,89 @@ func (k *keeper) expire(kind string) {
 	child.request(stopRequest{grace: child.spawn.Grace})
 }
 
-// stop ends the agent. What was asked is in the journal before anything is done;
-// on a full disk it is done all the same.
-func (k *keeper) stop(stop Stop, kill bool) error {
+// between reports that an attempt has ended and that another may follow.
+func (k *keeper) between(child *child) bool { return child.spawn.Retry && isClosed(child.gone) }
+
+// retry commits that another attempt follows, unless somebody has asked for the end
+// of the run.
+func (k *keeper) retry(c *conn, payload []byte) error {
+	if !k.isHost(c) {
+		return errNotHost
+	}
 	k.mu.Lock()
 	child := k.child
-	if child != nil && k.reason == "" {
-		k.reason = stop.Reason
-	}
 	k.mu.Unlock()
 	if child == nil {
 		return errNoChild
 	}
-	select {
-	case <-child.gone:
+	<-child.gone // its exit is in the journal already
+	k.inputs.Lock()
+	defer k.inputs.Unlock()
+	k.mu.Lock()
+	late := k.ending || k.reason != ""
+	k.mu.Unlock()
+	if late {
 		return errNoChild
-	default:
 	}
+	if !k.append(journal.KindRetry, payload) {
+		return errDiskFull
+	}
+	return nil
+}
+
+// errNext says that the next attempt has been started meanwhile.
+var errNext = errors.New("the agent was started again")
+
+// giveUp keeps the attempt that may follow child from being started. It is called
+// with inputs held, so that the record stands on one side of the next Retry.
+func (k *keeper) giveUp(child *child, reason string, record []byte) error {
+	k.mu.Lock()
+	again, late := k.gaveUp, k.ending || k.reason != ""
+	next := k.child != child
+	if !next && !late {
+		k.reason, k.gaveUp = reason, true
+	}
+	k.mu.Unlock()
+	switch {
+	case next:
+		return errNext
+	case again:
+		return nil
+	case late:
+		return errNoChild
+	}
+	k.tryAppend(journal.KindInput, record)
+	return nil
+}
+
+// stop ends the agent. What was asked is in the journal before anything is done;
+// on a full disk it is done all the same.
+func (k *keeper) stop(stop Stop, kill bool) error {
 	kind := "stop"
 	if kill {
 		kind = "kill"
 	}
-	k.tryAppend(journal.KindInput, journal.Encode(journal.Input{Kind: kind, By: stop.By, Text: stop.Reason}))
+	record := journal.Encode(journal.Input{Kind: kind, By: stop.By, Text: stop.Reason})
+	k.mu.Lock()
+	child := k.child
+	gone := child == nil || isClosed(child.gone)
+	if !gone && k.reason == "" {
+		k.reason = stop.Reason
+	}
+	k.mu.Unlock()
+	if child == nil || gone && !child.spawn.Retry {
+		return errNoChild
+	}
+	if gone {
+		k.inputs.Lock()
+		err := k.giveUp(child, stop.Reason, record)
+		k.inputs.Unlock()
+		if errors.Is(err, errNext) {
+			return k.stop(stop, kill)
+		}
+		return err
+	}
+	k.tryAppend(journal.KindInput, record)
 	if stop.Grace == 0 {
 		stop.Grace = child.spawn.Grace
 	}
@@ -816,12 +881,13 @@ func (k *keeper) stop(stop Stop, kill bool) error {
 func (k *keeper) pause(on bool, by string) error {
 	k.mu.Lock()
 	child, already := k.child, k.paused == on
-	if child != nil {
+	running := child != nil && !k.between(child)
+	if running {
 		k.paused = on
 		k.runIdle()
 	}
 	k.mu.Unlock()
-	if child == nil {
+	if !running {
 		return errNoChild
 	}
 	if already {
@@ -986,7 +1052,7 @@ func (k *keeper) spawn(spawn Spawn) error {
 		return &RemoteError{"SPAWN_ERROR", err.Error()}
 	}
 	k.child = child
-	k.answered, k.signaled = map[string]bool{}, ""
+	k.answered, k.signaled, k.ended, k.paused = map[string]bool{}, "", false, false
 	record := journal.Spawned{Spawn: spawn.Number, PID: child.pid, StartTime: k.cfg.Tree.Start(child.pid)}
 	// Before any output, and while mu keeps the exit away.
 	if err := k.journal.Append(journal.KindSpawned, journal.Encode(record)); err != nil {

@@ -112,6 +112,9 @@ type Spawn struct {
 	ParentStart uint64 `json:"parent_start,omitempty"`
 	// Terminal is the pseudo-terminal to run on instead of pipes; nil for pipes.
 	Terminal *Size `json:"terminal,omitempty"`
+	// Retry says that another spawn may follow this one's exit: who asks for the end
+	// of the run between the two keeps it from being started.
+	Retry bool `json:"retry,omitempty"`
 }
 
 // Stop asks for the end of the agent and its descendants.

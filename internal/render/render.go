@@ -83,6 +83,7 @@ type event struct {
 	Level       string               `json:"level"`
 	Line        string               `json:"line"`
 	Reason      string               `json:"reason"`
+	Code        pluginapi.Code       `json:"code"`
 	Recoverable bool                 `json:"recoverable"`
 	Attempt     int                  `json:"attempt"`
 	MaxAttempts *int                 `json:"max_attempts"`
@@ -174,6 +175,9 @@ func (r *Renderer) Event(t pluginapi.Type, raw []byte) {
 		}
 	case "retry":
 		text := fmt.Sprintf("try %d", e.Attempt)
+		if e.Code != "" { // of ours, not of the agent's
+			text = fmt.Sprintf("the agent is started again, attempt %d", e.Attempt)
+		}
 		if e.MaxAttempts != nil {
 			text += fmt.Sprintf(" of %d", *e.MaxAttempts)
 		}

@@ -20,10 +20,14 @@ import (
 // adapter knows the agent of this package. It does as it should until a line of
 // the agent says otherwise:
 //
-//	do X            at once: panic, hang, exit, goroutine-panic, print, orphan, eat, big N, events N, outcomes
+//	do X            at once: panic, hang, exit, goroutine-panic, print, orphan, eat, big N, events N, outcomes,
+//	                fail CODE [MILLISECONDS] (an outcome that may pass, and when)
 //	arm X           the same when the agent has exited
 //	event TYPE OBJ  an event as it is
 //	write N         N lines for the agent's stdin
+// Resumer is the name of an agent that can resume a session.
+const Resumer = "resumer"
+
 type adapter struct {
 	id      string
 	trouble Trouble
@@ -44,7 +48,7 @@ func (a adapter) Describe() *pluginapi.Agent {
 func describe(id string) *pluginapi.Agent {
 	return &pluginapi.Agent{
 		Id: id, DisplayName: id, Summary: "an agent of the tests",
-		Capabilities: &pluginapi.Capabilities{MultiTurn: true, TextStreaming: true, Approvals: true, Tools: true, PtyOptional: true},
+		Capabilities: &pluginapi.Capabilities{MultiTurn: true, TextStreaming: true, Approvals: true, Tools: true, PtyOptional: true, Resume: id == Resumer},
 	}
 }
 
@@ -63,6 +67,11 @@ func (a adapter) Plan(_ context.Context, req *pluginapi.PlanRequest) (*pluginapi
 	plan := &pluginapi.Plan{
 		Program: self(), Args: []string{castArg, "agent"}, Stdin: pb.Stdin_STDIN_OPEN, SessionId: req.SessionId,
 		Pty: req.Options.GetPty(),
+	}
+	if id := req.Options.GetResume(); id != "" {
+		plan.SessionId = id
+	} else if req.Attempt > 1 {
+		plan.SessionId += "-" + strconv.Itoa(int(req.Attempt))
 	}
 	if prompt := req.Options.GetPrompt(); strings.HasPrefix(prompt, "deaf\n") {
 		plan.Args = append(plan.Args, prompt)
@@ -200,6 +209,11 @@ func (c *conversation) misbehave(what string, out *sdk.Out) {
 		for i := range n {
 			out.Event(pluginapi.TextDelta{Delta: strconv.Itoa(i)})
 		}
+	case "fail":
+		code, after, _ := strings.Cut(rest, " ")
+		ms, _ := strconv.ParseUint(after, 10, 64)
+		out.Outcome(&pluginapi.Outcome{Code: code, Message: "told to fail", Retryable: true, RetryAfterMs: ms})
+		c.outcome = true
 	case "outcomes":
 		out.Outcome(&pluginapi.Outcome{Code: string(pluginapi.CodeRateLimited), Message: "not yet"})
 		out.Outcome(&pluginapi.Outcome{Code: string(pluginapi.CodeOverloaded), Message: "the last one wins"})

@@ -37,6 +37,7 @@ import (
 //	program ARGS     run another program on the agent's stdin and stdout
 //	exit N           at once
 //	end              of the turn, in success; later commands come after it
+//	early N COMMAND  a command for the first N agents that were started in this folder
 //
 // A script whose first line is "deaf" is carried out without a look at stdin.
 // What it gets on stdin it reports, line by line, before it does anything else.
@@ -45,6 +46,7 @@ type agent struct {
 	in    *bufio.Reader
 	over  bool // stdin has ended
 	turns int
+	start int // which one it is of those in its folder, once it has looked
 }
 
 func runAgent(args []string) int {
@@ -107,6 +109,17 @@ func (a *agent) turn(script string) int {
 	ended := false
 	for line := range strings.SplitSeq(script, "\n") {
 		command, rest, _ := strings.Cut(line, " ")
+		if command == "early" {
+			if a.start == 0 {
+				a.start = countStart()
+			}
+			first, later, _ := strings.Cut(rest, " ")
+			if last, _ := strconv.Atoi(first); a.start > last {
+				continue
+			}
+			line = later
+			command, rest, _ = strings.Cut(line, " ")
+		}
 		n, _ := strconv.Atoi(strings.Fields(rest + " 0")[0])
 		switch command {
 		case "lines":
@@ -191,6 +204,16 @@ func (a *agent) turn(script string) int {
 		return 0
 	}
 	return -1
+}
+
+// countStart says how many agents have been started in this folder.
+func countStart() int {
+	const file = "starts"
+	before, _ := os.ReadFile(file)
+	if err := os.WriteFile(file, append(before, '.'), 0o600); err != nil {
+		panic(err)
+	}
+	return len(before) + 1
 }
 
 func unescape(text string) string {

@@ -1,0 +1,199 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/amux-dev/amux/host/journal"
+	"github.com/amux-dev/amux/host/shim"
+	"github.com/amux-dev/amux/pluginapi"
+	pb "github.com/amux-dev/amux/pluginapi/amuxplugin1"
+)
+
+// maxAttempts is more than anybody can mean.
+const maxAttempts = 100
+
+func (r *Retry) validate(conversation bool) error {
+	switch {
+	case r == nil:
+		return nil
+	case conversation:
+		return invalid("retries are for runs of one prompt").WithHint("send the prompt of a conversation again, or leave out --retry")
+	case r.MaxAttempts < 0 || r.MaxAttempts > maxAttempts:
+		return invalid("%d attempts are not between 1 and %d", r.MaxAttempts, maxAttempts)
+	case r.BaseDelay < 0 || r.MaxDelay < 0 || r.Jitter < 0 || r.Jitter > 1:
+		return invalid("the delays of retries cannot be negative, nor their jitter outside of 0 to 1")
+	}
+	return nil
+}
+
+// attempts is how often the agent may be started.
+func (r *Retry) attempts() int {
+	switch {
+	case r == nil:
+		return 1
+	case r.MaxAttempts == 0:
+		return 3
+	}
+	return r.MaxAttempts
+}
+
+// delay is how long to wait behind attempt n, or behind a provider that has asked for
+// a wait. ok is false if that is too long.
+func (r *Retry) delay(n int, asked time.Duration) (delay time.Duration, ok bool) {
+	base, longest, jitter := r.BaseDelay, r.MaxDelay, r.Jitter
+	if base == 0 {
+		base = time.Second
+	}
+	if longest == 0 {
+		longest = 30 * time.Second
+	}
+	if jitter == 0 {
+		jitter = 0.1
+	}
+	delay = base
+	for ; n > 1 && delay < longest; n-- {
+		delay *= 2
+	}
+	delay = min(delay, longest)
+	delay += time.Duration(float64(delay) * jitter * (2*rand.Float64() - 1))
+	return max(delay, asked), asked <= longest
+}
+
+// passing are the codes of failures that may be gone the next time.
+var passing = []pluginapi.Code{
+	pluginapi.CodeRateLimited, pluginapi.CodeOverloaded, pluginapi.CodeNetwork, pluginapi.CodeAgentCrash,
+}
+
+// mayPass reports that the attempt has failed by itself, without an answer, for a
+// reason that may pass.
+func (f *facts) mayPass(end journal.State) bool {
+	code := pluginapi.Code(end.Code)
+	switch {
+	case f.exit == nil || f.exit.Reason != "" || f.askedAt != 0 || f.interrupted || f.answered || f.fault != nil:
+		return false
+	case end.To != stateFailed || !slices.Contains(passing, code):
+		return false
+	}
+	return code == pluginapi.CodeAgentCrash || f.outcome.GetRetryable()
+}
+
+// nextAttempt says whether the run's agent is started again, now that it has ended.
+func (r *Run) nextAttempt(p *pump) (journal.Retry, bool) {
+	no := journal.Retry{}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	f := &p.facts
+	end := f.verdict()
+	if r.launch == nil || f.attempt >= r.spec.Retry.attempts() || !f.mayPass(end) {
+		return no, false
+	}
+	delay, ok := r.spec.Retry.delay(f.attempt, time.Duration(f.outcome.GetRetryAfterMs())*time.Millisecond)
+	if !ok || r.spec.Timeout > 0 && time.Since(r.launch.began)+delay >= r.spec.Timeout {
+		return no, false
+	}
+	next := journal.Retry{
+		Attempt: f.attempt + 1, MaxAttempts: r.spec.Retry.attempts(), DelayMS: delay.Milliseconds(), Code: end.Code, Msg: end.Msg,
+	}
+	if r.spec.MaxBudget > 0 {
+		next.Budget = r.spec.MaxBudget
+		if f.cost != nil {
+			next.Budget -= f.cost.USD
+		}
+		if next.Budget <= 0 {
+			return no, false
+		}
+	}
+	if f.tooled {
+		// What a tool has done is not done twice: only the session knows of it.
+		if f.session == "" || r.spec.NoSession || !r.agent.GetCapabilities().GetResume() || checkPrompt(goOn(r.spec.Prompt)) != nil {
+			return no, false
+		}
+		next.Resume = f.session
+	}
+	return next, true
+}
+
+// goOn is the prompt of an attempt that goes on with the session of the last one.
+func goOn(prompt string) string {
+	return "An error has cut off your work on the message below. Go on where you were; do not do again what is done.\n\n" + prompt
+}
+
+// ofAttempt are the options of the attempt that follows a retry.
+func ofAttempt(o *pb.RunOptions, retry *journal.Retry) *pb.RunOptions {
+	if o == nil || retry == nil {
+		return o
+	}
+	o = proto.CloneOf(o)
+	o.MaxBudgetUsd = retry.Budget
+	if retry.Resume != "" {
+		o.Resume, o.ContinueLast, o.Fork = retry.Resume, false, false
+		o.Prompt, o.Attachments = goOn(o.Prompt), nil
+	}
+	return o
+}
+
+// startAgain makes the attempt that the journal has announced. If it cannot be made,
+// that is how the run ends.
+func (r *Run) startAgain(ctx context.Context, retry *journal.Retry) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stop := make(chan struct{})
+	defer close(stop)
+	go func() {
+		select {
+		case <-r.conn.Gone(): // nobody is left to start it, or the run was ended meanwhile
+			cancel()
+		case <-stop:
+		}
+	}()
+	select {
+	case <-time.After(time.Duration(retry.DelayMS) * time.Millisecond):
+	case <-ctx.Done():
+		return
+	}
+	err := r.launch.again(ctx, r, retry)
+	if err == nil || ctx.Err() != nil {
+		return
+	}
+	if _, refused := errors.AsType[*shim.RemoteError](err); refused {
+		// Why is in the journal: somebody asked for the end, or it could not be started.
+		r.h.log.Named("run").Debug("no further attempt", "run_id", r.ID(), "attempt", retry.Attempt, "error", err)
+		return
+	}
+	e := pluginapi.AsError(err)
+	_ = r.src.append(journal.KindSpawnFailed, journal.Encode(journal.SpawnFailed{
+		Spawn: retry.Attempt, Error: e.Error(), Code: string(e.Code), Hint: e.Hint,
+	})) // a keeper that is gone has ended the run
+}
+
+// again plans and starts a further attempt of a run that lives.
+func (l *launch) again(ctx context.Context, r *Run, retry *journal.Retry) error {
+	first := l.options
+	l.attempt, l.options = retry.Attempt, ofAttempt(first, retry)
+	defer func() { l.options = first }()
+	plan, err := l.makePlan(ctx)
+	if err != nil {
+		return err
+	}
+	spawn, record, err := l.prepareSpawn(plan)
+	if err != nil {
+		return err
+	}
+	if err := r.src.append(journal.KindPlan, journal.Encode(record)); err != nil {
+		return err
+	}
+	if err := r.conn.Spawn(spawn); err != nil {
+		return err
+	}
+	_ = r.firstPrompt(l.attempt, l.options.Prompt) // the agent may have ended already
+	return nil
+}
+
+func promptID(attempt int) string { return "prompt-" + strconv.Itoa(attempt) }
