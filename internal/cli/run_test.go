@@ -95,7 +95,7 @@ func TestFlags(t *testing.T) {
 		"--resume", "r", "--fork", "--cwd", "sub", "--add-dir", "x", "--add-dir", "/y", "--env", "A=1=2", "--env", "B=",
 		"--file", "a.txt", "--mcp", `t=run 'a b' c`, "--mcp", "u=https://u/mcp", "--mcp", "mcp.json", "--json-schema", `{"type":"object"}`,
 		"--approve", "rules", "--allow", "Bash(git *)", "--deny", "Write", "--max-turns", "3", "--max-budget", "1.5",
-		"--timeout", "1h", "--idle-timeout", "0s", "--grace", "2s", "--name", "n", "--run-id", runID, "--tag", "t1", "--tag", "t2",
+		"--timeout", "1h", "--idle-timeout", "0s", "--retry=5", "--grace", "2s", "--name", "n", "--run-id", runID, "--tag", "t1", "--tag", "t2",
 		"--driver", "d", "--no-record", "--plugin", "acme=./acme")
 	if code != 0 {
 		t.Fatalf("code %d: %s", code, b.err)
@@ -111,7 +111,7 @@ func TestFlags(t *testing.T) {
 			{Name: "w", Transport: "http", URL: "https://w/", Headers: map[string]string{"H": "v"}},
 			{Name: "z", Transport: "stdio", Command: "zz", Args: []string{"1"}, Env: map[string]string{"K": "V"}},
 		},
-		MaxTurns: 3, MaxBudget: 1.5, Timeout: time.Hour, IdleTimeout: -1, Grace: 2 * time.Second, Name: "n", RunID: runID,
+		MaxTurns: 3, MaxBudget: 1.5, Timeout: time.Hour, IdleTimeout: -1, Grace: 2 * time.Second, Retry: &host.Retry{MaxAttempts: 5}, Name: "n", RunID: runID,
 		Tags: []string{"t1", "t2"}, Driver: "d", NoRecord: true,
 	}
 	if diff := cmp.Diff(want, b.host.spec, cmpopts.EquateEmpty()); diff != "" {

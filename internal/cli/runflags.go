@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"net/url"
 	"os"
 	"slices"
@@ -28,6 +29,7 @@ type runOptions struct {
 	maxTurns                    uint32
 	maxBudget                   float64
 	timeout, idleTimeout, grace durationValue
+	retry                       uint32
 }
 
 func (o *runOptions) addFlags(cmd *cobra.Command) {
@@ -60,6 +62,8 @@ func (o *runOptions) addFlags(cmd *cobra.Command) {
 	f.Var(&o.timeout, "timeout", "end the run after this time")
 	f.Var(&o.idleTimeout, "idle-timeout", "end the run when the agent is silent for this long; 0s: never")
 	f.BoolVar(&o.monitorParent, "monitor-parent", false, "end the run when the process that started this amux has ended")
+	f.Uint32Var(&o.retry, "retry", 0, "start the agent again when it fails by a rate limit, overload, the network or a crash: `attempts` in all, 3 if no number is given")
+	f.Lookup("retry").NoOptDefVal = "3"
 	f.Var(&o.grace, "grace", "time between asking processes to end and killing them (default 5s)")
 	f.StringVar(&o.name, "name", "", "a name for the run")
 	f.StringVar(&o.runID, "run-id", "", "a `ULID` for the run")
@@ -95,6 +99,8 @@ func (o *runOptions) check() error {
 		return usage("--system-mode needs --system")
 	case o.approve == "rules" && len(o.allow)+len(o.deny) == 0:
 		return usage("--approve rules needs a rule").WithHint("add --allow RULE or --deny RULE")
+	case o.interactive && o.retry > 0 || o.input != "" && o.retry > 0:
+		return usage("--retry is for runs of one prompt, so it excludes --interactive and --input")
 	case o.maxBudget < 0:
 		return usage("--max-budget %v: want dollars, not less than 0", o.maxBudget)
 	}
@@ -110,6 +116,9 @@ func (o *runOptions) spec(s *session) (host.RunSpec, error) {
 		Cwd: s.app.Cwd, Driver: o.driver, PTY: o.pty, Tags: o.tags,
 		MaxTurns: int(o.maxTurns), MaxBudget: o.maxBudget, AllowRules: o.allow, DenyRules: o.deny,
 		Timeout: o.timeout.d, IdleTimeout: o.idleTimeout.d, Grace: o.grace.d, NoRecord: o.noRecord,
+	}
+	if o.retry > 0 {
+		spec.Retry = &host.Retry{MaxAttempts: int(min(o.retry, math.MaxInt32))}
 	}
 	if o.monitorParent {
 		start, alive := process.Start(os.Getppid())
