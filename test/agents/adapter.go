@@ -25,6 +25,7 @@ import (
 //	arm X           the same when the agent has exited
 //	event TYPE OBJ  an event as it is
 //	write N         N lines for the agent's stdin
+//
 // Resumer is the name of an agent that can resume a session.
 const Resumer = "resumer"
 
