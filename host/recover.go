@@ -28,7 +28,12 @@ import (
 func (h *Host) Recover(ctx context.Context) error {
 	var errs []error
 	for _, id := range h.store.Active() {
-		if err := h.recoverRun(ctx, id); err != nil && !errors.Is(err, store.ErrLocked) {
+		err := h.recoverRun(ctx, id)
+		if errors.Is(err, store.ErrLocked) {
+			h.sweeping.Wait() // perhaps it was this host that looked
+			err = h.recoverRun(ctx, id)
+		}
+		if err != nil && !errors.Is(err, store.ErrLocked) {
 			errs = append(errs, err)
 		}
 	}
