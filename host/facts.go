@@ -1,6 +1,7 @@
 package host
 
 import (
+	"bytes"
 	"encoding/json"
 	"math"
 	"slices"
@@ -24,6 +25,7 @@ type facts struct {
 	tokens      pluginapi.Tokens
 	cost        *pluginapi.Money
 	text        string // last message of the main conversation
+	unknown     int    // lines of stdout that the adapter has not known
 
 	pending map[string]*interaction // asked and not answered, by id
 	order   []string                // ids of pending as they came
@@ -132,6 +134,14 @@ var wanted = map[pluginapi.Type]bool{
 	"session_start": true, "turn_end": true, "cost": true, "token_usage": true,
 	"approval_request": true, "input_required": true, "approval_granted": true,
 	"approval_denied": true, "input_answered": true, "message_stop": true,
+}
+
+// isUnknownLine reports whether a log event is a line of stdout, which is how an
+// adapter tells of what it does not know. It looks at the beginning alone.
+func isUnknownLine(event []byte) bool {
+	_, rest, ok := bytes.Cut(event[:min(len(event), 256)], []byte(`"source"`))
+	rest = bytes.TrimLeft(rest, " :\t")
+	return ok && bytes.HasPrefix(rest, []byte(`"stdout"`))
 }
 
 // learn takes in an event of the adapter.

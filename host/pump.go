@@ -858,6 +858,10 @@ func (p *pump) event(out *pb.Output) error {
 			p.facts.sessionOver = true
 		case "tool_call_start", "tool_call_ready":
 			p.facts.tooled = true
+		case "log":
+			if isUnknownLine(out.Data) {
+				p.facts.unknown++
+			}
 		}
 		p.seq++
 		if p.seq > p.skip {
@@ -1016,7 +1020,7 @@ func (p *pump) stateChanged(s journal.State, at time.Time) {
 	p.emitHost(pluginapi.RunEnd{
 		State: s.To, Reason: s.Reason, Code: pluginapi.Code(s.Code), Message: s.Msg,
 		ExitCode: exitCode, Signal: signal, SessionID: f.session, Turns: f.turns,
-		Tokens: f.tokens, Cost: f.cost, DurationMS: at.Sub(f.created).Milliseconds(),
+		Tokens: f.tokens, Cost: f.cost, DurationMS: at.Sub(f.created).Milliseconds(), UnknownLines: f.unknown,
 	}, at)
 }
 

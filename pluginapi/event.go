@@ -460,6 +460,8 @@ type (
 		Tokens     Tokens `json:"tokens"`
 		Cost       *Money `json:"cost"`
 		DurationMS int64  `json:"duration_ms"`
+		// UnknownLines are those of its stdout that the adapter did not know.
+		UnknownLines int `json:"unknown_lines,omitempty"`
 	}
 )
 

@@ -164,6 +164,24 @@ func TestDoctor(t *testing.T) {
 	}
 }
 
+// Lines that an adapter has not known lately are told, beside a version it was not
+// tested with; what was long ago is not.
+func TestDoctorSeesDrift(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, "")
+	for i := range 2 * recentRuns {
+		run := host.RunInfo{ID: runID, Agent: "alpha", End: &pluginapi.RunEnd{}}
+		if i == 3 || i == 5 || i == recentRuns {
+			run.End.UnknownLines = 4
+		}
+		b.host.list = append(b.host.list, run, host.RunInfo{Agent: "beta"})
+	}
+	b.main("doctor")
+	if want := "- format of alpha: 8 lines of 2 of its last 20 runs were not understood"; !strings.Contains(b.out.String(), want) || strings.Contains(b.out.String(), "format of beta") {
+		t.Errorf("no %q alone in\n%s", want, b.out)
+	}
+}
+
 func TestProjectDir(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()

@@ -95,7 +95,63 @@ func (s *session) examine() ([]finding, error) {
 			findings = append(findings, checkAgent(a))
 		}
 	}
+	runs, err := h.Runs(context.Background())
+	if err != nil {
+		return nil, err
+	}
+	findings = append(findings, checkFormats(runs, agents)...)
 	return append(findings, checkRuns(o.ConfigDir)...), nil
+}
+
+// recentRuns is how many of an agent's last runs tell whether it still speaks as its
+// adapter expects.
+const recentRuns = 20
+
+// checkFormats finds agents that have lately printed lines which their adapter does
+// not know: a new version of the CLI, as a rule.
+func checkFormats(runs []host.RunInfo, agents []host.AgentInfo) []finding {
+	type drift struct {
+		runs, of, lines int
+		last            string
+	}
+	seen := map[string]*drift{}
+	var order []string
+	for _, run := range runs { // newest first
+		d := seen[run.Agent]
+		if d == nil {
+			d = &drift{}
+			seen[run.Agent] = d
+			order = append(order, run.Agent)
+		}
+		if run.End == nil || d.of == recentRuns {
+			continue
+		}
+		d.of++
+		if n := run.End.UnknownLines; n > 0 {
+			d.runs++
+			d.lines += n
+			if d.last == "" {
+				d.last = run.ID
+			}
+		}
+	}
+	var findings []finding
+	for _, agent := range order {
+		d := seen[agent]
+		if d.lines == 0 {
+			continue
+		}
+		message := fmt.Sprintf("%d lines of %d of its last %d runs were not understood", d.lines, d.runs, d.of)
+		for _, a := range agents {
+			tested := a.Description.GetVersions().GetTested()
+			if a.Description.GetId() == agent && a.Version != "" && tested != "" && a.Version != tested {
+				message += fmt.Sprintf("; it is %s, and its adapter was tested with %s", a.Version, tested)
+			}
+		}
+		findings = append(findings, finding{"format of " + agent, "note", message,
+			"amux logs " + render.ShortID(d.last) + " --json shows them, as log; a newer plugin may know them"})
+	}
+	return findings
 }
 
 // checkFolder tries to write in a folder, without making it.
