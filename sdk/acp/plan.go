@@ -10,6 +10,7 @@ import (
 
 	"github.com/amux-dev/amux/pluginapi"
 	"github.com/amux-dev/amux/sdk/attachment"
+	"github.com/amux-dev/amux/sdk/mcp"
 )
 
 // Abilities are those of an agent that a plan must know before it is started.
@@ -26,34 +27,15 @@ type Abilities struct {
 func Prepare(agent string, can Abilities, req *pluginapi.PlanRequest, plan *pluginapi.Plan) error {
 	var state State
 	opts := req.GetOptions()
-	seen := map[string]bool{}
+	transports, err := mcp.Check(agent, opts.GetMcpServers())
+	if err != nil {
+		return err
+	}
 	for i, s := range opts.GetMcpServers() {
-		invalid := func(what string) error {
-			return pluginapi.Errorf(pluginapi.CodeValidation, "%s: mcp server %q %s", agent, s.Name, what)
-		}
-		transport := s.Transport
-		if transport == "" {
-			transport = "stdio"
-			if s.Command == "" && s.Url != "" {
-				transport = "http"
+		if transport := transports[i]; transport != mcp.Stdio {
+			if len(s.Headers) > 0 {
+				return cannot(agent, "headers for the MCP server "+strconv.Quote(s.Name), "put them into the agent's own settings")
 			}
-		}
-		switch {
-		case s.Name == "":
-			return invalid("has no name")
-		case seen[s.Name]:
-			return invalid("is named twice")
-		case transport == "stdio" && s.Command == "":
-			return invalid("has no command")
-		case transport != "stdio" && s.Url == "":
-			return invalid("has no url")
-		case transport != "stdio" && len(s.Headers) > 0:
-			return cannot(agent, "headers for the MCP server "+strconv.Quote(s.Name), "put them into the agent's own settings")
-		case transport != "stdio" && transport != "http" && transport != "sse":
-			return cannot(agent, "mcp transport "+strconv.Quote(s.Transport), "it has stdio, sse and http")
-		}
-		seen[s.Name] = true
-		if transport != "stdio" {
 			state.Servers = append(state.Servers, Server{Type: transport, Name: s.Name, URL: s.Url, Headers: []nameValue{}})
 			continue
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/amux-dev/amux/pluginapi"
 	pb "github.com/amux-dev/amux/pluginapi/amuxplugin1"
 	"github.com/amux-dev/amux/sdk/attachment"
+	"github.com/amux-dev/amux/sdk/mcp"
 )
 
 // An argument longer than this is refused: Linux takes 128 KiB.
@@ -138,39 +139,20 @@ func (p *planner) mcp() error {
 	if len(p.opts.McpServers) == 0 {
 		return nil
 	}
+	transports, err := mcp.Check(agentID, p.opts.McpServers)
+	if err != nil {
+		return err
+	}
 	servers := make(map[string]mcpServer, len(p.opts.McpServers))
-	for _, s := range p.opts.McpServers {
-		invalid := func(what string) error {
-			return pluginapi.Errorf(pluginapi.CodeValidation, "qwen: mcp server %q %s", s.Name, what)
+	for i, s := range p.opts.McpServers {
+		switch transports[i] {
+		case mcp.Stdio:
+			servers[s.Name] = mcpServer{Command: s.Command, Args: s.Args, Env: s.Env}
+		case mcp.HTTP:
+			servers[s.Name] = mcpServer{HTTPURL: s.Url, Headers: s.Headers}
+		case mcp.SSE:
+			servers[s.Name] = mcpServer{URL: s.Url, Headers: s.Headers}
 		}
-		transport := s.Transport
-		if transport == "" {
-			transport = "stdio"
-			if s.Command == "" && s.Url != "" {
-				transport = "http"
-			}
-		}
-		_, twice := servers[s.Name]
-		var entry mcpServer
-		switch {
-		case s.Name == "":
-			return invalid("has no name")
-		case twice:
-			return invalid("is named twice")
-		case transport == "stdio" && s.Command == "":
-			return invalid("has no command")
-		case transport != "stdio" && s.Url == "":
-			return invalid("has no url")
-		case transport == "stdio":
-			entry = mcpServer{Command: s.Command, Args: s.Args, Env: s.Env}
-		case transport == "http":
-			entry = mcpServer{HTTPURL: s.Url, Headers: s.Headers}
-		case transport == "sse":
-			entry = mcpServer{URL: s.Url, Headers: s.Headers}
-		default:
-			return cannot("mcp transport "+strconv.Quote(s.Transport), "it has stdio, sse and http")
-		}
-		servers[s.Name] = entry
 	}
 	content, err := json.Marshal(map[string]any{"mcpServers": servers})
 	if err != nil {
