@@ -43,7 +43,7 @@ func (adapter) Converse(start *pluginapi.Start) (sdk.Conversation, error) {
 		Name: name, Detail: func(name string, call acp.Call) turn.Detail { return detail(name, call, servers) },
 		// A thought comes with its subject, which may be empty.
 		Thought: func(text string) string { return strings.TrimPrefix(text, "****\n") },
-		Noise:   noise, Failure: failed, Usage: usage, SilentDenial: true,
+		Aside:   aside, Failure: failed, Usage: usage, SilentDenial: true,
 	}, start)
 }
 
@@ -83,8 +83,10 @@ func detail(name string, call acp.Call, servers []string) turn.Detail {
 	return turn.Detail{}
 }
 
-// noise is what the CLI itself says as a message.
-func noise(text string) bool { return strings.HasPrefix(text, "[MODE_UPDATE] ") }
+// aside is what the CLI itself says as a message.
+func aside(text string) (pluginapi.Payload, bool) {
+	return nil, strings.HasPrefix(text, "[MODE_UPDATE] ")
+}
 
 // failed reads the error of a prompt: its code is the HTTP status, its message the
 // body.

@@ -47,13 +47,17 @@ type Config struct {
 	// Complete adds to the result of a tool what only this agent tells: its exit
 	// code, that it has failed.
 	Complete func(update jsonl.Value, d turn.Detail, r *turn.Result)
+	// InputFirst: the input that was told before a question is the tool's own; the
+	// question shows it in another way.
+	InputFirst bool
 	// SilentDenial: nothing more is told of a tool that was denied.
 	SilentDenial bool
 
 	// Thought takes from a piece of a thought what is none of the model's.
 	Thought func(text string) string
-	// Noise reports whether a piece of a message is none of the model's.
-	Noise func(text string) bool
+	// Aside reports whether a piece of a message is none of the model's, and which
+	// event it is instead; nil: none.
+	Aside func(text string) (event pluginapi.Payload, aside bool)
 	// ErrorText reads a failed request of the model from what is said in the model's
 	// place; nil: it is none.
 	ErrorText func(text string) *pluginapi.Outcome

@@ -131,18 +131,24 @@ func (c *conversation) message(update jsonl.Value, out *sdk.Out) bool {
 		return false
 	}
 	text := content.Text("text")
-	switch {
-	case text == "":
-	case c.config.Noise != nil && c.config.Noise(text):
-	default:
-		if c.config.ErrorText != nil {
-			if o := c.config.ErrorText(text); o != nil {
-				c.errorText = o
-				return true
-			}
-		}
-		c.Main().Text(update.Text("messageId"), text, out)
+	if text == "" {
+		return true
 	}
+	if c.config.Aside != nil {
+		if event, aside := c.config.Aside(text); aside {
+			if event != nil {
+				out.Event(event)
+			}
+			return true
+		}
+	}
+	if c.config.ErrorText != nil {
+		if o := c.config.ErrorText(text); o != nil {
+			c.errorText = o
+			return true
+		}
+	}
+	c.Main().Text(update.Text("messageId"), text, out)
 	return true
 }
 
@@ -170,7 +176,7 @@ func (c *conversation) tell(v jsonl.Value, out *sdk.Out) (*Call, *turn.Tool) {
 		call.Kind = kind
 	}
 	t := c.StartTool(id, call.name, "", out)
-	// What is told after the input is whole, as in a question, is another view of it.
+	// What is told after the input is whole is another view of it.
 	if v.Len("rawInput") > 0 && (t == nil || !t.Ready()) {
 		call.Input = v.Raw("rawInput")
 	}
@@ -327,7 +333,16 @@ func (c *conversation) permission(m *jsonrpc.Message, out *sdk.Out) {
 	}
 	// The answer goes to an id of the agent's, which counts its own requests.
 	q := &turn.Question{ID: "permission-" + strings.Trim(string(m.ID), `"`), Risk: "medium", Note: asked{m.ID, choices}}
-	call, t := c.tell(m.Params.Get("toolCall"), out)
+	told := m.Params.Get("toolCall")
+	known := c.calls[told.Text("toolCallId")]
+	var input json.RawMessage
+	if known != nil {
+		input = known.Input
+	}
+	call, t := c.tell(told, out)
+	if len(input) > 0 && c.config.InputFirst {
+		call.Input = input
+	}
 	if t != nil {
 		detail := call.Text
 		c.ready(call, t, out)

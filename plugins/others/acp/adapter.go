@@ -89,6 +89,6 @@ func (Adapter) Converse(start *pluginapi.Start) (sdk.Conversation, error) {
 		Agent: agentID, Linger: linger,
 		Guidance: []string{"Sign in with the agent's own program; see its documentation."},
 		// Seen in Gemini and Copilot.
-		Noise: func(text string) bool { return strings.HasPrefix(text, "[MODE_UPDATE] ") },
+		Aside: func(text string) (pluginapi.Payload, bool) { return nil, strings.HasPrefix(text, "[MODE_UPDATE] ") },
 	}, start)
 }
