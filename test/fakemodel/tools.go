@@ -37,6 +37,9 @@ var tools = map[string][]tool{
 		{"write", func(a map[string]any) map[string]any {
 			return map[string]any{"filePath": a["path"], "path": a["path"], "content": a["content"]}
 		}, "bash"},
+		{"create", func(a map[string]any) map[string]any {
+			return map[string]any{"path": a["path"], "file_text": a["content"]}
+		}, ""},
 		{"write_file", func(a map[string]any) map[string]any {
 			return map[string]any{"file_path": a["path"], "content": a["content"]}
 		}, ""},
@@ -51,6 +54,9 @@ var tools = map[string][]tool{
 		{"edit", func(a map[string]any) map[string]any {
 			return map[string]any{"filePath": a["path"], "oldString": a["old"], "newString": a["new"]}
 		}, "todowrite"},
+		{"edit", func(a map[string]any) map[string]any {
+			return map[string]any{"path": a["path"], "old_str": a["old"], "new_str": a["new"]}
+		}, "create"},
 		{"edit", func(a map[string]any) map[string]any {
 			return map[string]any{"path": a["path"], "edits": []any{map[string]any{"oldText": a["old"], "newText": a["new"]}}}
 		}, "bash"},
@@ -67,11 +73,15 @@ var tools = map[string][]tool{
 	"read": {
 		{"Read", func(a map[string]any) map[string]any { return map[string]any{"file_path": a["path"]} }, ""},
 		{"read", func(a map[string]any) map[string]any { return map[string]any{"filePath": a["path"], "path": a["path"]} }, "bash"},
+		{"view", func(a map[string]any) map[string]any { return map[string]any{"path": a["path"]} }, ""},
 		{"read_file", func(a map[string]any) map[string]any { return map[string]any{"file_path": a["path"]} }, ""},
 		{"exec_command", func(a map[string]any) map[string]any { return map[string]any{"cmd": fmt.Sprint("cat ", a["path"])} }, ""},
 	},
 	"agent": {
 		{"task", subagentNamed("general"), "todowrite"},
+		{"task", func(a map[string]any) map[string]any {
+			return map[string]any{"name": "inner", "description": a["description"], "prompt": a["prompt"], "agent_type": "general-purpose", "mode": "sync"}
+		}, "read_agent"},
 		{"Agent", subagent, ""},
 		{"Task", subagent, ""},
 		{"agent", subagent, ""},

@@ -479,8 +479,8 @@ var scenarios = []scenario{
 		}
 	}},
 	{"5 MB prompt", func(r *run) {
-		// Claude Code refuses what it takes for more than a context, unasked.
-		r.env = append(r.env, "CLAUDE_CODE_BLOCKING_LIMIT_OVERRIDE=9000000")
+		// Claude Code and Copilot refuse what they take for more than a context, unasked.
+		r.env = append(r.env, "CLAUDE_CODE_BLOCKING_LIMIT_OVERRIDE=9000000", "COPILOT_PROVIDER_MAX_PROMPT_TOKENS=9000000")
 		prompt := bigPrompt(5 << 20)
 		r.start("-")
 		if _, err := r.stdin.Write([]byte(prompt)); err != nil {

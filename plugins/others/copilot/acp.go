@@ -1,0 +1,202 @@
+package copilot
+
+import (
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/amux-dev/amux/pluginapi"
+	"github.com/amux-dev/amux/sdk"
+	"github.com/amux-dev/amux/sdk/acp"
+	"github.com/amux-dev/amux/sdk/failure"
+	"github.com/amux-dev/amux/sdk/jsonl"
+	"github.com/amux-dev/amux/sdk/jsonrpc"
+	"github.com/amux-dev/amux/sdk/turn"
+)
+
+// refusals are complaints by which the CLI refuses to start.
+var refusals = []turn.Refusal{
+	{Text: "No authentication information found", Code: pluginapi.CodeAuth},
+	{Text: "are not supported by Copilot", Code: pluginapi.CodeAuth},
+	{Text: "No session, task, or name matched", Code: pluginapi.CodeSessionNotFound},
+	{Text: "unexpected argument", Code: pluginapi.CodeAgentNotInstalled, Hint: "this copilot is too old; amux is tested with " + testedVersion},
+}
+
+// linger: closing stdin ends the CLI at once.
+const linger = 10 * time.Second
+
+// Converse begins the conversation with one process.
+func (Adapter) Converse(start *pluginapi.Start) (sdk.Conversation, error) {
+	if start.GetOptions().GetDriver() == driverJSON {
+		return newOnce(start), nil
+	}
+	var servers []string
+	for _, s := range start.GetOptions().GetMcpServers() {
+		servers = append(servers, s.GetName())
+	}
+	said := &asides{}
+	return acp.Converse(acp.Config{
+		Agent: agentID, Guidance: authGuidance, Refusals: refusals, Linger: linger,
+		ModelByPlan: true, EffortByPlan: true,
+		Name:     func(call jsonl.Value) string { return toolName(call, servers) },
+		Detail:   func(name string, call acp.Call) turn.Detail { return acpDetail(name, call, servers) },
+		Complete: complete, InputFirst: true,
+		Aside: said.aside, ErrorText: said.errorText, Failure: failed,
+		Usage: usage, Cumulative: true,
+	}, start)
+}
+
+// toolName is that of a tool, by its kind and input: the protocol's title is a
+// sentence, but for tools of MCP servers, which have their name there.
+func toolName(call jsonl.Value, servers []string) string {
+	input, title := call.Get("rawInput"), call.Text("title")
+	for _, server := range servers {
+		if strings.HasPrefix(title, server+"-") {
+			return title
+		}
+	}
+	switch call.Text("kind") {
+	case "execute":
+		if input.IsString("command") {
+			return "bash"
+		}
+	case "read":
+		if input.IsString("path") {
+			return "view"
+		}
+	case "edit":
+		if input.IsString("file_text") {
+			return "create"
+		}
+		return "edit"
+	}
+	if input.IsString("agent_type") && input.IsString("prompt") {
+		return "task"
+	}
+	return ""
+}
+
+// acpDetail is what a tool is for.
+func acpDetail(name string, call acp.Call, servers []string) turn.Detail {
+	for _, server := range servers {
+		if tool, ok := strings.CutPrefix(name, server+"-"); ok {
+			return turn.Detail{Kind: turn.MCP, Server: server, Tool: tool}
+		}
+	}
+	if name == "task" || name == "edit" {
+		return turn.Detail{} // what happens inside is not told; a change is told as one
+	}
+	doc, err := jsonl.ParseObject(call.Input)
+	if err != nil {
+		return turn.Detail{}
+	}
+	defer doc.Release()
+	return detail(name, doc.Value)
+}
+
+// complete reads what the CLI notes beside a tool's answer.
+func complete(update jsonl.Value, d turn.Detail, r *turn.Result) {
+	raw := update.Get("rawOutput")
+	if text := raw.Text("message"); r.Failed && text != "" {
+		r.Text = text
+	}
+	switch d.Kind {
+	case turn.Shell:
+		exit := raw.Get("contents", "0")
+		r.Stdout = printed(r.Text, exit.Text("outputPreview"))
+		if n, ok := exit.Int("exitCode"); ok && exit.Text("type") == "shell_exit" {
+			exited(r, int(n))
+		}
+	case turn.Write:
+		r.Created = true // it refuses a file that is there
+	case turn.Edit:
+		r.Diff = strings.TrimPrefix(raw.Text("detailedContent"), "\n")
+	}
+}
+
+// asides is what the CLI itself says in the model's place.
+type asides struct{ tries int }
+
+const (
+	retryText = "Info: Request failed due to a transient API error. Retrying..."
+	brokeText = "Info: Response was interrupted due to a server error. Retrying..."
+	longText  = "Info: The conversation exceeded the model's context limit. Compacting history and retrying..."
+)
+
+// infoPattern is about a file that was written, or a cancellation.
+var infoPattern = regexp.MustCompile(`^Info: (?:/|[A-Za-z]:\\)[^\n]*$|^Info: Operation cancelled by user$`)
+
+func (a *asides) aside(text string) (pluginapi.Payload, bool) {
+	switch text {
+	case retryText, brokeText, longText:
+		a.tries++
+		return pluginapi.Retry{Attempt: a.tries, Reason: strings.TrimPrefix(text, "Info: ")}, true
+	}
+	if infoPattern.MatchString(text) {
+		return nil, true
+	}
+	return nil, false
+}
+
+// errorPattern is how the CLI words that a request of the model has failed.
+var errorPattern = regexp.MustCompile(`^Error: (?:Authentication failed with provider |Failed to get response from the AI model; |` +
+	`Could not connect to |Request exceeds the model's prompt budget |No response was returned\.|The provider rejected the prompt |[45]\d\d )`)
+
+func (a *asides) errorText(text string) *pluginapi.Outcome {
+	a.tries = 0
+	if !errorPattern.MatchString(text) {
+		return nil
+	}
+	return reason(0, strings.TrimPrefix(text, "Error: "))
+}
+
+var statusPattern = regexp.MustCompile(`\(HTTP (\d{3})\)|Last error: (\d{3}) `)
+
+// reason reads an error of the provider.
+func reason(status int, message string) *pluginapi.Outcome {
+	if m := statusPattern.FindStringSubmatch(message); m != nil && status == 0 {
+		status, _ = strconv.Atoi(m[1] + m[2])
+	}
+	if status == 0 {
+		status = failure.Status(message)
+	}
+	switch {
+	case strings.HasPrefix(message, "Could not connect to "):
+		return &pluginapi.Outcome{Code: string(pluginapi.CodeNetwork), Message: message, Retryable: true}
+	case strings.HasPrefix(message, "The provider rejected the prompt as too long"),
+		strings.HasPrefix(message, "Request exceeds the model's prompt budget"):
+		return &pluginapi.Outcome{Code: string(pluginapi.CodeContextExceeded), Message: message}
+	}
+	return failure.Of(status, message)
+}
+
+// failed reads an error of the protocol.
+func failed(e *jsonrpc.Error) *pluginapi.Outcome {
+	if strings.Contains(e.Message, "does not support reasoning effort") {
+		_, model, _ := strings.Cut(e.Message, "Model ")
+		return &pluginapi.Outcome{Code: string(pluginapi.CodeCapability), Message: "copilot cannot do an effort here: model " + model}
+	}
+	return nil
+}
+
+// usage is that of the process so far; its input has in it what came from a cache.
+func usage(result jsonl.Value) (pluginapi.TokenUsage, bool) {
+	u, ok := acp.Usage(result)
+	withoutCache(&u)
+	return u, ok
+}
+
+func withoutCache(u *pluginapi.TokenUsage) {
+	if u.InputTokens == nil {
+		return
+	}
+	n := *u.InputTokens
+	for _, cached := range []*int64{u.CacheReadTokens, u.CacheWriteTokens} {
+		if cached != nil {
+			n -= *cached
+		}
+	}
+	n = max(n, 0)
+	u.InputTokens = &n
+}
