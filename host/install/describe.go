@@ -41,8 +41,9 @@ func ParseDescription(place string, data []byte) (*pluginapi.Description, error)
 }
 
 // checkDescription demands that manifest and describe.json agree, and, if run is
-// set, that the executable says the same as describe.json.
-func checkDescription(ctx context.Context, dir string, m *Manifest, run bool) error {
+// set, that the executable says the same as describe.json. It runs in a folder of
+// stage, which is swept if this process is killed.
+func checkDescription(ctx context.Context, stage, dir string, m *Manifest, run bool) error {
 	label := "plugin " + m.Name + " " + m.Version
 	data, err := os.ReadFile(filepath.Join(dir, DescribeName))
 	if err != nil {
@@ -55,7 +56,7 @@ func checkDescription(ctx context.Context, dir string, m *Manifest, run bool) er
 	if err := m.Agrees(shipped); err != nil || !run {
 		return err
 	}
-	text, err := RunDescribe(ctx, filepath.Join(dir, ExecutableName(m.Name, Platform())))
+	text, err := runDescribe(ctx, filepath.Join(dir, ExecutableName(m.Name, Platform())), stage)
 	if err != nil {
 		e := pluginapi.AsError(err)
 		return &pluginapi.Error{Code: e.Code, Msg: label + ": " + e.Msg, Hint: e.Hint, Err: e.Err}
@@ -75,7 +76,11 @@ func checkDescription(ctx context.Context, dir string, m *Manifest, run bool) er
 // and output, without stdin, with no environment, in an empty folder, which is where
 // it may write.
 func RunDescribe(ctx context.Context, executable string) ([]byte, error) {
-	dir, err := os.MkdirTemp("", "amux-describe-*")
+	return runDescribe(ctx, executable, "")
+}
+
+func runDescribe(ctx context.Context, executable, parent string) ([]byte, error) {
+	dir, err := os.MkdirTemp(parent, "amux-describe-*")
 	if err != nil {
 		return nil, writeError(err)
 	}

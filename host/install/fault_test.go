@@ -183,7 +183,8 @@ func (w *workshop) killed(what, source string, step int, after time.Duration) st
 	self, err := os.Executable()
 	w.must(err)
 	cmd := exec.Command(self)
-	cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%s|%s|%s|%d", killedEnv, w.dir, what, source, step))
+	temp := w.t.TempDir()
+	cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%s|%s|%s|%d", killedEnv, w.dir, what, source, step), "TMPDIR="+temp)
 	cmd.Stderr = os.Stderr
 	w.must(cmd.Start())
 	if step == 0 {
@@ -193,6 +194,9 @@ func (w *workshop) killed(what, source string, step int, after time.Duration) st
 	err = cmd.Wait()
 	if step > 0 && (err == nil || !strings.Contains(err.Error(), "killed")) {
 		w.t.Fatalf("it was to be killed at step %d: %v", step, err)
+	}
+	if left, _ := os.ReadDir(temp); len(left) > 0 {
+		w.t.Errorf("in the folder of temporary files, which nobody sweeps, it left %v", left)
 	}
 	return w.whole()
 }

@@ -247,7 +247,7 @@ func (in *Installer) install(ctx context.Context, req Request) (*Result, error) 
 	if err := in.fault("manifest checked"); err != nil {
 		return nil, err
 	}
-	if err := checkDescription(ctx, tree, manifest, !req.NoExec); err != nil {
+	if err := checkDescription(ctx, stage, tree, manifest, !req.NoExec); err != nil {
 		return nil, err
 	}
 	if err := in.fault("described"); err != nil {

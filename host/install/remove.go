@@ -3,6 +3,7 @@ package install
 import (
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -272,7 +273,8 @@ func (in *Installer) Complete(ctx context.Context, entry *Locked, platform strin
 	}
 	file := r.archives[platform]
 	if file == "" {
-		return pluginapi.Errorf(pluginapi.CodePluginNotFound, "plugin %s %s has no build for %s", entry.Name, entry.Version, platform)
+		return pluginapi.Errorf(pluginapi.CodePluginNotFound, "plugin %s %s has no build for %s", entry.Name, entry.Version, platform).
+			WithHint("there are: %s", strings.Join(slices.Sorted(maps.Keys(r.archives)), ", "))
 	}
 	stage := in.path("staging")
 	if err := os.MkdirAll(stage, 0o700); err != nil {

@@ -381,7 +381,7 @@ func TestLockOfOtherPlatforms(t *testing.T) {
 	if entry.H1["plan9_arm64"] == "" || entry.H1["plan9_arm64"] != entry.H1[underscored(Platform())] {
 		t.Errorf("h1 %v", entry.H1)
 	}
-	oneLine(t, in.Complete(context.Background(), entry, "aix/ppc64"), pluginapi.CodePluginNotFound, "no build for aix/ppc64")
+	oneLine(t, in.Complete(context.Background(), entry, "aix/ppc64"), pluginapi.CodePluginNotFound, "no build for aix/ppc64", "there are: ")
 	file := filepath.Join(t.TempDir(), lockName)
 	w.must(WriteLock(file, lock))
 	again, err := ReadLock(file)

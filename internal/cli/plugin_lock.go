@@ -2,7 +2,9 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 
@@ -36,6 +38,8 @@ installed, and the exit code is 1 if it does.`,
 			if check {
 				if file == "" {
 					file = in.LockFile()
+				} else if _, err := os.Stat(file); errors.Is(err, os.ErrNotExist) {
+					return pluginapi.Errorf(pluginapi.CodeConfig, "there is no %s to check", file).WithHint("it is written by: amux plugin lock")
 				}
 				return s.checkLock(in, file, asJSON)
 			}
