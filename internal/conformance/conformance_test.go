@@ -99,6 +99,8 @@ func (c *conversation) Handle(in *pluginapi.Input, out *sdk.Out) error {
 		case c.fault == "drops lines":
 		case c.fault == "counts across runs":
 			out.Event(pluginapi.TextDelta{Delta: fmt.Sprint(lines.Add(1))})
+		case c.fault == "emits what it does not claim":
+			out.Event(pluginapi.ThinkingDelta{Delta: "x"})
 		case c.fault == "ends the run":
 			out.Event(pluginapi.RunEnd{})
 		case c.fault == "panics at garbage" && strings.Contains(string(in.Data), "npm"):
@@ -203,6 +205,7 @@ func TestFaults(t *testing.T) {
 		{"no stdin", "P2", "what stdin is"},
 		{"secret in argv", "P3", "ACME_SECRET_KEY is in the plan's args"},
 		{"ends the run", "E1", "must not emit"},
+		{"emits what it does not claim", "E1", "event_types of Describe does not claim it"},
 		{"no outcome", "E2", "0 outcomes"},
 		{"counts across runs", "R1", "depend on the inputs alone"},
 		{"drops lines", "R2", "gave no event"},

@@ -80,7 +80,7 @@ func (r *result) facts() *facts {
 		}
 		text.Reset()
 	}
-	for _, output := range r.outputs {
+	for _, output := range r.All {
 		switch output.Kind {
 		case pb.OutputKind_OUTPUT_WRITE:
 			stdin.Write(output.Data)

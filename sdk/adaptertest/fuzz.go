@@ -15,6 +15,7 @@ import (
 
 	"github.com/amux-dev/amux/pluginapi"
 	pb "github.com/amux-dev/amux/pluginapi/amuxplugin1"
+	"github.com/amux-dev/amux/pluginapi/contract"
 	"github.com/amux-dev/amux/sdk"
 )
 
@@ -58,11 +59,11 @@ func Fuzz(f *testing.F, adapter sdk.Adapter) {
 			Agent: agent, Attempt: 1, Cwd: "/work", Options: &pb.RunOptions{Prompt: "hi"},
 		}}}
 		for _, line := range splitLines(text) {
-			inputs = append(inputs, lineInputs(pb.InputKind_INPUT_STDOUT, line)...)
+			inputs = append(inputs, contract.Line(pb.InputKind_INPUT_STDOUT, line)...)
 		}
 		inputs = append(inputs, &pb.Input{Kind: pb.InputKind_INPUT_EXIT, Exit: &pb.Exit{}})
 		one := converseDirectly(t, service, inputs, single)
-		for _, output := range one.outputs {
+		for _, output := range one.All {
 			if output.Kind != pb.OutputKind_OUTPUT_EVENT {
 				continue
 			}
@@ -71,7 +72,7 @@ func Fuzz(f *testing.F, adapter sdk.Adapter) {
 				t.Errorf("event %s of input %d is no JSON object: %q", output.Type, output.N, output.Data)
 			}
 		}
-		if two := converseDirectly(t, service, inputs, splitter(seed)); !bytes.Equal(one.wire, two.wire) {
+		if two := converseDirectly(t, service, inputs, splitter(seed)); !bytes.Equal(one.Wire, two.Wire) {
 			t.Errorf("outputs depend on the batches:\n%s\n%s", one.text(), two.text())
 		}
 	})
@@ -80,7 +81,7 @@ func Fuzz(f *testing.F, adapter sdk.Adapter) {
 // converseDirectly calls the service without a connection: the fuzzer wants many
 // runs a second.
 func converseDirectly(t *testing.T, service pb.AdapterServer, inputs []*pb.Input, split splitFunc) *result {
-	stream := &directStream{inputs: inputs, split: split, result: &result{inputs: len(inputs)}}
+	stream := &directStream{inputs: inputs, split: split, result: &result{}}
 	if err := service.Converse(stream); err != nil {
 		t.Fatal(pluginapi.FromStatus(err))
 	}
@@ -112,5 +113,5 @@ func (s *directStream) Recv() (*pb.ConverseRequest, error) {
 
 func (s *directStream) Send(resp *pb.ConverseResponse) error {
 	// The server uses the message again when this returns.
-	return s.result.add(proto.CloneOf(resp))
+	return s.result.Add(proto.CloneOf(resp), uint64(s.sent))
 }

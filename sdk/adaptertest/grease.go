@@ -3,7 +3,6 @@ package adaptertest
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"hash/fnv"
 	"math/rand/v2"
 	"slices"
@@ -16,43 +15,14 @@ import (
 
 	"github.com/amux-dev/amux/pluginapi"
 	pb "github.com/amux-dev/amux/pluginapi/amuxplugin1"
+	"github.com/amux-dev/amux/pluginapi/contract"
 )
-
-// junk is a line that no agent means.
-type junk struct {
-	name string
-	line []byte
-	// text: it is no JSON at all, so it must be logged whole.
-	text bool
-}
-
-// junkLines returns one of each kind; big is how long the long ones are.
-func junkLines(big int) []junk {
-	return []junk{
-		{"garbage", []byte("npm warn deprecated inflight@1.0.6: not \x00 JSON \x1b[31m"), true},
-		{"torn UTF-8", []byte("caf\xc3 \xff\xfe na\xefve"), true},
-		{"torn object", []byte(`{"type":"assistant","message":{"content":[{"te`), true},
-		{"torn string", []byte("{\"type\":\"\xe2\x82"), true},
-		{"two objects", []byte(`{"type":"a"}{"type":"b"}`), true},
-		{"too deep", bytes.Repeat([]byte("["), 100_000), true},
-		{"long text", bytes.Repeat([]byte("é"), big/2), true},
-		{"empty object", []byte(`{}`), false},
-		{"empty array", []byte(`[]`), false},
-		{"null", []byte(`null`), false},
-		{"a string", []byte(`"amux grease"`), false},
-		{"a number", []byte(`-0`), false},
-		{"unknown type", []byte(`{"type":"amux_grease","amux_grease":{"x":[1,null]}}`), false},
-		{"type is a number", []byte(`{"type":7,"event":7,"method":7,"id":[],"message":7}`), false},
-		{"type is null", []byte(`{"type":null,"event":null,"method":null,"params":null}`), false},
-		{"long object", fmt.Appendf(nil, `{"type":"amux_grease","pad":"%s"}`, bytes.Repeat([]byte("x"), big)), false},
-	}
-}
 
 // grease runs the transcript with things added that a contract-abiding adapter
 // does not care about.
 func (k *kit) grease(t *testing.T, inputs []*pb.Input, base *result, want *facts) {
 	hash := fnv.New64a()
-	hash.Write(base.wire)
+	hash.Write(base.Wire)
 	random := rand.New(rand.NewPCG(hash.Sum64(), 1))
 	places := greasePlaces(inputs)
 	// 10 MiB take time, so one transcript has them; the others make do with pieces.
@@ -61,20 +31,20 @@ func (k *kit) grease(t *testing.T, inputs []*pb.Input, base *result, want *facts
 		k.sawHuge, big = true, 10<<20
 	}
 	if !k.config.Plain {
-		for _, junk := range junkLines(big) {
+		for _, junk := range contract.JunkLines(big) {
 			place := places[random.IntN(len(places))]
-			t.Run("junk/"+junk.name, func(t *testing.T) { k.junk(t, inputs, base, want, pb.InputKind_INPUT_STDOUT, junk, place) })
+			t.Run("junk/"+junk.Name, func(t *testing.T) { k.junk(t, inputs, base, want, pb.InputKind_INPUT_STDOUT, junk, place) })
 		}
 	} else {
-		for _, junk := range junkLines(big) {
+		for _, junk := range contract.JunkLines(big) {
 			place := places[random.IntN(len(places))]
-			if _, err := k.converse(insert(inputs, place, lineInputs(pb.InputKind_INPUT_STDOUT, junk.line)), single, base); err != nil {
-				t.Errorf("%s: %v", junk.name, err)
+			if _, err := k.converse(insert(inputs, place, contract.Line(pb.InputKind_INPUT_STDOUT, junk.Line)), single, base); err != nil {
+				t.Errorf("%s: %v", junk.Name, err)
 			}
 		}
 	}
 	t.Run("stderr", func(t *testing.T) {
-		junk := junk{"stderr", []byte("(node:7) Warning: \xff \x1b[0m"), false}
+		junk := contract.Junk{Name: "stderr", Line: []byte("(node:7) Warning: \xff \x1b[0m")}
 		k.junk(t, inputs, base, want, pb.InputKind_INPUT_STDERR, junk, places[random.IntN(len(places))])
 	})
 	t.Run("unknown input", func(t *testing.T) {
@@ -124,9 +94,9 @@ func insert(inputs []*pb.Input, place int, more []*pb.Input) []*pb.Input {
 }
 
 // junk inserts a line and demands that it is accounted for and changes nothing.
-func (k *kit) junk(t *testing.T, inputs []*pb.Input, base *result, want *facts, kind pb.InputKind, junk junk, place int) {
+func (k *kit) junk(t *testing.T, inputs []*pb.Input, base *result, want *facts, kind pb.InputKind, junk contract.Junk, place int) {
 	t.Helper()
-	lines := lineInputs(kind, junk.line)
+	lines := contract.Line(kind, junk.Line)
 	got, err := k.converse(insert(inputs, place, lines), single, base)
 	if err != nil {
 		t.Fatal(err)
@@ -134,26 +104,26 @@ func (k *kit) junk(t *testing.T, inputs []*pb.Input, base *result, want *facts, 
 	k.unchanged(t, want, got.facts())
 	n := uint64(place + len(lines)) // of the last piece; numbers begin at 1
 	accounted := false
-	for _, output := range got.outputs {
+	for _, output := range got.All {
 		if output.N != n || output.Kind != pb.OutputKind_OUTPUT_EVENT {
 			continue
 		}
 		switch output.Type {
 		case "unknown":
-			accounted = accounted || !junk.text
+			accounted = accounted || !junk.Text
 		case "log":
 			var log pluginapi.Log
 			if err := json.Unmarshal(output.Data, &log); err != nil {
 				t.Fatal(err)
 			}
-			if junk.text && log.Line != toValid(junk.line) {
+			if junk.Text && log.Line != toValid(junk.Line) {
 				t.Errorf("the log event does not hold the line: %.100q", log.Line)
 			}
 			accounted = true
 		}
 	}
 	if !accounted {
-		t.Errorf("line %.100q gave no log event", junk.line)
+		t.Errorf("line %.100q gave no log event", junk.Line)
 	}
 }
 
@@ -186,7 +156,7 @@ func (k *kit) altered(t *testing.T, inputs []*pb.Input, base *result, want *fact
 		if len(line) > 2 && line[0] == '{' && line[len(line)-1] == '}' && json.Valid(line) {
 			line = alter(line)
 		}
-		for _, piece := range lineInputs(in.Kind, line) {
+		for _, piece := range contract.Line(in.Kind, line) {
 			piece.Id = in.Id
 			changed = append(changed, proto.CloneOf(piece))
 		}

@@ -6,8 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"path"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -18,6 +18,7 @@ import (
 
 	"github.com/amux-dev/amux/pluginapi"
 	pb "github.com/amux-dev/amux/pluginapi/amuxplugin1"
+	"github.com/amux-dev/amux/pluginapi/contract"
 )
 
 // PlanExpect is what a person says must come of a request. Fields left out are
@@ -74,7 +75,7 @@ func (k *kit) plan(t *testing.T, file string, archive *txtar.Archive, prefix str
 	if err := decodeStrict(section(archive, prefix+"expect.json"), &expect); err != nil {
 		t.Fatalf("%s: %sexpect.json: %v (say by hand what must come of the request; -update does not)", file, prefix, err)
 	}
-	k.complete(req)
+	contract.Complete(req, k.agent)
 	resp, err := k.client.Plan(context.Background(), req)
 	for _, problem := range expect.compare(resp, pluginapi.FromStatus(err)) {
 		t.Errorf("expect.json: %s", problem)
@@ -86,133 +87,29 @@ func (k *kit) plan(t *testing.T, file string, archive *txtar.Archive, prefix str
 			t.Errorf("the same request gave two plans:\n%s\n%s", want, got)
 		}
 	}
-	for _, problem := range checkPlan(req, resp.GetPlan()) {
-		t.Error(problem)
+	if err := contract.CheckPlan(req, resp.GetPlan()); err != nil {
+		t.Error(err)
 	}
 	t.Run("secrets", func(t *testing.T) { k.canaries(t, req) })
 }
 
-// complete fills in what a host always says.
-func (k *kit) complete(req *pb.PlanRequest) {
-	fill := func(field *string, value string) {
-		if *field == "" {
-			*field = value
-		}
-	}
-	if req.Caller == nil {
-		req.Caller = &pb.Caller{}
-	}
-	if req.Options == nil {
-		req.Options = &pb.RunOptions{}
-	}
-	fill(&req.Agent, k.agent.Id)
-	fill(&req.Caller.Home, "/home/u")
-	fill(&req.Caller.Cwd, "/work")
-	fill(&req.Caller.Os, "linux")
-	fill(&req.Caller.Arch, "amd64")
-	fill(&req.RunId, "01JD00000000000000000000AA")
-	fill(&req.TempDir, "/tmp/agent-mux-01JD00000000000000000000AA")
-	fill(&req.PluginPath, "/opt/amux/plugins/"+k.agent.Id)
-	fill(&req.SessionId, "6f1f3bd4-24c6-4f4d-9b12-3f6a58a80001")
-	if k.agent.Program != "" {
-		fill(&req.Program, "/usr/bin/"+k.agent.Program)
-	}
-	if req.Attempt == 0 {
-		req.Attempt = 1
-	}
-}
-
-// checkPlan demands what holds for every plan.
-func checkPlan(req *pb.PlanRequest, plan *pb.SpawnPlan) []string {
-	if plan == nil {
-		return nil
-	}
-	var problems []string
-	problem := func(format string, args ...any) { problems = append(problems, fmt.Sprintf(format, args...)) }
-	if plan.Program == "" {
-		problem("the plan has no program")
-	}
-	// The paths are the caller's, which may be of another system than ours.
-	if plan.Cwd != "" && !filepath.IsAbs(plan.Cwd) && !strings.HasPrefix(plan.Cwd, "/") && !strings.Contains(plan.Cwd, `:\`) {
-		problem("cwd %q is not absolute", plan.Cwd)
-	}
-	if plan.Stdin == pb.Stdin_STDIN_UNKNOWN {
-		problem("the plan does not say what stdin is")
-	}
-	if plan.Stdin == pb.Stdin_STDIN_NONE && len(plan.InitialStdin) > 0 {
-		problem("initial_stdin, but stdin is none")
-	}
-	if plan.Shell && req.Options.GetPrompt() != "" && strings.Contains(plan.Program, req.Options.GetPrompt()) {
-		problem("the prompt is part of a shell line")
-	}
-	for _, file := range plan.Files {
-		if file.Name == "" || file.Name == "." || file.Name == ".." || strings.ContainsAny(file.Name, `/\:`) {
-			problem("file name %q is no plain name", file.Name)
-		}
-	}
-	for _, arg := range append(slices.Clone(plan.Args), plan.Program) {
-		if strings.ContainsRune(arg, 0) {
-			problem("argument %q holds a NUL", arg)
-		}
-	}
-	for name, value := range req.Caller.GetEnv() {
-		if isSecret(name) {
-			problems = append(problems, leaks(plan, name, value)...)
-		}
-	}
-	return problems
-}
-
-// canaries plans with a secret in every variable that an auth probe names and
-// looks for it where others could read it.
+// canaries plans with a secret in every variable that holds one, and looks for it
+// where others could read it.
 func (k *kit) canaries(t *testing.T, req *pb.PlanRequest) {
 	req = proto.CloneOf(req)
+	canaries := contract.Canaries(k.agent)
 	if req.Caller.Env == nil {
 		req.Caller.Env = map[string]string{}
 	}
-	canaries := map[string]string{}
-	for _, probe := range k.agent.AuthProbes {
-		if probe.Env != "" && probe.EnvValue == "" {
-			canaries[probe.Env] = "canary-of-" + probe.Env
-			req.Caller.Env[probe.Env] = canaries[probe.Env]
-		}
-	}
+	maps.Copy(req.Caller.Env, canaries)
 	resp, err := k.client.Plan(context.Background(), req)
-	if err := pluginapi.FromStatus(err); errors.Is(err, pluginapi.CodePluginCrashed) {
+	refusal := pluginapi.FromStatus(err)
+	if errors.Is(refusal, pluginapi.CodePluginCrashed) {
+		t.Error(refusal)
+	}
+	if err := contract.Leaks(canaries, resp.GetPlan(), refusal); err != nil {
 		t.Error(err)
 	}
-	for name, value := range canaries {
-		for _, problem := range leaks(resp.GetPlan(), name, value) {
-			t.Error(problem)
-		}
-		if err != nil && strings.Contains(err.Error(), value) {
-			t.Errorf("the value of %s is in the error", name)
-		}
-	}
-}
-
-func isSecret(name string) bool {
-	name = strings.ToUpper(name)
-	return strings.Contains(name, "KEY") || strings.Contains(name, "TOKEN") || strings.Contains(name, "SECRET")
-}
-
-// leaks looks for a secret in what is recorded or shown by ps.
-func leaks(plan *pb.SpawnPlan, name, value string) []string {
-	if plan == nil || len(value) < 6 {
-		return nil
-	}
-	var problems []string
-	for place, text := range map[string]string{
-		"args":     strings.Join(plan.Args, "\n"),
-		"program":  plan.Program,
-		"state":    string(plan.State),
-		"warnings": strings.Join(plan.Warnings, "\n"),
-	} {
-		if strings.Contains(text, value) {
-			problems = append(problems, fmt.Sprintf("the value of %s is in the plan's %s", name, place))
-		}
-	}
-	return problems
 }
 
 // planText is the golden form.

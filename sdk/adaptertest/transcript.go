@@ -22,6 +22,7 @@ import (
 
 	"github.com/amux-dev/amux/pluginapi"
 	pb "github.com/amux-dev/amux/pluginapi/amuxplugin1"
+	"github.com/amux-dev/amux/pluginapi/contract"
 )
 
 // transcript runs one file.
@@ -38,7 +39,7 @@ func (k *kit) transcript(t *testing.T, file string, archive *txtar.Archive) {
 	if err != nil {
 		t.Fatalf("%v", err)
 	}
-	if err := base.check(k.agent); err != nil {
+	if err := base.Check(k.agent); err != nil {
 		t.Error(err)
 	}
 	facts := base.facts()
@@ -72,7 +73,7 @@ func (k *kit) same(t *testing.T, base *result, inputs []*pb.Input, name string, 
 		t.Errorf("%s: %v", name, err)
 		return
 	}
-	if !bytes.Equal(got.wire, base.wire) {
+	if !bytes.Equal(got.Wire, base.Wire) {
 		t.Errorf("%s: outputs depend on more than the inputs (-single +%s):\n%s", name, name, cmp.Diff(base.text(), got.text()))
 	}
 }
@@ -122,7 +123,7 @@ func parseTranscript(agent string, archive *txtar.Archive) ([]*pb.Input, error) 
 				}
 			}
 			for _, data := range recorded[:n] {
-				inputs = append(inputs, lineInputs(pb.InputKind_INPUT_STDOUT, data)...)
+				inputs = append(inputs, contract.Line(pb.InputKind_INPUT_STDOUT, data)...)
 			}
 			recorded = recorded[n:]
 			continue
@@ -145,18 +146,18 @@ func parseInput(verb, rest string, start *pb.Start) ([]*pb.Input, error) {
 	id, text, _ := strings.Cut(rest, " ")
 	switch verb {
 	case "out":
-		return lineInputs(pb.InputKind_INPUT_STDOUT, []byte(rest)), nil
+		return contract.Line(pb.InputKind_INPUT_STDOUT, []byte(rest)), nil
 	case "err":
-		return lineInputs(pb.InputKind_INPUT_STDERR, []byte(rest)), nil
+		return contract.Line(pb.InputKind_INPUT_STDERR, []byte(rest)), nil
 	case "outq", "errq":
 		line, err := strconv.Unquote(rest)
 		if err != nil {
 			return nil, err
 		}
 		if verb == "errq" {
-			return lineInputs(pb.InputKind_INPUT_STDERR, []byte(line)), nil
+			return contract.Line(pb.InputKind_INPUT_STDERR, []byte(line)), nil
 		}
-		return lineInputs(pb.InputKind_INPUT_STDOUT, []byte(line)), nil
+		return contract.Line(pb.InputKind_INPUT_STDOUT, []byte(line)), nil
 	case "timer":
 		return one(&pb.Input{Kind: pb.InputKind_INPUT_TIMER, Id: rest})
 	case "timeout":
@@ -220,16 +221,6 @@ func parseInput(verb, rest string, start *pb.Start) ([]*pb.Input, error) {
 	return nil, fmt.Errorf("unknown input %q", verb)
 }
 
-// lineInputs is a line as the host sends it: in pieces if it is long.
-func lineInputs(kind pb.InputKind, line []byte) []*pb.Input {
-	var inputs []*pb.Input
-	for len(line) > pluginapi.PieceSize {
-		inputs = append(inputs, &pb.Input{Kind: kind, Data: line[:pluginapi.PieceSize], More: true})
-		line = line[pluginapi.PieceSize:]
-	}
-	return append(inputs, &pb.Input{Kind: kind, Data: line})
-}
-
 // splitLines cuts as the host does: empty lines are dropped, a carriage return
 // belongs to the line ending.
 func splitLines(text []byte) [][]byte {
@@ -267,7 +258,7 @@ func (k *kit) converse(inputs []*pb.Input, split splitFunc, base *result) (*resu
 	if err != nil {
 		return nil, err
 	}
-	result := &result{inputs: len(inputs)}
+	result := &result{}
 	for n := 0; n < len(inputs); {
 		count, size := split(len(inputs)-n), 0
 		for i := range count {
@@ -287,12 +278,12 @@ func (k *kit) converse(inputs []*pb.Input, split splitFunc, base *result) (*resu
 		if err := stream.Send(req); err != nil && err != io.EOF {
 			return nil, err
 		}
-		for result.done < uint64(n) {
+		for result.Done < uint64(n) {
 			resp, err := stream.Recv()
 			if err != nil {
 				return nil, pluginapi.FromStatus(err)
 			}
-			if err := result.add(resp); err != nil {
+			if err := result.Add(resp, uint64(n)); err != nil {
 				return nil, err
 			}
 		}
@@ -318,7 +309,7 @@ func rename(id string, base, got *result) string {
 // ids are those that later inputs may name, in order.
 func (r *result) ids() []string {
 	var ids []string
-	for _, output := range r.outputs {
+	for _, output := range r.All {
 		switch {
 		case output.Kind == pb.OutputKind_OUTPUT_SET_TIMER:
 			ids = append(ids, output.Id)
@@ -334,118 +325,13 @@ func (r *result) ids() []string {
 }
 
 // result is what came of a conversation.
-type result struct {
-	inputs  int
-	outputs []*pb.Output // pieces joined
-	wire    []byte       // the outputs as they came
-	done    uint64
-	open    bool // the last output goes on
-}
-
-// add takes a response and checks its order.
-func (r *result) add(resp *pb.ConverseResponse) error {
-	if resp.Done < r.done {
-		return fmt.Errorf("done went back from %d to %d", r.done, resp.Done)
-	}
-	for _, output := range resp.Outputs {
-		if output.N <= r.done {
-			return fmt.Errorf("an output of input %d came after done %d", output.N, r.done)
-		}
-		if output.N > uint64(r.inputs) {
-			return fmt.Errorf("an output of input %d, but there are %d inputs", output.N, r.inputs)
-		}
-		r.wire, _ = proto.MarshalOptions{Deterministic: true}.MarshalAppend(r.wire, output)
-		r.wire = append(r.wire, '\n')
-		last := &pb.Output{}
-		if len(r.outputs) > 0 {
-			last = r.outputs[len(r.outputs)-1]
-		}
-		if r.open {
-			if output.N != last.N || output.K != last.K || output.Kind != last.Kind {
-				return fmt.Errorf("output (%d,%d) is not complete when (%d,%d) comes", last.N, last.K, output.N, output.K)
-			}
-			last.Data = append(last.Data, output.Data...)
-		} else {
-			if want := last.K + 1; len(r.outputs) > 0 && output.N == last.N && output.K != want || output.N < last.N ||
-				(output.N != last.N || len(r.outputs) == 0) && output.K != 0 {
-				return fmt.Errorf("output (%d,%d) came after (%d,%d)", output.N, output.K, last.N, last.K)
-			}
-			r.outputs = append(r.outputs, output)
-		}
-		r.open = output.More
-	}
-	if r.open && len(r.outputs) > 0 && resp.Done >= r.outputs[len(r.outputs)-1].N {
-		return fmt.Errorf("done %d, but its last output is not complete", resp.Done)
-	}
-	r.done = resp.Done
-	return nil
-}
-
-// check demands what holds for the outputs of every run.
-func (r *result) check(agent *pluginapi.Agent) error {
-	var problems []error
-	problem := func(output *pb.Output, format string, args ...any) {
-		problems = append(problems, fmt.Errorf("output (%d,%d) %s: %w", output.N, output.K, output.Type, fmt.Errorf(format, args...)))
-	}
-	claimed := map[string]bool{"log": true, "unknown": true, "debug": true, "error": true}
-	for _, name := range agent.GetEventTypes() {
-		claimed[name] = true
-	}
-	started, ended := map[string]bool{}, map[string]bool{}
-	for _, output := range r.outputs {
-		switch output.Kind {
-		case pb.OutputKind_OUTPUT_EVENT:
-			var fields map[string]json.RawMessage
-			if err := json.Unmarshal(output.Data, &fields); err != nil || fields == nil {
-				problem(output, "data is no JSON object: %.200q", output.Data)
-				continue
-			}
-			for _, name := range []string{"type", "run_id", "seq", "time", "agent"} {
-				if _, ok := fields[name]; ok {
-					problem(output, "the field %q is the host's", name)
-				}
-			}
-			if pluginapi.HostOnly(pluginapi.Type(output.Type)) || output.Type == "" {
-				problem(output, "an adapter must not emit it")
-			} else if !claimed[output.Type] {
-				problem(output, "event_types of Describe does not claim it")
-			}
-			id := unquote(fields["tool_call_id"])
-			switch output.Type {
-			case "tool_call_start":
-				if started[id] {
-					problem(output, "a second one for tool_call_id %q", id)
-				}
-				started[id] = true
-			case "tool_result", "tool_error":
-				if !started[id] {
-					problem(output, "no tool_call_start came before for tool_call_id %q", id)
-				}
-				if ended[id] {
-					problem(output, "a second end of tool_call_id %q", id)
-				}
-				ended[id] = true
-			}
-		case pb.OutputKind_OUTPUT_OUTCOME:
-			if code := pluginapi.Code(output.GetOutcome().GetCode()); code != "" && !code.Known() {
-				problem(output, "%q is no error code", code)
-			}
-		case pb.OutputKind_OUTPUT_UNKNOWN:
-			problem(output, "it has no kind")
-		case pb.OutputKind_OUTPUT_SET_TIMER, pb.OutputKind_OUTPUT_SIGNAL:
-			if output.Id == "" {
-				problem(output, "%v without an id", output.Kind)
-			}
-		}
-	}
-	return errors.Join(problems...)
-}
+type result struct{ contract.Outputs }
 
 // text is the golden form: an event is its JSON with type first, anything else
 // is an object with the field "output".
 func (r *result) text() string {
 	var b []byte
-	for _, output := range r.outputs {
+	for _, output := range r.All {
 		switch output.Kind {
 		case pb.OutputKind_OUTPUT_EVENT:
 			b = pluginapi.AppendString(append(b, `{"type":`...), output.Type)
@@ -477,12 +363,6 @@ func (r *result) text() string {
 		b = append(b, '\n')
 	}
 	return string(b)
-}
-
-func unquote(raw json.RawMessage) string {
-	var text string
-	json.Unmarshal(raw, &text)
-	return text
 }
 
 // section returns a section's content, nil if there is none.
