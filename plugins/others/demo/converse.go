@@ -262,8 +262,12 @@ func (c *conversation) exit(exit *pluginapi.Exit, out *sdk.Out) {
 		end.Cost = usd(c.spent)
 	}
 	out.Event(end)
-	if (c.inTurn || c.prompts > 0) && !exit.GetAsked() && exit.GetCode() == 0 {
+	switch {
+	case exit.GetAsked() || exit.GetCode() != 0:
 		// Of other exit codes, and of signals, the host tells the same and more.
+	case c.inTurn || c.prompts > 0:
 		out.Outcome(&pluginapi.Outcome{Code: string(pluginapi.CodeAgentCrash), Message: "the demo agent ended in the middle of its work"})
+	case c.turn == 0:
+		out.Outcome(&pluginapi.Outcome{}) // it was asked for nothing
 	}
 }
