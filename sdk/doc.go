@@ -18,13 +18,16 @@
 // error means, sdk/sessionfile reads stored sessions, and sdk/adaptertest checks an
 // adapter against recorded transcripts. The rules an adapter must keep are in pluginapi/README.md.
 //
-// From nothing to a release, in the folder that the first command makes:
+// From nothing to a signed release:
 //
 //	amux plugin new acme
+//	cd amux-plugin-acme
 //	go test ./...
+//	amux plugin test .
 //	make build && amux plugin install .
 //	amux plugin package
-//	amux plugin sign dist --key acme.key
+//	amux plugin sign --generate ~/acme --no-password
+//	amux plugin sign dist --key ~/acme.key
 //
 // docs/writing-an-adapter.md explains each step.
 package sdk
