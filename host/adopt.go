@@ -172,6 +172,7 @@ func (h *Host) adopt(ctx context.Context, id string) (_ *Run, retErr error) {
 		// Its host died between the agent's start and the first prompt.
 		_ = r.firstPrompt(past.attempt, ofAttempt(r.spec.options(r.agent), past.retry).Prompt)
 	}
+	r.place = h.opts.Queue.takeNow()
 	h.begin(context.WithoutCancel(ctx), r)
 	return r, nil
 }

@@ -255,6 +255,9 @@ func (f *facts) verdict() journal.State {
 		return end
 	case asked == "stdin_full":
 		return fail(pluginapi.CodeStdinNotAvailable, "stdin", "the agent does not read its stdin: 16 MiB are waiting")
+	case f.state == stateQueued && (asked == "" || asked == "host_gone") && !f.spawned:
+		end.To = stateCanceled
+		return fail(pluginapi.CodeHostGone, "host_gone", "the process that hosted the run ended before the run's turn came")
 	case f.exit == nil && !f.spawned && f.gaveUp == "" && f.retry != nil:
 		return fail(pluginapi.CodeHostGone, "host_gone", "the process that hosted the run ended before attempt "+itoa(f.retry.Attempt)+" was started")
 	case f.exit == nil && !f.spawned && f.gaveUp == "":

@@ -100,6 +100,12 @@ func New(opts Options) (*Host, error) {
 		}
 		*dir = abs
 	}
+	if opts.MaxRuns < 0 {
+		return nil, invalid("%d runs at a time are less than none", opts.MaxRuns)
+	}
+	if opts.Queue == nil && opts.MaxRuns > 0 {
+		opts.Queue = NewQueue(opts.MaxRuns)
+	}
 	if opts.Subreaper {
 		if err := process.AdoptOrphans(); err != nil {
 			return nil, pluginapi.Errorf(pluginapi.CodeInternal, "become a subreaper: %w", err)

@@ -91,7 +91,8 @@ type pump struct {
 	slots    chan struct{}
 	seenExit bool
 	retry    *journal.Retry // of the attempt that is read, if it is not the first
-	between  bool           // it has not been started yet
+	planned  bool           // the adapter knows of the run
+	between  bool           // there was no spawn yet, or none since the last exit
 
 	performing sync.Mutex // held by who works off todo
 
@@ -178,7 +179,7 @@ func (h *Host) newPump(src source, log *eventlog.Log, skip uint64) (*pump, error
 	}
 	splitter := lines.Splitter{Piece: pluginapi.PieceSize, Limit: pluginapi.MaxLine}
 	p := &pump{
-		src: src, log: log, skip: skip, reader: reader, stdout: splitter, stderr: splitter,
+		between: true, src: src, log: log, skip: skip, reader: reader, stdout: splitter, stderr: splitter,
 		limits: h.limits, heard: 1<<64 - 1, slots: make(chan struct{}, window), stopped: make(chan struct{}),
 	}
 	p.changed = sync.NewCond(&p.mu)
@@ -609,6 +610,9 @@ func (p *pump) blank() *pb.Input {
 // input numbers an input and puts it into the batch. It takes no lock: there is
 // one for each line.
 func (p *pump) input(in *pb.Input, at time.Time) {
+	if p.planned = p.planned || in.Kind == pb.InputKind_INPUT_START; !p.planned {
+		return // a queued run was stopped: there is nothing that the adapter could make of it
+	}
 	p.fed++
 	if p.conv == nil || p.fed > p.heard {
 		return

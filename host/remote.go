@@ -88,14 +88,16 @@ const (
 func (r *Run) remoteCommand(what string, do func(*shim.Conn) error) error {
 	for deadline := time.Now().Add(commandWait); ; {
 		err := r.ask(do)
-		refused, ok := errors.AsType[*shim.RemoteError](err)
-		notNow := ok && pluginapi.Code(refused.Code) == pluginapi.CodeRunNotActive
-		if err == nil || !notNow && !errors.Is(err, shim.ErrGone) {
+		if err == nil || !isRefusal(err) && !errors.Is(err, shim.ErrGone) {
 			return r.commandError(what, err)
 		}
 		hosted := r.hosted() // before the look at the events: who leaves writes the last one first
-		if info, err := readInfo(r.dir); err != nil || info.End != nil {
+		info, infoErr := readInfo(r.dir)
+		if infoErr != nil || info.End != nil {
 			return r.notActive()
+		}
+		if hosted && info.State == stateQueued && what != "stop" && what != "kill" {
+			return r.notYet("its turn")
 		}
 		if _, err := r.dir.ReadMeta(); err != nil {
 			return r.notActive() // it was deleted under our eyes

@@ -139,45 +139,81 @@ func ofAttempt(o *pb.RunOptions, retry *journal.Retry) *pb.RunOptions {
 	return o
 }
 
-// startAgain makes the attempt that the journal has announced. If it cannot be made,
-// that is how the run ends.
+// startAgain makes the attempt that the journal has announced.
 func (r *Run) startAgain(ctx context.Context, retry *journal.Retry) {
+	select {
+	case <-time.After(time.Duration(retry.DelayMS) * time.Millisecond):
+		r.startLate(ctx, retry)
+	case <-r.conn.Gone():
+	case <-ctx.Done():
+	}
+}
+
+// startInTurn starts a queued run when its turn has come.
+func (r *Run) startInTurn(ctx context.Context) {
+	select {
+	case <-r.place.ready:
+	case <-r.conn.Gone():
+		return
+	case <-ctx.Done():
+		return
+	case <-r.h.closing.Done(): // who closes the host ends the run
+		return
+	}
+	if err := r.src.append(journal.KindState, journal.Encode(itsTurn)); err != nil {
+		r.cannotStart(1, err)
+		return
+	}
+	r.mu.Lock()
+	r.announced = itsTurn.To
+	r.mu.Unlock()
+	r.launch.began = time.Now()
+	r.startLate(ctx, nil)
+}
+
+// startLate starts the agent of a run that is there already. If it cannot, that is
+// how the run ends.
+func (r *Run) startLate(ctx context.Context, retry *journal.Retry) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	stop := make(chan struct{})
-	defer close(stop)
 	go func() {
 		select {
 		case <-r.conn.Gone(): // nobody is left to start it, or the run was ended meanwhile
 			cancel()
-		case <-stop:
+		case <-ctx.Done():
 		}
 	}()
-	select {
-	case <-time.After(time.Duration(retry.DelayMS) * time.Millisecond):
-	case <-ctx.Done():
-		return
+	if err := r.launch.again(ctx, r, retry); err != nil && ctx.Err() == nil {
+		r.cannotStart(r.launch.attempt, err)
 	}
-	err := r.launch.again(ctx, r, retry)
-	if err == nil || ctx.Err() != nil {
-		return
-	}
-	if _, refused := errors.AsType[*shim.RemoteError](err); refused {
-		// Why is in the journal: somebody asked for the end, or it could not be started.
-		r.h.log.Named("run").Debug("no further attempt", "run_id", r.ID(), "attempt", retry.Attempt, "error", err)
-		return
-	}
-	e := pluginapi.AsError(err)
-	_ = r.src.append(journal.KindSpawnFailed, journal.Encode(journal.SpawnFailed{
-		Spawn: retry.Attempt, Error: e.Error(), Code: string(e.Code), Hint: e.Hint,
-	})) // a keeper that is gone has ended the run
 }
 
-// again plans and starts a further attempt of a run that lives.
+// cannotStart ends a run that has no process and gets none.
+func (r *Run) cannotStart(attempt int, err error) {
+	if refused, ok := errors.AsType[*shim.RemoteError](err); ok {
+		switch pluginapi.Code(refused.Code) {
+		case pluginapi.CodeRunNotActive, pluginapi.CodeSpawn, pluginapi.CodePTYNotAvailable:
+			return // why is in the journal: somebody asked for the end, or the keeper could not start it
+		}
+		err = r.commandError("start the agent", err)
+	}
+	e := pluginapi.AsError(err)
+	if r.src.append(journal.KindSpawnFailed, journal.Encode(journal.SpawnFailed{
+		Spawn: attempt, Error: e.Error(), Code: string(e.Code), Hint: e.Hint,
+	})) == nil {
+		return
+	}
+	// The disk is full, if the keeper has not gone.
+	amendExit(r.dir.Path("exit"), "disk_full")
+	_ = r.conn.Release()
+}
+
+// again plans and starts what is next of a run that lives.
 func (l *launch) again(ctx context.Context, r *Run, retry *journal.Retry) error {
-	first := l.options
-	l.attempt, l.options = retry.Attempt, ofAttempt(first, retry)
-	defer func() { l.options = first }()
+	if first := l.options; retry != nil {
+		l.attempt, l.options = retry.Attempt, ofAttempt(first, retry)
+		defer func() { l.options = first }()
+	}
 	plan, err := l.makePlan(ctx)
 	if err != nil {
 		return err
@@ -192,7 +228,9 @@ func (l *launch) again(ctx context.Context, r *Run, retry *journal.Retry) error 
 	if err := r.conn.Spawn(spawn); err != nil {
 		return err
 	}
-	_ = r.firstPrompt(l.attempt, l.options.Prompt) // the agent may have ended already
+	if l.spec.Prompt != "" || !l.spec.Conversation {
+		_ = r.firstPrompt(l.attempt, l.options.Prompt) // the agent may have ended already
+	}
 	return nil
 }
 

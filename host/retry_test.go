@@ -170,10 +170,10 @@ func TestStopBetweenAttempts(t *testing.T) {
 			}
 		},
 		"many at once": func(t *testing.T, s *agents.Stage, h *host.Host, r *host.Run) {
-			if err := r.Pause(context.Background()); !errors.Is(err, pluginapi.CodeRunNotActive) {
+			if err := r.Pause(context.Background()); !errors.Is(err, pluginapi.CodeInvalidTransition) {
 				t.Errorf("pause: %v", err)
 			}
-			if err := r.Approve(context.Background(), "x", nil); !errors.Is(err, pluginapi.CodeRunNotActive) {
+			if err := r.Approve(context.Background(), "x", nil); !errors.Is(err, pluginapi.CodeInvalidTransition) {
 				t.Errorf("approve: %v", err)
 			}
 			var all sync.WaitGroup

@@ -36,9 +36,10 @@ type Run struct {
 	dir    *store.Run
 	log    *eventlog.Log
 
-	launch   *launch         // for further attempts; nil if there will be none
+	launch   *launch         // of what is still to be started; nil if there is nothing
 	life     context.Context // ends when this host lets the run go
-	attempts sync.WaitGroup  // further attempts that are being made
+	attempts sync.WaitGroup  // what is being started
+	place    *place          // in the host's queue
 
 	conn       *shim.Conn
 	src        *liveSource
@@ -53,6 +54,7 @@ type Run struct {
 	prompts   int
 	pending   []string // interactions that wait for people
 	begun     int      // the last attempt that startAgain was called for
+	between   bool     // it has not been started yet
 	result    Result
 
 	remote  bool           // another process hosts it
@@ -296,6 +298,17 @@ func (r *Run) notActive() error {
 	return pluginapi.Errorf(pluginapi.CodeRunNotActive, "run %s has ended", r.ID())
 }
 
+// notYet is the answer of a run that has no process now, to all but a stop.
+func (r *Run) notYet(what string) error {
+	return pluginapi.Errorf(pluginapi.CodeInvalidTransition, "run %s waits for %s and can only be stopped", r.ID(), what)
+}
+
+// isRefusal reports that a keeper has nothing to command, or starts nothing any more.
+func isRefusal(err error) bool {
+	refused, ok := errors.AsType[*shim.RemoteError](err)
+	return ok && pluginapi.Code(refused.Code) == pluginapi.CodeRunNotActive
+}
+
 // commandError makes one of our errors of what the keeper answered.
 func (r *Run) commandError(what string, err error) error {
 	if err == nil {
@@ -304,6 +317,16 @@ func (r *Run) commandError(what string, err error) error {
 	if remote, ok := errors.AsType[*shim.RemoteError](err); ok {
 		code := pluginapi.Code(remote.Code)
 		if code == pluginapi.CodeRunNotActive {
+			r.mu.Lock()
+			queued, between := r.announced == stateQueued, r.between
+			r.mu.Unlock()
+			switch {
+			case isClosed(r.done), what == "stop", what == "kill":
+			case queued:
+				return r.notYet("its turn")
+			case between:
+				return r.notYet("its next attempt")
+			}
 			return r.notActive()
 		}
 		hint := code.Info().Hint
@@ -329,7 +352,6 @@ const maxStuck = 5
 // long as that helps.
 func (r *Run) main(ctx context.Context) {
 	defer r.letGo()
-	r.life = ctx
 	if r.faulty != nil {
 		r.endFaulty(ctx)
 		return
@@ -497,15 +519,17 @@ func (r *Run) act(p *pump) (todo []func()) {
 	}
 	todo = append(todo, r.answerClocks(waiting)...)
 	r.pending = waiting
-	if f.retry != nil && f.gaveUp == "" && r.begun < f.retry.Attempt {
-		r.begun = f.retry.Attempt
-		retry := f.retry
-		if r.launch == nil {
-			// Its host died in between, and this one does not know the environment.
-			todo = append(todo, func() { _ = r.conn.Kill(shim.Stop{Reason: "host_gone", By: "host"}) })
-		} else {
-			todo = append(todo, func() { r.attempts.Go(func() { r.startAgain(r.life, retry) }) })
-		}
+	r.between = f.retry != nil
+	switch retry := f.retry; {
+	case f.spawned || f.gaveUp != "":
+	case r.adopted && r.begun == 0:
+		// Its host died before it had started what it should, and this one does not
+		// know the environment.
+		r.begun = maxAttempts
+		todo = append(todo, func() { _ = r.conn.Kill(shim.Stop{Reason: "host_gone", By: "host"}) })
+	case retry != nil && r.begun < retry.Attempt:
+		r.begun = retry.Attempt
+		todo = append(todo, func() { r.attempts.Go(func() { r.startAgain(r.life, retry) }) })
 	}
 	if f.spawned || f.retry != nil && r.announced != stateStarting {
 		want := stateRunning
@@ -650,6 +674,7 @@ func (r *Run) part() {
 	}
 	r.conn.Close()
 	r.attempts.Wait()
+	r.place.leave()
 	r.src.close()
 	if r.own != nil {
 		r.h.plugins.drop(r.own)
@@ -678,6 +703,7 @@ func (r *Run) exited(p *pump) error {
 		<-r.conn.Gone()
 	}
 	r.waitKeeper()
+	r.attempts.Wait() // which state was recorded last is certain then
 	p.mu.Lock()
 	lost := p.facts.exit == nil && p.facts.spawnFailed == nil && p.facts.gaveUp == ""
 	p.mu.Unlock()
@@ -688,9 +714,7 @@ func (r *Run) exited(p *pump) error {
 		if ok {
 			p.facts.take(exit)
 		}
-		if p.facts.retry != nil && r.launch != nil {
-			p.facts.spawned = true // or about to be: no host has died, but the keeper
-		}
+		p.facts.spawned = p.facts.spawned || !r.adopted // or about to be: no host has died, but the keeper
 		p.mu.Unlock()
 	}
 	if err := r.src.takeOver(); err != nil {
@@ -791,6 +815,7 @@ func (r *Run) abandon(err error, p *pump) {
 
 func (r *Run) clear(f *facts) {
 	r.attempts.Wait()
+	r.place.leave()
 	r.log.Finish()
 	if f != nil {
 		r.readEnd()

@@ -45,6 +45,11 @@ type Options struct {
 	// Subreaper adopts what a killed shim leaves behind. Only programs that wait
 	// for no children of their own may set it.
 	Subreaper bool
+	// MaxRuns is how many runs may go on at a time; further ones are queued, and
+	// begin in the order in which they were started. 0 is no limit.
+	MaxRuns int
+	// Queue, if not nil, takes the place of MaxRuns: several hosts count together.
+	Queue *Queue `json:"-"`
 	// OnOrphan finds a host for detached runs that have none: whoever follows such
 	// a run calls it, at most once a second, and goes on waiting. If it is nil, or
 	// fails, the follower ends with HOST_GONE.

@@ -44,13 +44,15 @@ type launch struct {
 	process *adapter.Process
 	options *pb.RunOptions
 	nonce   string
+	place   *place    // in the host's queue
 	attempt int       // from 1
 	began   time.Time // the first one
 }
 
 // Start validates the spec, asks the adapter for a plan and starts the agent.
-// An error means that nothing was started and nothing is left on disk. When ctx
-// ends before Start returns, the start is given up; after that it has no effect
+// An error means that nothing was started and nothing is left on disk. Where
+// Options.MaxRuns runs go on already, the run is queued: only its spec was looked at,
+// and what goes wrong later is its end. When ctx ends before Start returns, the start is given up; after that it has no effect
 // on the run, which ends by Stop, Kill or Close.
 func (h *Host) Start(ctx context.Context, spec RunSpec) (_ *Run, retErr error) {
 	ctx, leave, err := h.enter(ctx)
@@ -73,7 +75,9 @@ func (h *Host) Start(ctx context.Context, spec RunSpec) (_ *Run, retErr error) {
 	if l.plugin, err = h.registry.Verify(l.plugin.Plugin); err != nil {
 		return nil, err
 	}
-	if err := l.createDir(); err != nil {
+	l.place = h.opts.Queue.take()
+	queued := l.place.waits()
+	if err := l.createDir(queued); err != nil {
 		return nil, err
 	}
 	// The plugin's start is the longest part, and the keeper needs none of it.
@@ -89,6 +93,9 @@ func (h *Host) Start(ctx context.Context, spec RunSpec) (_ *Run, retErr error) {
 	}
 	if shimErr != nil {
 		return nil, shimErr
+	}
+	if queued {
+		return l.queue(ctx)
 	}
 	plan, err := l.makePlan(ctx)
 	if err != nil {
@@ -147,7 +154,7 @@ func errClosed() error { return pluginapi.Errorf(pluginapi.CodeHostGone, "the ho
 
 // createDir makes the run's directory and temp dir, writes run.json and the
 // first records.
-func (l *launch) createDir() error {
+func (l *launch) createDir(queued bool) error {
 	id := l.spec.RunID
 	dir, err := l.h.store.Create(id)
 	if errors.Is(err, os.ErrExist) {
@@ -175,7 +182,7 @@ func (l *launch) createDir() error {
 		os.Mkdir(l.meta.TempDir, 0o700),
 	)
 	if err == nil {
-		err = l.firstRecords()
+		err = l.firstRecords(queued)
 	}
 	if taken, ok := errors.AsType[*pluginapi.Error](err); ok {
 		return taken
@@ -186,17 +193,20 @@ func (l *launch) createDir() error {
 	return nil
 }
 
-func (l *launch) firstRecords() error {
+func (l *launch) firstRecords(queued bool) error {
 	w, err := journal.OpenWriter(l.dir.Path("journal"), time.Now)
 	if err != nil {
 		return err
 	}
 	defer w.Close()
-	return errors.Join(
-		w.Append(journal.KindState, journal.Encode(journal.State{To: stateQueued})),
-		w.Append(journal.KindState, journal.Encode(journal.State{From: stateQueued, To: stateStarting})),
-	)
+	err = w.Append(journal.KindState, journal.Encode(journal.State{To: stateQueued}))
+	if err != nil || queued {
+		return err
+	}
+	return w.Append(journal.KindState, journal.Encode(itsTurn))
 }
+
+var itsTurn = journal.State{From: stateQueued, To: stateStarting}
 
 func sortedKeys(m map[string]string) []string {
 	var keys []string
@@ -398,8 +408,8 @@ func (l *launch) env(plan *pluginapi.Plan) []string {
 	return env
 }
 
-// begin hands the plan to the keeper and starts the pump.
-func (l *launch) begin(ctx context.Context, spawn shim.Spawn, record journal.Plan, plan *pluginapi.Plan) (*Run, error) {
+// run makes the Run.
+func (l *launch) run(state string) (*Run, error) {
 	file, err := os.Open(l.dir.Path("journal"))
 	if err != nil {
 		return nil, folderError("folder of the run", l.dir.Dir, err)
@@ -409,14 +419,38 @@ func (l *launch) begin(ctx context.Context, spawn shim.Spawn, record journal.Pla
 		file.Close()
 		return nil, folderError("folder of the run", l.dir.Dir, err)
 	}
-	r := &Run{
+	return &Run{
 		h: l.h, spec: l.spec, meta: l.meta, agent: l.agent, plugin: l.plugin, dir: l.dir, log: log, conn: l.shim.Conn,
 		src: &liveSource{file: file, path: l.dir.Path("journal"), conn: l.shim.Conn}, shimExited: l.shim.Exited, leave: l.shim.Leave,
-		process: l.process, announced: stateStarting, done: make(chan struct{}),
+		process: l.process, place: l.place, announced: state, done: make(chan struct{}),
+	}, nil
+}
+
+// queue begins a run whose turn has not come.
+func (l *launch) queue(ctx context.Context) (*Run, error) {
+	r, err := l.run(stateQueued)
+	if err != nil {
+		return nil, err
+	}
+	if err := ctx.Err(); err != nil {
+		r.src.close()
+		r.log.Close()
+		return nil, err
+	}
+	r.launch = l
+	l.h.begin(context.WithoutCancel(ctx), r)
+	return r, nil
+}
+
+// begin hands the plan to the keeper and starts the pump.
+func (l *launch) begin(ctx context.Context, spawn shim.Spawn, record journal.Plan, plan *pluginapi.Plan) (*Run, error) {
+	r, err := l.run(stateStarting)
+	if err != nil {
+		return nil, err
 	}
 	fail := func(err error) (*Run, error) {
 		r.src.close()
-		log.Close()
+		r.log.Close()
 		return nil, err
 	}
 	if err := r.src.append(journal.KindPlan, journal.Encode(record)); err != nil {
@@ -425,7 +459,9 @@ func (l *launch) begin(ctx context.Context, spawn shim.Spawn, record journal.Pla
 	if err := ctx.Err(); err != nil {
 		return fail(err)
 	}
-	if err := r.conn.Spawn(spawn); err != nil {
+	if err := r.conn.Spawn(spawn); isRefusal(err) {
+		return fail(pluginapi.Errorf(pluginapi.CodeAborted, "run %s was stopped while it was being started", r.ID()))
+	} else if err != nil {
 		return fail(r.commandError("start the agent", err))
 	}
 	// From here on there is a run, and what goes wrong is its end, not ours.
@@ -442,9 +478,13 @@ func (l *launch) begin(ctx context.Context, spawn shim.Spawn, record journal.Pla
 // begin makes a run one of this host's.
 func (h *Host) begin(ctx context.Context, r *Run) {
 	ctx, r.letGo = context.WithCancel(ctx)
+	r.life = ctx
 	h.mu.Lock()
 	h.runs[r.meta.RunID] = r
 	h.mu.Unlock()
+	if r.announced == stateQueued {
+		r.attempts.Go(func() { r.startInTurn(ctx) })
+	}
 	go r.main(ctx)
 }
 
@@ -469,6 +509,9 @@ func (l *launch) idleLimit(plan *pluginapi.Plan) time.Duration {
 
 // undo removes what a failed start has made.
 func (l *launch) undo() {
+	if l.place != nil {
+		l.place.leave()
+	}
 	if l.shim != nil {
 		_ = l.shim.Kill(shim.Stop{Reason: "kill", By: "host"}) // there may be no agent yet
 		_ = l.shim.Release()

@@ -565,6 +565,15 @@ func (k *keeper) appendFrom(c *conn, body []byte) error {
 		}
 	} else if !k.isHost(c) {
 		return errNotHost
+	} else if kind == journal.KindState {
+		k.inputs.Lock() // nothing begins behind the end that was asked for
+		defer k.inputs.Unlock()
+		k.mu.Lock()
+		late := k.gaveUp && k.child == nil
+		k.mu.Unlock()
+		if late {
+			return errNoChild
+		}
 	}
 	if !k.append(kind, payload) {
 		return errDiskFull
@@ -820,7 +829,8 @@ func (k *keeper) retry(c *conn, payload []byte) error {
 // errNext says that the next attempt has been started meanwhile.
 var errNext = errors.New("the agent was started again")
 
-// giveUp keeps the attempt that may follow child from being started. It is called
+// giveUp keeps the process from being started that may follow child, or is the first
+// if that is nil. It is called
 // with inputs held, so that the record stands on one side of the next Retry.
 func (k *keeper) giveUp(child *child, reason string, record []byte) error {
 	k.mu.Lock()
@@ -857,7 +867,7 @@ func (k *keeper) stop(stop Stop, kill bool) error {
 		k.reason = stop.Reason
 	}
 	k.mu.Unlock()
-	if child == nil || gone && !child.spawn.Retry {
+	if gone && child != nil && !child.spawn.Retry {
 		return errNoChild
 	}
 	if gone {
@@ -1043,9 +1053,10 @@ func (k *keeper) spawn(spawn Spawn) error {
 	}
 	if err != nil {
 		record := journal.SpawnFailed{Spawn: spawn.Number, Error: err.Error()}
-		if k.journal.Append(journal.KindSpawnFailed, journal.Encode(record)) == nil {
-			go k.ring()
+		if k.journal.Append(journal.KindSpawnFailed, journal.Encode(record)) != nil {
+			return errDiskFull
 		}
+		go k.ring()
 		if refused, ok := errors.AsType[*RemoteError](err); ok {
 			return refused
 		}

@@ -32,23 +32,37 @@ const (
 func newServe(s *session) *cobra.Command {
 	idle := durationValue{d: serveIdle}
 	var onDemand bool
+	var maxRuns uint16
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Host detached runs; started by itself where it is needed",
 		Long: `Host the runs that amux run --detach starts, and those whose host has died. There
 is one for each user, started where it is needed; it leaves when no run has lived
 for a minute. However it ends, its runs go on: the next one takes them up, and the
-next command that needs one starts it. To end a run: amux stop.`,
+next command that needs one starts it. To end a run: amux stop.
+
+With --max-runs, or max_runs in config.toml, further runs are queued: they begin in
+order, and have their place no longer when the server dies, which ends them.`,
 		Args: exactly(),
-		RunE: command(func(*cobra.Command, []string) error { return s.serve(idle.d, onDemand) }),
+		RunE: command(func(cmd *cobra.Command, _ []string) error {
+			if !cmd.Flags().Changed("max-runs") {
+				set, err := s.userSettings()
+				if err != nil {
+					return err
+				}
+				maxRuns = uint16(set.MaxRuns)
+			}
+			return s.serve(idle.d, int(maxRuns), onDemand)
+		}),
 	}
+	cmd.Flags().Uint16Var(&maxRuns, "max-runs", 0, "let this `number` of runs go on at a time, and queue further ones; 0: all go on")
 	cmd.Flags().Var(&idle, "idle", "leave when no run has lived for this long (default 1m); 0s: never")
 	cmd.Flags().BoolVar(&onDemand, "on-demand", false, "")
 	_ = cmd.Flags().MarkHidden("on-demand")
 	return cmd
 }
 
-func (s *session) serve(idle time.Duration, onDemand bool) error {
+func (s *session) serve(idle time.Duration, maxRuns int, onDemand bool) error {
 	if s.getenv(process.RunEnv) != "" {
 		return insideRun()
 	}
@@ -70,6 +84,9 @@ func (s *session) serve(idle time.Duration, onDemand bool) error {
 		return pluginapi.Errorf(pluginapi.CodeConfig, "serve: %w", err)
 	}
 	d := &daemon{s: s, idle: idle, worlds: map[string]*world{}, quiet: time.Now(), replaced: make(chan bool, 1)}
+	if maxRuns > 0 {
+		d.queue = host.NewQueue(maxRuns)
+	}
 	d.self, _ = os.Stat(s.app.Executable) // nil: then it is never seen to be replaced
 	defer d.leave(server)
 	go func() { _ = server.Serve(d.handle) }() // ends with server
@@ -107,6 +124,7 @@ func (s *session) serve(idle time.Duration, onDemand bool) error {
 type daemon struct {
 	s        *session
 	idle     time.Duration
+	queue    *host.Queue // of all worlds; nil: no limit
 	self     os.FileInfo // of the executable, when it was started
 	replaced chan bool
 
@@ -143,6 +161,7 @@ func (d *daemon) enter(w serve.World) (_ *world, leave func(), _ error) {
 			BundledDir: d.s.beside("plugins"), BundledHashes: d.s.app.BundledHashes, Plugins: w.Plugins,
 			ShimPath: d.s.beside(shimName()), Env: env,
 			AlwaysVerify: w.AlwaysVerify, AutoMTLS: w.AutoMTLS, Subreaper: true, Version: d.s.app.Version, Logger: d.s.logger(),
+			Queue: d.queue,
 		})
 		if err != nil {
 			return nil, nil, err
@@ -197,9 +216,9 @@ func (d *daemon) handle(ctx context.Context, req serve.Request) (reply serve.Rep
 
 // outdated reports that another build has taken the place of this one: its plugins
 // and its keeper are not those that this one knows. It leaves, and the next one
-// takes its runs up.
+// takes its runs up; but what is queued nobody could, so that this one stays for it.
 func (d *daemon) outdated() bool {
-	if d.self == nil {
+	if d.self == nil || d.queue.Waiting() > 0 {
 		return false
 	}
 	now, err := os.Stat(d.s.app.Executable)

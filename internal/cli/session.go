@@ -130,6 +130,15 @@ func (s *session) loadSettings() (settings.Settings, error) {
 	return s.settings, s.settingsErr
 }
 
+// userSettings are those of the user alone, wherever the command is given.
+func (s *session) userSettings() (settings.Settings, error) {
+	dir, err := s.configDir()
+	if err != nil {
+		return settings.Settings{}, err
+	}
+	return settings.Load(dir, "")
+}
+
 // overrides are the plugins that --plugin and [dev_overrides] put in the place of
 // installed ones.
 func (s *session) overrides() (map[string]string, error) {

@@ -17,6 +17,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -40,6 +41,7 @@ type Settings struct {
 	// The rest is the user's alone.
 	Approve      string
 	Grace        time.Duration
+	MaxRuns      int // detached ones at a time; 0: no limit
 	AlwaysVerify bool
 	AutoMTLS     bool
 	Require      string            // what must vouch for a plugin that is installed
@@ -71,6 +73,7 @@ var keys = []key{
 	{"idle_timeout", true, duration(func(s *Settings) *time.Duration { return &s.IdleTimeout }, true)},
 	{"approve", false, oneOf(func(s *Settings) *string { return &s.Approve }, "ask", "auto", "deny")},
 	{"grace", false, duration(func(s *Settings) *time.Duration { return &s.Grace }, false)},
+	{"max_runs", false, count(func(s *Settings) *int { return &s.MaxRuns })},
 	{"always_verify", false, boolean(func(s *Settings) *bool { return &s.AlwaysVerify })},
 	{"auto_mtls", false, boolean(func(s *Settings) *bool { return &s.AutoMTLS })},
 	{"require", false, oneOf(func(s *Settings) *string { return &s.Require }, "signature", "checksum", "none")},
@@ -330,6 +333,17 @@ func duration(field func(*Settings) *time.Duration, none bool) func(*Settings, *
 			d = -1
 		}
 		*field(s) = d
+		return nil
+	}
+}
+
+func count(field func(*Settings) *int) func(*Settings, *unstable.Node) error {
+	return func(s *Settings, v *unstable.Node) error {
+		n, err := strconv.ParseUint(string(v.Data), 10, 16)
+		if v.Kind != unstable.Integer || err != nil {
+			return errors.New("want a number, not less than 0")
+		}
+		*field(s) = int(n)
 		return nil
 	}
 }
