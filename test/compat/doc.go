@@ -10,5 +10,7 @@
 // The conversations were made with record, a program that stands between a host
 // and a plugin: of amux run with the example plugin (shout), with the demo agent
 // (two turns, an approval, a question, an interrupt), and with Claude Code and a
-// model server on loopback (a run, a stored session, a refused option).
+// model server on loopback (a run, a stored session, a refused option). Should one of
+// these adapters have to say something else of the same input, because it was wrong,
+// its conversation is recorded anew; the proto file and the words stay.
 package compat

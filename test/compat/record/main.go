@@ -3,7 +3,11 @@
 //
 //	record FILE PLUGIN [ARGS…]
 //
-// Its file is a tape, see package tape.
+// Each process of the plugin writes a tape, FILE and a number; see package tape. A
+// folder with the plugin's manifest and describe.json, and a script of that line as
+// its executable, is given to amux by --plugin NAME=FOLDER. What a host tells its
+// plugin, folders and the names of variables included, is on the tape: record in a
+// folder like /tmp/u, with env -i.
 package main
 
 import (
@@ -29,6 +33,10 @@ import (
 )
 
 func main() {
+	if len(os.Args) < 3 {
+		fmt.Fprintln(os.Stderr, "usage: record FILE PLUGIN [ARGS…]")
+		os.Exit(2)
+	}
 	signal.Ignore(os.Interrupt)
 	if err := record(os.Args[1], os.Args[2:]); err != nil {
 		fmt.Fprintln(os.Stderr, "record:", err)
