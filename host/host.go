@@ -53,6 +53,10 @@ type limits struct {
 	memory   int64         // bytes that a plugin's process may hold
 }
 
+// pluginMemory is more than any adapter needs: four times the longest line, for some
+// runs at once.
+const pluginMemory = 4 << 30
+
 // New returns a host. It touches no file.
 func New(opts Options) (*Host, error) {
 	if opts.Env == nil {
@@ -113,7 +117,7 @@ func New(opts Options) (*Host, error) {
 	}
 	h := &Host{
 		opts: opts, log: opts.Logger, store: store.New(opts.ConfigDir), runs: map[string]*Run{},
-		limits: limits{10 * time.Second, 10 * time.Second, 10 * time.Second, 8 * pluginapi.MaxLine, answerTime, 4 << 30},
+		limits: limits{10 * time.Second, 10 * time.Second, 10 * time.Second, 8 * pluginapi.MaxLine, answerTime, pluginMemory},
 		registry: registry.New(registry.Options{
 			ConfigDir: opts.ConfigDir, PluginDir: envValue(opts.Env, "AMUX_PLUGIN_DIR"), ProjectDir: opts.ProjectDir,
 			BundledDir: opts.BundledDir, BundledHashes: opts.BundledHashes, Overrides: opts.Plugins,

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/amux-dev/amux/host"
 	"github.com/amux-dev/amux/host/install"
 	"github.com/amux-dev/amux/host/registry"
 	"github.com/amux-dev/amux/internal/render"
@@ -57,6 +58,11 @@ func (s *session) pluginInfo(p registry.Plugin, asJSON bool) error {
 	if lock, err := install.ReadLock(in.LockFile()); err == nil && p.Origin == registry.OriginUser {
 		entry = lock.Get(p.Name)
 	}
+	var declared []string
+	if manifest != nil {
+		declared = manifest.Process.Env
+	}
+	isolation := host.PluginIsolation(s.app.Env, declared)
 	if asJSON {
 		return s.printJSON(struct {
 			pluginJSON
@@ -64,7 +70,8 @@ func (s *session) pluginInfo(p registry.Plugin, asJSON bool) error {
 			Receipt    *install.Receipt  `json:"receipt"`
 			Constraint string            `json:"constraint,omitempty"`
 			Previous   string            `json:"previous,omitempty"`
-		}{jsonOfPlugin(p), manifest, receipt, constraintOf(entry), previousOf(entry)})
+			Isolation  host.Isolation    `json:"isolation"`
+		}{jsonOfPlugin(p), manifest, receipt, constraintOf(entry), previousOf(entry), isolation})
 	}
 	out := s.app.IO.Out
 	var rows [][]string
@@ -81,7 +88,7 @@ func (s *session) pluginInfo(p registry.Plugin, asJSON bool) error {
 	if manifest != nil {
 		add("license", manifest.License)
 		add("homepage", manifest.Homepage)
-		add("may see", strings.Join(append([]string{"PATH, HOME, TMPDIR, LANG"}, manifest.Process.Env...), ", "))
+		add("sees also", strings.Join(manifest.Process.Env, ", "))
 	}
 	if entry != nil && entry.Link == "" {
 		upgrades := constraintOf(entry)
@@ -97,6 +104,10 @@ func (s *session) pluginInfo(p registry.Plugin, asJSON bool) error {
 		add("files", receipt.H1)
 	}
 	add("folder", p.Dir)
+	rows = append(rows, []string{"isolation", "of its process, on this machine"})
+	for _, row := range isolationRows(isolation) {
+		add(row[0], row[1])
+	}
 	title := strings.TrimSpace(p.Name + " " + p.Version)
 	if manifest != nil {
 		title += ": " + manifest.Summary
@@ -110,6 +121,42 @@ func (s *session) pluginInfo(p registry.Plugin, asJSON bool) error {
 	}
 	table(out, rows)
 	return nil
+}
+
+// isolationRows say what holds a plugin's process within bounds, and what does not.
+func isolationRows(i host.Isolation) [][2]string {
+	memory, files := "not bounded on this system", "not bounded on this system"
+	if i.Memory > 0 {
+		memory = fmt.Sprintf("%d GiB; one that holds more is ended", i.Memory>>30)
+	}
+	if i.Descriptors > 0 {
+		files = fmt.Sprintf("at most %d", i.Descriptors)
+	}
+	privileges := "those that you have, and what it can gain"
+	if i.NoNewPrivileges {
+		privileges = "no new ones (no_new_privs)"
+	}
+	writes := "wherever you may: this kernel does not offer Landlock"
+	if i.Landlock > 0 {
+		writes = fmt.Sprintf("to its own folder only (Landlock ABI %d)", i.Landlock)
+		if i.Landlock < 3 {
+			writes += ", but it can empty your files: that takes ABI 3"
+		}
+	}
+	signals := "to whatever you may signal"
+	if i.Signals {
+		signals = "to its own processes only (Landlock)"
+	}
+	return [][2]string{
+		{"environment", strings.Join(i.Environment, ", ")},
+		{"folder, stdin", "a private folder that is removed with it, no stdin"},
+		{"memory", memory},
+		{"descriptors", files},
+		{"privileges", privileges},
+		{"writes", writes},
+		{"signals", signals},
+		{"reads, network", "what you may"},
+	}
 }
 
 func constraintOf(entry *install.Locked) string {
