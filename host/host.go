@@ -47,8 +47,8 @@ type Host struct {
 type limits struct {
 	start    time.Duration // up to its handshake
 	call     time.Duration // for a call
-	progress time.Duration // for a batch without any answer
-	volume   int           // bytes of what it makes of one input: the longest line with every byte escaped, and room
+	progress time.Duration // for an input
+	volume   int           // bytes of what it makes of one input, besides what a long line gives
 	answer   time.Duration // for people, to a question of the agent
 	memory   int64         // bytes that a plugin's process may hold
 }
@@ -117,7 +117,7 @@ func New(opts Options) (*Host, error) {
 	}
 	h := &Host{
 		opts: opts, log: opts.Logger, store: store.New(opts.ConfigDir), runs: map[string]*Run{},
-		limits: limits{10 * time.Second, 10 * time.Second, 10 * time.Second, 8 * pluginapi.MaxLine, answerTime, pluginMemory},
+		limits: limits{10 * time.Second, 10 * time.Second, 4 * time.Second, pluginapi.MaxLine, answerTime, pluginMemory},
 		registry: registry.New(registry.Options{
 			ConfigDir: opts.ConfigDir, PluginDir: envValue(opts.Env, "AMUX_PLUGIN_DIR"), ProjectDir: opts.ProjectDir,
 			BundledDir: opts.BundledDir, BundledHashes: opts.BundledHashes, Overrides: opts.Plugins,

@@ -87,6 +87,8 @@ type pump struct {
 	size     int
 	fed      uint64  // the last input's number
 	fresh    []stamp // of inputs that are not in stamps yet
+	pieced   [2]int  // bytes of the lines that are coming in pieces: stdout, stderr
+	heavy    int     // the longest line in pieces that ends in the batch
 	target   int64   // offset behind which the pump is live
 	slots    chan struct{}
 	seenExit bool
@@ -110,7 +112,8 @@ type pump struct {
 	last    shim.EffectID // of the last output
 	pieces  pieces
 	partial bool // outputs of an input that is not done are in the log's batch
-	volume  int  // bytes of outputs since an input was done
+	volume  int  // bytes of outputs, and of what carries them, since an input was done
+	heft    int  // the longest line in pieces that may not be done
 	effects []effect
 	mark    mark
 	undone  []item // done since the mark
@@ -584,6 +587,11 @@ func (p *pump) line(l lines.Line, stream string, at time.Time) {
 			p.item(at, func(time.Time) { p.facts.addStderr(kept) })
 		}
 	}
+	if k := kind - pb.InputKind_INPUT_STDOUT; l.More || p.pieced[k] > 0 {
+		if p.pieced[k] += len(l.Data); !l.More {
+			p.heavy, p.pieced[k] = max(p.heavy, p.pieced[k]), 0
+		}
+	}
 	in := p.blank()
 	in.Kind, in.Data, in.More, in.Discard = kind, l.Data, l.More, l.Discard
 	p.input(in, at)
@@ -668,8 +676,10 @@ func (p *pump) flush() error {
 	p.publish()
 	p.sent = append(p.sent, last)
 	p.told = last
+	p.heft, p.heavy = max(p.heft, p.heavy), 0
+	heft := p.heft
 	p.mu.Unlock()
-	p.clock.sent()
+	p.clock.sent(heft)
 	err := p.conv.Send(&p.batch)
 	p.batch.Inputs, p.size = p.batch.Inputs[:0], 0
 	if err != nil {
@@ -745,6 +755,9 @@ func (p *pump) take(resp *pb.ConverseResponse) error {
 	if resp.Done < p.done || resp.Done > p.told {
 		return breach("said that input %d is done", resp.Done)
 	}
+	if err := p.charge(responseCost); err != nil {
+		return err
+	}
 	whole, stamps := !p.partial, p.stamps // whole: what is in the log's batch is in resp
 	for i, out := range resp.Outputs {
 		if out.N <= p.done || out.N > p.told {
@@ -784,7 +797,8 @@ func (p *pump) keep(outputs []*pb.Output, n uint64) {
 
 // answered notes that the adapter has said all about the inputs up to done.
 func (p *pump) answered(done uint64) {
-	if done > p.done {
+	progress := done > p.done
+	if progress {
 		p.volume = 0
 	}
 	p.done = done
@@ -795,7 +809,29 @@ func (p *pump) answered(done uint64) {
 		p.sent = p.sent[1:]
 		<-p.slots
 	}
-	p.clock.open(len(p.sent))
+	if len(p.sent) == 0 {
+		p.heft = 0
+	}
+	p.clock.open(len(p.sent), progress)
+}
+
+// What a response and an output cost by themselves, in bytes of volume: a flood of
+// small ones keeps the host as busy as one of large ones.
+const (
+	responseCost = 1 << 10
+	outputCost   = 64
+)
+
+// perByte is what an adapter may make of a byte of a line: every one escaped, and
+// room.
+const perByte = 8
+
+// charge counts what the adapter makes of one input.
+func (p *pump) charge(bytes int) error {
+	if p.volume += bytes; p.volume > p.limits.volume+perByte*p.heft {
+		return breach("made more than %d MiB of one input", p.limits.volume>>20+perByte*p.heft>>20)
+	}
+	return nil
 }
 
 func breach(format string, args ...any) error {
@@ -812,8 +848,8 @@ func (p *pump) output(out *pb.Output) error {
 		return breach("sent output %d of input %d out of order", out.K, out.N)
 	}
 	p.last = id
-	if p.volume += len(out.Data) + 64; p.volume > p.limits.volume {
-		return breach("made more than %d MiB of one input", p.limits.volume>>20)
+	if err := p.charge(len(out.Data) + outputCost); err != nil {
+		return err
 	}
 	switch out.Kind {
 	case pb.OutputKind_OUTPUT_EVENT:
@@ -1058,9 +1094,9 @@ func (p *pump) retreat() {
 	p.undone = nil
 }
 
-// clock says when a plugin has held a batch for too long. It runs only while the
-// host waits for an answer, so that a slow consumer is not taken for a slow
-// plugin.
+// clock says when a plugin has held an input for too long. It runs only while the
+// host waits for an answer, so that a slow consumer is not taken for a slow plugin,
+// and it counts on until an input is done: answers that finish none are no progress.
 type clock struct {
 	fire  func()
 	limit time.Duration
@@ -1068,17 +1104,36 @@ type clock struct {
 	mu      sync.Mutex
 	timer   *time.Timer // looks after the clock from time to time, which costs less than to set it for each batch
 	armed   bool
-	since   time.Time // when the wait began, while it runs
+	since   time.Time     // when the wait began, while it runs
+	spent   time.Duration // waited before that, since the last progress
+	heft    int           // bytes of the longest line in pieces, for which there is more time
 	batches int
 	inRecv  bool
 	stopped bool
 }
 
-func (c *clock) sent()         { c.change(func() { c.batches++ }) }
-func (c *clock) open(n int)    { c.change(func() { c.batches = n }) }
+func (c *clock) sent(heft int) { c.change(func() { c.batches++; c.heft = heft }) }
 func (c *clock) waiting()      { c.change(func() { c.inRecv = true }) }
 func (c *clock) received()     { c.change(func() { c.inRecv = false }) }
 func (c *clock) running() bool { return c.batches > 0 && c.inRecv && !c.stopped }
+
+// open says how many batches are unanswered, and whether an input was done.
+func (c *clock) open(n int, progress bool) {
+	c.change(func() {
+		c.batches = n
+		if progress {
+			c.spent = 0
+		}
+	})
+}
+
+// heftTime is how much longer a long line may take.
+const heftTime = time.Second / (16 << 20) // for each byte
+
+// left is what remains, while it runs.
+func (c *clock) left() time.Duration {
+	return c.limit + time.Duration(c.heft)*heftTime - c.spent - time.Since(c.since)
+}
 
 func (c *clock) stop() {
 	c.change(func() {
@@ -1094,12 +1149,14 @@ func (c *clock) change(f func()) {
 	defer c.mu.Unlock()
 	before := c.running()
 	f()
-	if before || !c.running() {
-		return
-	}
-	c.since = time.Now()
-	if !c.armed {
-		c.arm(c.limit)
+	switch now := c.running(); {
+	case before && !now:
+		c.spent += time.Since(c.since)
+	case now && !before:
+		c.since = time.Now()
+		if !c.armed {
+			c.arm(c.left())
+		}
 	}
 }
 
@@ -1117,7 +1174,7 @@ func (c *clock) look() {
 	c.armed = false
 	over := false
 	if c.running() {
-		left := c.limit - time.Since(c.since)
+		left := c.left()
 		if over = left <= 0; !over {
 			c.arm(left)
 		}

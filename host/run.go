@@ -428,7 +428,8 @@ type deathbed struct {
 // again notes a death and reports whether another process may help: not when one
 // input has killed twice those who were fed nothing else.
 func (d *deathbed) again(broken *errConversation) bool {
-	hung := errors.Is(broken.cause, errHung)
+	// These take their time to die: the second time is the last.
+	hung := errors.Is(broken.cause, errHung) || errors.Is(broken.cause, adapter.ErrLarge)
 	if d.single && broken.done >= d.from && broken.done < d.to {
 		if hung || broken.sent-broken.done <= window && d.to-d.from == 1 {
 			return false

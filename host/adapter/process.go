@@ -205,6 +205,7 @@ func (p *Process) Error(op string, err error) error {
 		}
 		return e
 	}
+	died := ErrDied
 	cause := "broke the protocol: " + status.Convert(err).Message()
 	switch {
 	case errors.Is(err, context.Canceled) || status.Code(err) == codes.Canceled:
@@ -215,6 +216,7 @@ func (p *Process) Error(op string, err error) error {
 		cause = "died"
 		p.runner.drain()
 		if p.runner.tooLarge() {
+			died = ErrLarge
 			cause = fmt.Sprintf("was ended: it held more than %d MiB of memory", p.runner.opts.Memory>>20)
 		} else if _, last := p.runner.said(); last != "" {
 			cause += ": " + last
@@ -224,13 +226,16 @@ func (p *Process) Error(op string, err error) error {
 	}
 	e := pluginapi.Errorf(pluginapi.CodePluginCrashed, "plugin %s %s (%s)", p.Name, cause, op).
 		WithHint("report it to the plugin's author")
-	e.Err = ErrDied
+	e.Err = died
 	return e
 }
 
 // ErrDied is wrapped by errors that tell of a plugin process that died or hangs,
 // as against what a living one said.
 var ErrDied = errors.New("plugin died")
+
+// ErrLarge is how one has died that held too much memory.
+var ErrLarge = fmt.Errorf("too large: %w", ErrDied)
 
 // Died reports whether err is of a process that has ended, not of one that hangs.
 func (p *Process) Died(err error) bool {
