@@ -3,6 +3,7 @@ package host
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os/exec"
 	"slices"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"github.com/amux-dev/amux/host/adapter"
 	"github.com/amux-dev/amux/host/process"
 	"github.com/amux-dev/amux/host/registry"
+	"github.com/amux-dev/amux/pluginapi"
 )
 
 // plugins are the plugin processes of one host: one for each executable, started
@@ -89,6 +91,11 @@ func (p *plugins) start(ctx context.Context, v registry.Verified) (*adapter.Proc
 		AutoMTLS: p.opts.AutoMTLS, StartTime: p.limits.start, CallTime: p.limits.call, Memory: p.limits.memory,
 		Logger: p.opts.Logger.Named("plugin"), Starting: p.starting,
 	})
+	if err == nil {
+		if err = honest(process.Description, v.Plugin); err != nil {
+			process.Kill()
+		}
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -103,6 +110,29 @@ func (p *plugins) start(ctx context.Context, v registry.Verified) (*adapter.Proc
 		return nil, errClosed()
 	}
 	return process, nil
+}
+
+// honest wants that a process is what its files say. What its agents can do is taken
+// from the files alone.
+func honest(said *pluginapi.Description, p registry.Plugin) error {
+	agents := func(d *pluginapi.Description) (ids []string) {
+		for _, a := range d.GetAgents() {
+			ids = append(ids, a.Id)
+		}
+		slices.Sort(ids)
+		return ids
+	}
+	lie := ""
+	switch is, files := agents(said), agents(p.Description); {
+	case said.GetVersion() != p.Description.GetVersion():
+		lie = fmt.Sprintf("version %q, and describe.json %q", said.GetVersion(), p.Description.GetVersion())
+	case !slices.Equal(is, files):
+		lie = fmt.Sprintf("agents %q, and describe.json %q", is, files)
+	default:
+		return nil
+	}
+	return pluginapi.Errorf(pluginapi.CodePluginInvalid, "plugin %s says that it has %.200s", p.Name, lie).
+		WithHint("reinstall the plugin; its author makes describe.json anew: amux plugin package")
 }
 
 // converse opens a conversation with a process. When it is over, done is called.

@@ -34,6 +34,8 @@ func TestPluginsThatDoNotStart(t *testing.T) {
 		{name: "exits-first", trouble: agents.ExitAtStart, code: pluginapi.CodePluginInvalid, says: "exited before its handshake: cannot find my settings"},
 		{name: "other-major", trouble: agents.OtherMajor, code: pluginapi.CodePluginIncompatible, says: "speaks protocol 99; this amux speaks 1"},
 		{name: "other-name", trouble: agents.OtherName, code: pluginapi.CodePluginInvalid, says: `says that its name is "somebody-else"`},
+		{name: "other-version", trouble: agents.OtherVersion, code: pluginapi.CodePluginInvalid, says: `says that it has version "9.9.9", and describe.json "1.0.0"`},
+		{name: "other-agent", trouble: agents.OtherAgent, code: pluginapi.CodePluginInvalid, says: `says that it has agents ["other-agent" "somebody-else"], and describe.json ["other-agent"]`},
 		{name: "panics-describe", trouble: agents.PanicAtDescribe, code: pluginapi.CodePluginCrashed, says: "describe: panic: no description today"},
 		{name: "hangs-describe", trouble: agents.HangAtDescribe, code: pluginapi.CodePluginCrashed, says: "gave no answer within " + patience.String() + " (describe)"},
 		{name: "panics-plan", trouble: agents.PanicAtPlan, code: pluginapi.CodePluginCrashed, says: "panic: no plan today"},

@@ -28,6 +28,8 @@ const (
 	ExitAtStart      Trouble = "exit-at-start"
 	OtherMajor       Trouble = "other-major"
 	OtherName        Trouble = "other-name"
+	OtherVersion     Trouble = "other-version"
+	OtherAgent       Trouble = "other-agent"
 	PanicAtDescribe  Trouble = "panic-at-describe"
 	HangAtDescribe   Trouble = "hang-at-describe"
 	PanicAtPlan      Trouble = "panic-at-plan"
@@ -56,6 +58,10 @@ func servePlugin(name string, trouble Trouble) {
 		time.Sleep(time.Hour)
 	case OtherName:
 		name = "somebody-else"
+	case OtherVersion:
+		sdk.Serve(name, "9.9.9", adapter{name, trouble})
+	case OtherAgent:
+		sdk.Serve(name, version, adapter{name, trouble}, adapter{"somebody-else", trouble})
 	case OrphanAtStart:
 		(&conversation{}).misbehave("orphan", nil)
 	case BreaksTheWire:
@@ -199,6 +205,15 @@ func (s *breakingStream) Send(resp *pb.ConverseResponse) error {
 	case "mute":
 		s.breach = "mute"
 		return nil
+	case "loris":
+		// Always a little more, and never done.
+		for k := uint32(1000); ; k++ {
+			out := text(resp.Done, k)
+			if err := s.converseStream.Send(&pb.ConverseResponse{Outputs: []*pb.Output{out}, Done: resp.Done - 1}); err != nil {
+				return err
+			}
+			time.Sleep(50 * time.Millisecond)
+		}
 	case "half":
 		// Some outputs of an input, not all, and then the end.
 		done := resp.Done - 1
