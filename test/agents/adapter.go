@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -20,8 +21,8 @@ import (
 // adapter knows the agent of this package. It does as it should until a line of
 // the agent says otherwise:
 //
-//	do X            at once: panic, hang, exit, goroutine-panic, print, orphan, eat, big N, events N, outcomes,
-//	                fail CODE [MILLISECONDS] (an outcome that may pass, and when)
+//	do X            at once: panic, hang, exit, goroutine-panic, print, orphan, eat, files, outside FOLDER,
+//	                big N, events N, outcomes, fail CODE [MILLISECONDS] (an outcome that may pass, and when)
 //	arm X           the same when the agent has exited
 //	event TYPE OBJ  an event as it is
 //	write N         N lines for the agent's stdin
@@ -93,6 +94,7 @@ type conversation struct {
 	pending map[string]bool
 	outcome bool
 	eaten   [][]byte
+	opened  []*os.File
 }
 
 func (c *conversation) Handle(in *pluginapi.Input, out *sdk.Out) error {
@@ -195,6 +197,27 @@ func (c *conversation) misbehave(what string, out *sdk.Out) {
 		for {
 			c.eaten = append(c.eaten, bytes.Repeat([]byte{1}, 64<<20))
 		}
+	case "files":
+		for n := 0; ; n++ {
+			f, err := os.Open(os.DevNull)
+			if err != nil {
+				panic(fmt.Sprintf("no more than %d files: %v", n, err))
+			}
+			c.opened = append(c.opened, f)
+		}
+	case "outside":
+		file := filepath.Join(rest, "file")
+		allowed := 0
+		for _, err := range []error{
+			os.WriteFile(file, []byte("mine"), 0o600), os.Truncate(file, 0), os.Rename(file, "file"), os.Link(file, "linked"),
+			os.WriteFile(filepath.Join(rest, "new"), nil, 0o600), os.Mkdir(filepath.Join(rest, "new"), 0o700),
+			os.Symlink("/", filepath.Join(rest, "new")), os.RemoveAll(rest),
+		} {
+			if err == nil {
+				allowed++
+			}
+		}
+		panic(fmt.Sprintf("%d changes were allowed outside, and inside %v", allowed, os.WriteFile("inside", []byte("x"), 0o600)))
 	case "print":
 		fmt.Println("what does this do on stdout?")
 	case "orphan":
