@@ -482,7 +482,7 @@ func (h *Host) begin(ctx context.Context, r *Run) {
 	h.mu.Lock()
 	h.runs[r.meta.RunID] = r
 	h.mu.Unlock()
-	if r.announced == stateQueued {
+	if r.announced == stateQueued && !r.adopted {
 		r.attempts.Go(func() { r.startInTurn(ctx) })
 	}
 	go r.main(ctx)
