@@ -59,7 +59,7 @@ func TestNewcomersPath(t *testing.T) {
 		amux := filepath.Join(shared, "amux")
 		if asUser {
 			cmd.Dir = user
-			cmd.Env = []string{"HOME=" + filepath.Join(user, "home"), "PATH=" + amux + ":" + filepath.Join(user, "bin") + ":/usr/bin:/bin", "AGENT_MUX_PROJECT_DIR=" + user}
+			cmd.Env = []string{"HOME=" + filepath.Join(user, "home"), "PATH=" + amux + ":" + filepath.Join(user, "bin"), "AGENT_MUX_PROJECT_DIR=" + user}
 			if os.Geteuid() == 0 {
 				cmd.SysProcAttr.Credential = &syscall.Credential{Uid: 65534, Gid: 65534, NoSetGroups: false}
 			}
@@ -100,6 +100,11 @@ func TestNewcomersPath(t *testing.T) {
 	if err := os.Chmod(filepath.Join(user, "home"), 0o777); err != nil {
 		t.Fatal(err)
 	}
+	// From here on the author's files cannot be read: the user is not root.
+	if err := os.Chmod(author, 0); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.Chmod(author, 0o700) })
 	lines := strings.Split(strings.TrimSpace(string(public)), "\n")
 	run(true, "amux", "plugin", "trust", "add", "acme", lines[len(lines)-1])
 	run(true, "amux", "plugin", "install", "../out")

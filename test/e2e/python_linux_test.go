@@ -59,7 +59,7 @@ func TestPythonPlugin(t *testing.T) {
 	}
 	command([]string{"PYTHON=" + filepath.Join(venv, "bin", "python")}, "sh", filepath.Join(example, "build.sh"), out)
 
-	if text := d.must("plugin", "test", "out"); strings.Contains(text, "✗") || strings.Count(text, "✓") < 20 {
+	if text := d.must("plugin", "test", "out"); strings.Contains(text, "✗") || strings.Count(text, "✓") < 20 || !strings.Contains(text, "✓ H3 ") { // H3 is the lifeline
 		t.Errorf("checks:\n%s", text)
 	}
 	if text := d.must("run", "--plugin", "whisper=out", "whisper", "HELLO World"); text != "hello world\n" {
