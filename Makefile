@@ -12,7 +12,7 @@ export GO VERSION
 TOOL  = $(GO) -C tools tool
 TESTS = ./...
 
-.PHONY: help build run test race fuzz lint generate check-generated cross bench chaos test-real install clean
+.PHONY: help build run test race fuzz lint generate check-generated cross bench chaos test-real drift install clean
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -29,6 +29,9 @@ test: build agents ## every test, with what they need; AMUX_TEST_OFFLINE=1 leave
 
 test-real: build agents ## only the real agents against the fake model; AGENT=x for one
 	@export AMUX_TEST_REPORT=$(CURDIR)/.cache/real.txt ; $(GO) test -json -count=1 -timeout 30m $(if $(AGENT),-run 'TestAgents/$(AGENT)|TestFlags/$(AGENT)|TestOptions/$(AGENT)|(?i)^Test$(AGENT)Options') ./test/real/... | $(GO) run -C tools ./testcount
+
+drift: build agents ## the real agents' newest versions against the pinned ones; AGENT=x for one
+	@$(GO) run ./test/real/drift $(if $(AGENT),-agent $(AGENT))
 
 .PHONY: agents
 agents:

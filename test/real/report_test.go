@@ -1,6 +1,7 @@
 package real
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -42,7 +43,7 @@ func (r *results) set(agent, scenario string, c cell) {
 }
 
 // print writes the table, reasons below it and the counts as the last line; also
-// into the file that AMUX_TEST_REPORT names.
+// into the file that AMUX_TEST_REPORT names, and beside it as JSON.
 func (r *results) print(w io.Writer) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -57,6 +58,12 @@ func (r *results) print(w io.Writer) error {
 		defer file.Close()
 		w = io.MultiWriter(w, file)
 	}
+	type line struct {
+		Agent    string `json:"agent"`
+		Scenario string `json:"scenario"`
+		State    string `json:"state"`
+	}
+	var lines []line
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprint(table, "scenario")
 	for _, a := range agents {
@@ -73,6 +80,7 @@ func (r *results) print(w io.Writer) error {
 				c.state = "not run"
 			}
 			count[c.state]++
+			lines = append(lines, line{a.id, s.name, c.state})
 			if c.reason != "" {
 				reasons = append(reasons, fmt.Sprintf("n.a. %s %s: %s", a.id, s.name, c.reason))
 			}
@@ -84,6 +92,15 @@ func (r *results) print(w io.Writer) error {
 	slices.Sort(reasons)
 	for _, reason := range reasons {
 		fmt.Fprintln(w, reason)
+	}
+	if path := os.Getenv("AMUX_TEST_REPORT"); path != "" {
+		data, err := json.Marshal(lines)
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(path+".json", data, 0o644); err != nil {
+			return err
+		}
 	}
 	_, err := fmt.Fprintln(w, summary(count["passed"], count["failed"], count["n.a."], count["not run"]))
 	return err

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -34,6 +35,27 @@ var sets = []set{
 	{name: "pi", pkg: "@earendil-works/pi-coding-agent", glob: "@earendil-works/pi-coding-agent/dist/bundle/cli.js"},
 	{name: "opencode", pkg: "opencode-linux-x64", glob: "opencode-linux-*/bin/opencode"},
 	{name: "gemini", pkg: "@google/gemini-cli", glob: "@google/gemini-cli/bundle/gemini.js"},
+}
+
+// Pin is where the version of an agent is pinned.
+type Pin struct {
+	Agent   string // its program
+	Dir     string // below test/real/agents
+	Package string
+}
+
+// Pins are those of all agents.
+func Pins() []Pin {
+	var pins []Pin
+	for _, name := range slices.Sorted(maps.Keys(programs)) {
+		pins = append(pins, Pin{name, ".", programs[name].pkg})
+	}
+	for _, s := range sets {
+		if s.name != "node" { // what they run on is none
+			pins = append(pins, Pin{s.name, s.name, s.pkg})
+		}
+	}
+	return pins
 }
 
 func (tc *Toolchain) setDir(name string) string {
