@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"testing"
 	"time"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -21,6 +22,19 @@ func TestMain(m *testing.M) {
 		for line := range strings.Lines(os.Args[2]) {
 			fmt.Println(try(strings.Fields(line)))
 		}
+		os.Exit(0)
+	}
+	if len(os.Args) == 4 && os.Args[1] == "start" {
+		fmt.Println(Offered().Landlock)
+		cmd := exec.Command(os.Args[0], "try", os.Args[3])
+		cmd.Dir, cmd.Stdout, cmd.Stderr = os.Args[2], os.Stdout, os.Stderr
+		over := make(chan struct{})
+		if err := Start(cmd, Limits{Files: files, Data: data}, over); err != nil {
+			fmt.Println(err)
+			os.Exit(1)
+		}
+		_ = cmd.Wait()
+		close(over)
 		os.Exit(0)
 	}
 	os.Exit(m.Run())
@@ -255,4 +269,49 @@ func TestStartSaysWhatIsWrong(t *testing.T) {
 	if err := Start(cmd, Limits{}, over); !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), "/no/such/folder") {
 		t.Errorf("no folder: %v", err)
 	}
+}
+
+// Where the kernel does not offer Landlock a program is started without, and keeps to
+// the rest.
+func TestWithoutLandlock(t *testing.T) {
+	t.Parallel()
+	dir, outside := t.TempDir(), filepath.Join(t.TempDir(), "file")
+	lines := "privileges\nfiles\nwrite " + dir + "/x\nwrite " + outside
+	cmd := exec.Command(self(t), "start", dir, lines)
+	var out strings.Builder
+	cmd.Stdout, cmd.Stderr = &out, os.Stderr
+	started := make(chan error)
+	onOwnThread(func() {
+		err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+		if err == nil {
+			err = hideLandlock()
+		}
+		if err == nil {
+			err = cmd.Start()
+		}
+		started <- err
+	})
+	if err := <-started; errors.Is(err, syscall.EINVAL) || errors.Is(err, syscall.EPERM) {
+		t.Skipf("this kernel has no filters: %v", err)
+	} else if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("%v: %s", err, out.String())
+	}
+	if want := "0\nnone\n300 300 operation not permitted\n<nil>\n<nil>\n"; out.String() != want {
+		t.Errorf("got %q, want %q", out.String(), want)
+	}
+}
+
+// hideLandlock makes this thread's kernel one that was built without.
+func hideLandlock() error {
+	filter := []unix.SockFilter{
+		{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS}, // the system call's number
+		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: unix.SYS_LANDLOCK_CREATE_RULESET, Jf: 1},
+		{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ERRNO | uint32(unix.ENOSYS)},
+		{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ALLOW},
+	}
+	program := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
+	return unix.Prctl(unix.PR_SET_SECCOMP, unix.SECCOMP_MODE_FILTER, uintptr(unsafe.Pointer(&program)), 0, 0)
 }
