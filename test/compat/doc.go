@@ -8,9 +8,10 @@
 //	                   that went over the wire (package tape)
 //
 // The conversations were made with record, a program that stands between a host
-// and a plugin: of amux run with the example plugin (shout), with the demo agent
-// (two turns, an approval, a question, an interrupt), and with Claude Code and a
-// model server on loopback (a run, a stored session, a refused option). Should one of
+// and a plugin: of amux run with the example plugin (shout), with a command of
+// the user's own (parrot), with the demo agent (two turns, an approval, a question, an
+// interrupt), and with Claude Code and a model server on loopback (a run, a stored
+// session, a refused option). Should one of
 // these adapters have to say something else of the same input, because it was wrong,
 // its conversation is recorded anew; the proto file and the words stay.
 package compat

@@ -4,13 +4,14 @@ package compat
 
 import (
 	"bufio"
-	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -33,17 +34,18 @@ import (
 
 // tapes are the recorded conversations.
 var tapes = []struct {
-	name, plugin string
+	name, plugin, agent string
 	// ours says where the plugin of today is: a folder of bin/plugins; "": it is built.
 	ours string
 	// hostOnly: what the plugin said depends on files that are not here.
 	hostOnly bool
 }{
-	{name: "shout", plugin: "shout"},
-	{name: "demo", plugin: "others", ours: "others"},
-	{name: "claude", plugin: "claude", ours: "claude"},
-	{name: "claude-refused", plugin: "claude", ours: "claude"},
-	{name: "claude-session", plugin: "claude", ours: "claude", hostOnly: true},
+	{name: "shout", plugin: "shout", agent: "shout"},
+	{name: "demo", plugin: "others", agent: "demo", ours: "others"},
+	{name: "parrot", plugin: "others", agent: "command", ours: "others"},
+	{name: "claude", plugin: "claude", agent: "claude", ours: "claude"},
+	{name: "claude-refused", plugin: "claude", agent: "claude", ours: "claude"},
+	{name: "claude-session", plugin: "claude", agent: "claude", ours: "claude", hostOnly: true},
 }
 
 func tapeFile(name string) string { return filepath.Join(baseline, name+".ndjson") }
@@ -74,6 +76,9 @@ func TestOldHost(t *testing.T) {
 					t.Errorf("%s ended with %v, with v0.1.0 with %v", call.Method, end, want)
 				}
 				want, have := tree(t, method.Output(), call.Of(tape.Plugin)), tree(t, method.Output(), got)
+				if call.Method == "Describe" { // the conversation is about one of its agents
+					want["agents"] = slices.DeleteFunc(want["agents"].([]any), func(a any) bool { return a.(map[string]any)["id"] != test.agent })
+				}
 				if missing := lacks(want, have, call.Method); missing != "" {
 					t.Errorf("today's plugin does not say what that of v0.1.0 said: %s", missing)
 				}
@@ -313,18 +318,54 @@ func listen(t *testing.T, process *adapter.Process, call *tape.Call) ([]proto.Me
 	return nil, nil
 }
 
-// A whole run of today's host with a plugin of v0.1.0.
+// Whole runs of today's host with plugins of v0.1.0.
 func TestRunWithOldPlugin(t *testing.T) {
 	t.Parallel()
-	s := agents.NewStage(t)
-	player(t, filepath.Join(s.Plugins, "shout"), "shout", tapeFile("shout"))
-	run := s.Start(s.Host(), host.RunSpec{Agent: "shout", Prompt: "hello world"})
-	end := run.Wait()
-	var events bytes.Buffer
-	if err := run.CopyEvents(t.Context(), &events, 1); err != nil {
-		t.Fatal(err)
-	}
-	if end.Err != nil || !strings.Contains(events.String(), `"delta":"HELLO WORLD\n"`) {
-		t.Errorf("it ended with %+v, after\n%s", end, &events)
+	for _, test := range []struct {
+		name, plugin string
+		spec         host.RunSpec
+		says         []string
+		code         pluginapi.Code
+	}{
+		{"shout", "shout", host.RunSpec{Agent: "shout", Prompt: "hello world"}, []string{"HELLO WORLD\n"}, ""},
+		{"parrot", "others", host.RunSpec{
+			Agent: "parrot", Prompt: "one é", Conversation: true,
+			Launch: &host.Launch{Adapter: "command", Line: `while read -r line; do echo "heard: $line"; done; echo bye; exit 3`},
+		}, []string{"heard: one é\n", "heard: two $HOME\n", "bye\n"}, pluginapi.CodeAgentFailed},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			s := agents.NewStage(t)
+			player(t, filepath.Join(s.Plugins, test.plugin), test.plugin, tapeFile(test.name))
+			run := s.Start(s.Host(), test.spec)
+			var said []string
+			for event, err := range run.Events(1) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				if event.Type != "text_delta" {
+					continue
+				}
+				var delta struct{ Delta string }
+				if err := json.Unmarshal(event.Raw, &delta); err != nil {
+					t.Fatal(err)
+				}
+				said = append(said, delta.Delta)
+				switch {
+				case !test.spec.Conversation:
+				case len(said) == 1:
+					err = run.Send(t.Context(), "two $HOME")
+				case len(said) == 2:
+					err = run.End(t.Context())
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			end := run.Wait()
+			if !slices.Equal(said, test.says) || end.End.Code != test.code {
+				t.Errorf("it said %q and ended with %+v", said, end)
+			}
+		})
 	}
 }
