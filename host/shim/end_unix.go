@@ -1,0 +1,212 @@
+//go:build unix
+
+package shim
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/amux-dev/amux/host/journal"
+)
+
+// stop ends the agent. What was asked is in the journal before anything is done;
+// on a full disk it is done all the same.
+func (k *keeper) stop(stop Stop, kill bool) error {
+	kind := "stop"
+	if kill {
+		kind = "kill"
+	}
+	record := journal.Encode(journal.Input{Kind: kind, By: stop.By, Text: stop.Reason})
+	k.mu.Lock()
+	child := k.child
+	gone := child == nil || isClosed(child.gone)
+	if !gone && k.reason == "" {
+		k.reason = stop.Reason
+	}
+	k.mu.Unlock()
+	if gone && child != nil && !child.spawn.Retry {
+		return errNoChild
+	}
+	if gone {
+		k.inputs.Lock()
+		err := k.giveUp(child, stop.Reason, record)
+		k.inputs.Unlock()
+		if errors.Is(err, errNext) {
+			return k.stop(stop, kill)
+		}
+		return err
+	}
+	k.tryAppend(journal.KindInput, record)
+	if stop.Grace == 0 {
+		stop.Grace = child.spawn.Grace
+	}
+	child.request(stopRequest{kill: kill, grace: stop.Grace})
+	return nil
+}
+
+// see sees one child to its end, and all its descendants: it waits for the leader
+// or for somebody's wish, ends what is left, drains the output and only then
+// writes the exit.
+func (k *keeper) see(child *child) {
+	left := k.endTree(child)
+	drained := make(chan struct{})
+	go func() { child.outputs.Wait(); close(drained) }()
+	select {
+	case <-drained:
+	case <-time.After(drainTime):
+		// Somebody outside the run holds the pipe open; it gets a broken one.
+		for _, f := range child.files {
+			_ = f.SetReadDeadline(time.Now())
+		}
+		<-drained
+	}
+	child.in.close()
+	for _, path := range child.spawn.Collect {
+		k.append(journal.KindCollected, journal.Encode(collect(path)))
+	}
+	k.mu.Lock()
+	for id, t := range k.timers {
+		t.Stop()
+		delete(k.timers, id)
+	}
+	for kind, t := range k.limits {
+		t.Stop()
+		delete(k.limits, kind)
+	}
+	for id := range k.answers {
+		k.forget(id)
+	}
+	exit := journal.Exit{Spawn: child.spawn.Number, Code: child.status.ExitStatus(), Reason: k.reason, Killed: left}
+	if child.status.Signaled() {
+		exit.Code, exit.Signal = -1, unix.SignalName(child.status.Signal())
+	}
+	if exit.Reason == "" && k.signaled != "" && (asksForEnd[k.signaled] || exit.Signal == k.signaled) {
+		exit.Reason = "signal"
+	}
+	k.mu.Unlock()
+	record := journal.Encode(exit)
+	k.writeExit(record)
+	switch {
+	case exit.Reason == "host_gone":
+		k.tryAppend(journal.KindExit, record) // who comes later reads the file
+	case k.append(journal.KindExit, record): // the host waits for it
+	case exit.Reason == "":
+		exit.Reason = "disk_full"
+		k.writeExit(journal.Encode(exit))
+	}
+	close(child.gone)
+	if k.diskFull.Load() {
+		k.finish()
+	}
+	k.mu.Lock()
+	alone := k.alone != nil
+	k.mu.Unlock()
+	if alone { // the journal says all that the next host must know
+		k.endAlone("host_gone")
+		k.finish()
+	}
+}
+
+// writeExit writes the file that has its room from the start.
+func (k *keeper) writeExit(record []byte) {
+	_, _ = k.exit.WriteAt(append(record[:len(record):len(record)], '\n'), 0)
+}
+
+// endTree returns when the leader and every descendant are gone. left says how
+// many the leader had left behind when it ended by itself.
+func (k *keeper) endTree(child *child) (left int) {
+	var killAt <-chan time.Time
+	kill := false
+	for leader := true; leader && !kill; {
+		select {
+		case <-child.exited:
+			leader = false
+		case r := <-child.stop:
+			if kill = r.kill; !kill {
+				k.terminate()
+				if killAt == nil {
+					killAt = time.After(r.grace)
+				}
+			}
+		case <-killAt:
+			kill = true
+		}
+	}
+	if !kill {
+		if left = k.signal(); left > 0 {
+			k.terminate()
+			deadline := time.NewTimer(leftoverGrace)
+			defer deadline.Stop()
+			for waiting := true; waiting && k.signal() > 0; {
+				select {
+				case <-time.After(killPause):
+				case <-deadline.C:
+					waiting = false
+				case r := <-child.stop:
+					waiting = !r.kill
+				}
+			}
+		}
+	}
+	// KILL until nothing is left, twice in a row: a fork may be under way while
+	// the tree is walked. Reaping is the main loop's.
+	pause, told := killPause, false
+	for quiet := 0; quiet < 2; {
+		count := k.signal(syscall.SIGKILL)
+		if count == 0 && isClosed(child.exited) {
+			quiet++
+			continue
+		}
+		quiet = 0
+		if count > 0 && k.stuck() {
+			// A file system that does not answer, for one: it may take for ever.
+			pause = min(2*pause, stuckPause)
+			if pause == stuckPause && !told {
+				told = true
+				fmt.Fprintf(k.cfg.Log, "%s %d processes cannot be killed: they wait in the kernel, and the run for them\n",
+					time.Now().UTC().Format(time.RFC3339), count)
+			}
+		} else {
+			pause = killPause
+		}
+		select {
+		case <-time.After(pause):
+		case <-child.stop:
+		}
+	}
+	return left
+}
+
+func (k *keeper) stuck() bool {
+	k.walk.Lock()
+	defer k.walk.Unlock()
+	return k.cfg.Tree.Stuck()
+}
+
+// terminate asks the tree to end. Stopped processes cannot answer TERM, so they
+// are continued.
+func (k *keeper) terminate() {
+	k.tryAppend(journal.KindSignal, journal.Encode(journal.Signal{Name: "SIGTERM", To: "tree"}))
+	k.pausing.Lock()
+	defer k.pausing.Unlock()
+	k.signal(syscall.SIGTERM, syscall.SIGCONT)
+}
+
+func collect(path string) journal.Collected {
+	f, err := os.Open(path)
+	if err != nil {
+		return journal.Collected{Path: path, Absent: true}
+	}
+	defer f.Close()
+	content, err := io.ReadAll(io.LimitReader(f, collectLimit))
+	if err != nil {
+		return journal.Collected{Path: path, Absent: true}
+	}
+	return journal.Collected{Path: path, Content: content}
+}
