@@ -11,12 +11,11 @@ import (
 	"os"
 	"runtime/debug"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/amux-dev/amux/host/process"
 	"github.com/amux-dev/amux/host/pty"
 	"github.com/amux-dev/amux/host/shim"
 	"github.com/amux-dev/amux/host/vt"
+	"github.com/amux-dev/amux/internal/rawio"
 )
 
 func main() {
@@ -32,7 +31,7 @@ func main() {
 
 func keep(dir string) error {
 	const launchFD = 3
-	unix.CloseOnExec(launchFD)
+	rawio.CloseOnExec() // that, and what a host was given that does not know of it
 	debug.SetGCPercent(40)
 	if err := process.AdoptOrphans(); err != nil {
 		return fmt.Errorf("become a subreaper: %w", err)

@@ -8,9 +8,9 @@ import (
 	"runtime"
 	"strings"
 
-	"github.com/amux-dev/amux/host/serve"
 	"github.com/amux-dev/amux/internal/cli"
 	"github.com/amux-dev/amux/internal/iostreams"
+	"github.com/amux-dev/amux/internal/rawio"
 )
 
 // Set by the build: -ldflags "-X main.version=1.2.3 -X main.bundledHashes=claude=<sha256>,…".
@@ -22,7 +22,7 @@ var (
 func main() { os.Exit(run()) }
 
 func run() int {
-	serve.CloseOnExec()
+	rawio.CloseOnExec()
 	home, _ := os.UserHomeDir()      // empty: the configuration folder must be named
 	cwd, _ := os.Getwd()             // empty: relative paths stay relative
 	executable, _ := os.Executable() // empty: what lies beside it is not found, and said to be missing

@@ -12,6 +12,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/amux-dev/amux/internal/rawio"
 )
 
 // listenPrivate makes a socket that is the user's alone from its first moment: it
@@ -70,7 +72,7 @@ func Spawn(dir, program string, args, env []string) (exited <-chan struct{}, err
 		return nil, err
 	}
 	defer log.Close()
-	CloseOnExec()
+	rawio.CloseOnExec()
 	cmd := exec.Command(program, args...)
 	cmd.Dir, cmd.Env = "/", env
 	cmd.Stdout, cmd.Stderr = log, log
@@ -84,20 +86,6 @@ func Spawn(dir, program string, args, env []string) (exited <-chan struct{}, err
 		close(done)
 	}()
 	return done, nil
-}
-
-// CloseOnExec keeps what this process was given beside stdin, stdout and stderr
-// from what it starts: who waits for the end of a pipe would wait for that.
-func CloseOnExec() {
-	entries, err := os.ReadDir("/dev/fd")
-	if err != nil {
-		return
-	}
-	for _, e := range entries {
-		if fd, err := strconv.Atoi(e.Name()); err == nil && fd > 2 {
-			unix.CloseOnExec(fd)
-		}
-	}
 }
 
 // Umask is this process's.

@@ -16,8 +16,5 @@ func Spawn(dir, program string, args, env []string) (<-chan struct{}, error) {
 	return nil, errors.ErrUnsupported
 }
 
-// CloseOnExec does nothing: handles are inherited by list.
-func CloseOnExec() {}
-
 // Umask is nil: there is none.
 func Umask() *int { return nil }

@@ -1,0 +1,4 @@
+package rawio
+
+// CloseOnExec does nothing: handles are inherited by list.
+func CloseOnExec() {}
