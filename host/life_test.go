@@ -1,0 +1,334 @@
+//go:build linux
+
+package host_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+
+	"github.com/amux-dev/amux/host"
+	"github.com/amux-dev/amux/host/process"
+	"github.com/amux-dev/amux/host/shim"
+	"github.com/amux-dev/amux/pluginapi"
+	"github.com/amux-dev/amux/test/agents"
+)
+
+// The agent is a direct child of its keeper, in a session of its own, on three pipes
+// and nothing else, in the folder and with the environment that were asked for. No
+// other program is needed for it.
+func TestProcessOfTheAgent(t *testing.T) {
+	t.Parallel()
+	s := agents.NewStage(t, "fake", "healthy")
+	h := s.Host()
+	cwd := t.TempDir()
+	given, err := syscall.Open("/dev/null", syscall.O_RDONLY, 0) // as somebody leaves it open who starts amux
+	must(t, err)
+	defer syscall.Close(given)
+	r := s.Start(h, host.RunSpec{
+		Agent: "fake", Prompt: "say up\nwait", Cwd: cwd, Env: map[string]string{"GIVEN": "a=b", "BOTH": "mine"},
+		Environ: []string{"PATH=/nowhere", "INHERITED=2", "BOTH=theirs"},
+	})
+	until(t, r, "text_delta")
+	_, after, _ := strings.Cut(string(firstEvents(t, r)), `"pid agent `)
+	number, _, _ := strings.Cut(after, `"`)
+	pid, err := strconv.Atoi(number)
+	must(t, err)
+	keeper, err := shim.ReadInfo(r.Dir())
+	must(t, err)
+	dir := "/proc/" + number
+	stat, err := os.ReadFile(dir + "/stat")
+	must(t, err)
+	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
+	if parent, group, session := fields[1], fields[2], fields[3]; parent != strconv.Itoa(keeper.PID) || group != number || session != number {
+		t.Errorf("parent %s, group %s, session %s of %d; the keeper is %d", parent, group, session, pid, keeper.PID)
+	}
+	if at, err := os.Readlink(dir + "/cwd"); err != nil || at != cwd {
+		t.Errorf("it is in %s, %v", at, err)
+	}
+	environ, err := os.ReadFile(dir + "/environ")
+	must(t, err)
+	variables := strings.Split(string(environ), "\x00")
+	for _, want := range []string{"GIVEN=a=b", "BOTH=mine", "INHERITED=2", "PATH=/nowhere"} {
+		if !slices.Contains(variables, want) {
+			t.Errorf("it has no %s", want)
+		}
+	}
+	files, err := os.ReadDir(dir + "/fd")
+	must(t, err)
+	pipes := 0
+	for _, f := range files {
+		target, _ := os.Readlink(filepath.Join(dir, "fd", f.Name()))
+		switch {
+		case strings.HasPrefix(target, "anon_inode:"), strings.HasPrefix(target, "/sys/fs/cgroup/"): // of its own runtime
+		case len(f.Name()) == 1 && f.Name() <= "2" && strings.HasPrefix(target, "pipe:"):
+			pipes++
+		default:
+			t.Errorf("descriptor %s is %s", f.Name(), target)
+		}
+	}
+	if pipes != 3 {
+		t.Errorf("%d pipes", pipes)
+	}
+	must(t, r.End(context.Background())) // a real end of file
+	if end := r.Wait(); end.State != "completed" {
+		t.Errorf("%s, %v", end.State, end.Err)
+	}
+}
+
+// firstEvents are those that are there.
+func firstEvents(t *testing.T, r *host.Run) []byte {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(r.Dir(), "events.jsonl"))
+	must(t, err)
+	return data
+}
+
+// An id is safe, and one run's alone: of many that ask for it at once one gets it. A
+// start that fails gives it back, so does a record that was deleted; what is not there
+// is no error to stop.
+func TestIDs(t *testing.T) {
+	t.Parallel()
+	s := agents.NewStage(t, "fake", "healthy", "sick", string(agents.PanicAtPlan))
+	h := s.Host()
+	ctx := context.Background()
+	id := ulid.Make().String()
+	for _, bad := range []string{"x", "../../etc", id + "/", strings.ToLower(id), id[1:], "8" + id[1:], id[:25] + "I"} {
+		if _, err := h.Start(ctx, host.RunSpec{Agent: "fake", Prompt: "say hi", RunID: bad}); !errors.Is(err, pluginapi.CodeValidation) {
+			t.Errorf("id %q: %v", bad, err)
+		}
+	}
+	if outcome, _ := h.Cancel(ctx, id, false); outcome != host.NotFound {
+		t.Errorf("cancel of what is not there: %s", outcome)
+	}
+	if _, err := h.Start(ctx, host.RunSpec{Agent: "sick", Prompt: "say hi", RunID: id}); err == nil {
+		t.Error("it was started")
+	}
+	for range 3 {
+		var started atomic.Pointer[host.Run]
+		var wg sync.WaitGroup
+		for range 8 {
+			wg.Go(func() {
+				r, err := h.Start(ctx, host.RunSpec{Agent: "fake", Prompt: "say hi\nwait", RunID: id, Grace: 100 * time.Millisecond})
+				switch {
+				case err == nil && !started.CompareAndSwap(nil, r):
+					t.Error("two runs have one id")
+				case err != nil && (!errors.Is(err, pluginapi.CodeValidation) || !strings.Contains(err.Error(), "exists already")):
+					t.Errorf("%v", err)
+				}
+			})
+		}
+		wg.Wait()
+		r := started.Load()
+		if r == nil {
+			t.Fatal("nobody has got it")
+		}
+		if info := r.Info(); info.Ended != nil || info.End != nil {
+			t.Errorf("it lives and is said to have ended: %+v", info)
+		}
+		must(t, r.Stop(ctx))
+		r.Wait()
+		if info := r.Info(); info.Ended == nil || info.State != "canceled" {
+			t.Errorf("it has ended and is said to live: %+v", info)
+		}
+		if outcome, err := h.Delete(ctx, id); outcome != host.Deleted {
+			t.Errorf("delete: %s, %v", outcome, err)
+		}
+	}
+}
+
+// An agent that ends at once is seen to its end, with all that it said.
+func TestFastExit(t *testing.T) {
+	t.Parallel()
+	s := agents.NewStage(t, "fake", "healthy")
+	h := s.Host()
+	var wg sync.WaitGroup
+	for range 40 {
+		wg.Go(func() {
+			r, err := h.Start(context.Background(), host.RunSpec{Agent: "fake", Prompt: "deaf\nlines 20\nout t the last\nexit 0", Timeout: time.Minute})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			got := events(t, r)
+			if n := bytes.Count(got, []byte(`"delta":"line `)); n != 20 || !bytes.Contains(got, []byte(`"delta":"the last\n"`)) {
+				t.Errorf("%d lines:\n%s", n, got)
+			}
+			if end := r.Wait(); end.State != "completed" {
+				t.Errorf("%s, %v", end.State, end.Err)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// A run ends with the process that it was told to watch, also if there never was one;
+// while that lives, the run can be stopped as any other.
+func TestParent(t *testing.T) {
+	t.Parallel()
+	s := agents.NewStage(t, "fake", "healthy")
+	h := s.Host()
+	self, _ := process.Start(os.Getpid())
+	run := func(parent host.Parent) *host.Run {
+		return s.Start(h, host.RunSpec{Agent: "fake", Prompt: "leave setsid\nwait", Parent: &parent})
+	}
+	for _, gone := range []host.Parent{{PID: 1 << 30, Start: 1}, {PID: os.Getpid(), Start: self + 1}} {
+		if end := run(gone).Wait(); end.State != "canceled" || end.End.Reason != "parent_gone" {
+			t.Errorf("%s, %v", end.State, end.Err)
+		}
+	}
+	r := run(host.Parent{PID: os.Getpid(), Start: self})
+	until(t, r, "session_start")
+	must(t, r.Stop(context.Background()))
+	if end := r.Wait(); end.State != "canceled" || end.End.Reason != "stopped" {
+		t.Errorf("%s, %v", end.State, end.Err)
+	}
+	if left := agents.OfRun(r.ID()); len(left) > 0 {
+		t.Errorf("left: %v", left)
+	}
+}
+
+// The record says whose a run is, when it was, and how and why it ended; each event
+// has its id; and the end of one is not that of another.
+func TestRecordOfARun(t *testing.T) {
+	t.Parallel()
+	s := agents.NewStage(t, "fake", "healthy")
+	o := s.Options()
+	o.ProjectDir = t.TempDir()
+	h, err := host.New(o)
+	must(t, err)
+	t.Cleanup(func() { _ = h.Close(context.Background()) })
+	before := time.Now().Add(-time.Second)
+	r := s.Start(h, host.RunSpec{Agent: "fake", Prompt: "say hi\nwait", Name: "mine", Tags: []string{"a"}})
+	other := s.Start(h, host.RunSpec{Agent: "fake", Prompt: "lines 10\nask go\nlines 10", Approve: host.ApproveAsk})
+	wantState(t, other, "waiting")
+	must(t, r.Stop(context.Background()))
+	r.Wait()
+	must(t, other.Approve(context.Background(), "", nil))
+	if end := other.Wait(); end.State != "completed" {
+		t.Errorf("the other: %s, %v", end.State, end.Err)
+	}
+	info := r.Info()
+	if info.Name != "mine" || info.Project != o.ProjectDir || len(info.Tags) != 1 || info.State != "canceled" || info.Reason != "stopped" ||
+		info.Created.Before(before) || info.Ended == nil || info.Ended.Before(info.Created) || info.Ended.After(time.Now().Add(time.Second)) {
+		t.Errorf("%+v", info)
+	}
+	from := ""
+	for e, err := range r.Events(1) {
+		must(t, err)
+		if e.RunID != r.ID() {
+			t.Errorf("%s", e.Raw)
+		}
+		var state pluginapi.RunState
+		if e.Type != "run_state" {
+			continue
+		}
+		must(t, e.Decode(&state))
+		if state.From != from {
+			t.Errorf("from %q behind %q", state.From, from)
+		}
+		from = state.To
+	}
+	if from != "canceled" {
+		t.Errorf("the last state that was told is %s", from)
+	}
+	var line struct {
+		RunID string `json:"run_id"`
+	}
+	index, err := os.ReadFile(filepath.Join(o.ProjectDir, ".agent-mux", "run-index.jsonl"))
+	must(t, err)
+	first, _, _ := bytes.Cut(index, []byte("\n"))
+	if json.Unmarshal(first, &line) != nil || line.RunID != r.ID() {
+		t.Errorf("index: %s", index)
+	}
+}
+
+// Of hosts that want to end or take up one run at the same moment, one does: it has
+// one end, and the events are whole.
+func TestTwoHostsForOneRun(t *testing.T) {
+	t.Parallel()
+	s := agents.NewStage(t, "fake", "healthy")
+	for round := range agents.Times(10, 300) {
+		owner := next(t, s)
+		r := s.Start(owner, host.RunSpec{Agent: "fake", Prompt: "lines 30\nask go\nlines 30", Approve: host.ApproveAsk, Detached: true})
+		endRun(t, s, r.ID())
+		wantState(t, r, "waiting")
+		must(t, owner.Close(context.Background()))
+		var wg sync.WaitGroup
+		var owners atomic.Int32
+		var mine atomic.Pointer[host.Run]
+		for i := range 4 {
+			h := next(t, s)
+			wg.Go(func() {
+				if i%2 == 0 {
+					if err := h.Recover(context.Background()); err != nil {
+						t.Errorf("round %d: %v", round, err)
+					}
+				}
+				runs, err := h.Adopt(context.Background())
+				if err != nil {
+					t.Errorf("round %d: %v", round, err)
+				}
+				for _, run := range runs {
+					owners.Add(1)
+					mine.Store(run)
+				}
+			})
+		}
+		wg.Wait()
+		if owners.Load() != 1 {
+			t.Fatalf("round %d: %d hosts have it", round, owners.Load())
+		}
+		run := mine.Load()
+		answers := make(chan error, 4) // two writers for each answer
+		agents.Eventually(t, time.Minute, "it waits", func() bool { return run.Info().State == "waiting" })
+		reader := next(t, s)
+		for i := range cap(answers) {
+			at := run
+			if i%2 > 0 {
+				at = open(t, reader, run.ID())
+			}
+			go func() {
+				answers <- func() (err error) {
+					agents.Eventually(t, time.Minute, "somebody has answered", func() bool {
+						err = at.Approve(context.Background(), "go", nil)
+						return err == nil || errors.Is(err, pluginapi.CodeAlreadyAnswered) || errors.Is(err, pluginapi.CodeRunNotActive)
+					})
+					return err
+				}()
+			}()
+		}
+		won := 0
+		for range cap(answers) {
+			if <-answers == nil {
+				won++
+			}
+		}
+		if end := run.Wait(); won != 1 || end.State != "completed" {
+			t.Errorf("round %d: %d answers counted; %s, %v", round, won, end.State, end.Err)
+		}
+		got := firstEvents(t, run)
+		if n := bytes.Count(got, []byte(`"delta":"line `)); n != 60 {
+			t.Errorf("round %d: %d lines", round, n)
+		}
+		if d := agents.Difference(string(replay(t, reader, run.ID())), string(got)); d != "" {
+			t.Errorf("round %d: %s", round, d)
+		}
+		if t.Failed() {
+			return
+		}
+	}
+}
