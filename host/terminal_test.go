@@ -159,6 +159,16 @@ func TestTerminalOfRun(t *testing.T) {
 	case <-time.After(time.Minute):
 		t.Error("the follower did not end with the run")
 	}
+	kept := ""
+	for p, err := range open(t, other, r.ID()).Terminal(ctx, false) {
+		if err != nil {
+			t.Error(err)
+		}
+		kept += string(p.Output)
+	}
+	if !strings.Contains(kept, `typed "abcd"`) {
+		t.Errorf("what was on it is gone with it: %q", kept)
+	}
 	for _, err := range []error{r.Keys(ctx, []byte("x")), there.Resize(ctx, 80, 24)} {
 		if !errors.Is(err, pluginapi.CodeRunNotActive) {
 			t.Errorf("after the end: %v", err)
