@@ -87,7 +87,7 @@ func (l Limits) set(pid int) error {
 		resource int
 		most     uint64
 	}{{unix.RLIMIT_NOFILE, l.Files}, {unix.RLIMIT_DATA, l.Data}} {
-		if limit.most == 0 || limit.resource == unix.RLIMIT_DATA && !dataLimited {
+		if limit.most == 0 {
 			continue
 		}
 		var has unix.Rlimit

@@ -214,18 +214,14 @@ func TestSignalsItsOwnOnly(t *testing.T) {
 
 func TestNoNewPrivilegesAndLimits(t *testing.T) {
 	t.Parallel()
-	lines := "privileges\nfiles"
-	if dataLimited {
-		lines += "\ndata"
-	}
-	got := run(t, t.TempDir(), lines)
+	got := run(t, t.TempDir(), "privileges\nfiles\ndata")
 	if got[0] != "none" {
 		t.Errorf("privileges: %s", got[0])
 	}
 	if got[1] != "300 300 operation not permitted" {
 		t.Errorf("descriptors: %s", got[1])
 	}
-	if want := fmt.Sprint(uint64(data)); dataLimited && got[2] != want {
+	if want := fmt.Sprint(uint64(data)); got[2] != want {
 		t.Errorf("memory: %s, want %s", got[2], want)
 	}
 }

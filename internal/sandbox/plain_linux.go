@@ -1,6 +1,0 @@
-//go:build !race
-
-package sandbox
-
-// dataLimited: memory that is mapped can be bounded.
-const dataLimited = true
