@@ -78,7 +78,14 @@ func (p *plugins) get(ctx context.Context, v registry.Verified) (*adapter.Proces
 	p.mu.Unlock()
 	select {
 	case <-s.ready:
-		return s.process, s.err
+		if s.err != nil {
+			return nil, s.err
+		}
+		if err := honest(s.process.Description, v.Plugin); err != nil {
+			p.retire(s.process)
+			return nil, err
+		}
+		return s.process, nil
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
@@ -91,11 +98,6 @@ func (p *plugins) start(ctx context.Context, v registry.Verified) (*adapter.Proc
 		AutoMTLS: p.opts.AutoMTLS, StartTime: p.limits.start, CallTime: p.limits.call, Memory: p.limits.memory,
 		Logger: p.opts.Logger.Named("plugin"), Starting: p.starting,
 	})
-	if err == nil {
-		if err = honest(process.Description, v.Plugin); err != nil {
-			process.Kill()
-		}
-	}
 	if err != nil {
 		return nil, err
 	}
@@ -121,6 +123,9 @@ func honest(said *pluginapi.Description, p registry.Plugin) error {
 		}
 		slices.Sort(ids)
 		return ids
+	}
+	if p.Description == nil { // the copy that a run has begun with, whose files may be gone
+		return nil
 	}
 	lie := ""
 	switch is, files := agents(said), agents(p.Description); {

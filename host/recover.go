@@ -270,7 +270,7 @@ func (h *Host) replayPump(ctx context.Context, meta store.Meta, src source, log 
 		agent, plugin = &pluginapi.Agent{Id: meta.Agent}, registry.Plugin{Name: meta.Plugin, Manifest: &registry.Manifest{}}
 	}
 	p.start.Options = spec.recorded(agent)
-	plugin.Name = meta.Plugin
+	plugin.Name, plugin.Description = meta.Plugin, nil // what is installed now may be another version
 	verified := registry.Verified{Plugin: plugin, Path: path, SHA256: meta.PluginHash}
 	var process *adapter.Process
 	if own {

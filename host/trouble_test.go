@@ -193,3 +193,21 @@ func must(t *testing.T, err error) {
 		t.Fatal(err)
 	}
 }
+
+// A run is told again by the build that it began with, whatever the plugin is by now.
+func TestReplayAfterAnUpgrade(t *testing.T) {
+	t.Parallel()
+	s := agents.NewStage(t, "grown", "healthy")
+	h := hurried(t, s.Options())
+	r := s.Start(h, host.RunSpec{Agent: "grown", Prompt: "lines 20"})
+	before := events(t, r)
+	for _, file := range []string{"amux-plugin.toml", "describe.json"} {
+		replaceIn(t, filepath.Join(s.Plugins, "grown", file), `"1.0.0"`, `"2.0.0"`)
+	}
+	later := hurried(t, s.Options())
+	if d := agents.Difference(string(replay(t, later, r.ID())), string(before)); d != "" {
+		t.Error(d)
+	}
+	_, err := later.Start(context.Background(), host.RunSpec{Agent: "grown", Prompt: "say hi"})
+	wantError(t, "grown", err, pluginapi.CodePluginInvalid, `says that it has version "1.0.0", and describe.json "2.0.0"`)
+}
