@@ -3,8 +3,7 @@
 // It drives the CLI by its RPC mode: commands and their answers as JSON lines on
 // stdio, and every event of the agent beside them. Pi asks for nothing before it
 // acts, so that only the modes auto of approval can be had. plan.go says how the
-// CLI is started, conversation.go reads its lines, sessions.go what it leaves on
-// disk.
+// CLI is started; the package pirpc reads its lines and what it leaves on disk.
 package pi
 
 import (

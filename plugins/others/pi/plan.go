@@ -2,7 +2,6 @@ package pi
 
 import (
 	"context"
-	"encoding/json"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -10,7 +9,7 @@ import (
 
 	"github.com/amux-dev/amux/pluginapi"
 	pb "github.com/amux-dev/amux/pluginapi/amuxplugin1"
-	"github.com/amux-dev/amux/sdk/attachment"
+	"github.com/amux-dev/amux/plugins/others/pirpc"
 )
 
 // An argument longer than this goes into a file: Linux takes 128 KiB.
@@ -64,7 +63,7 @@ func (Adapter) Plan(_ context.Context, req *pluginapi.PlanRequest) (*pluginapi.P
 	if err := systemPrompt(req, o, plan); err != nil {
 		return nil, err
 	}
-	return plan, attachments(o, plan)
+	return plan, pirpc.Attach(agentID, o, plan)
 }
 
 func systemPrompt(req *pluginapi.PlanRequest, o *pluginapi.RunOptions, plan *pluginapi.Plan) error {
@@ -87,36 +86,6 @@ func systemPrompt(req *pluginapi.PlanRequest, o *pluginapi.RunOptions, plan *plu
 		plan.Args = append(plan.Args, "--append-system-prompt", filepath.Join(req.GetTempDir(), "system.md"))
 	}
 	return nil
-}
-
-// planState is what Plan hands to the conversation.
-type planState struct {
-	Files  []string `json:"files,omitempty"`  // attachments as text, before the first prompt
-	Images []image  `json:"images,omitempty"` // with the first prompt
-}
-
-// image is one in the words of the CLI.
-type image struct {
-	Type     string `json:"type"`
-	Data     string `json:"data"`
-	MimeType string `json:"mimeType"`
-}
-
-func attachments(o *pluginapi.RunOptions, plan *pluginapi.Plan) error {
-	files, err := attachment.Read(agentID, attachment.Images, o.Attachments)
-	if err != nil || len(files) == 0 {
-		return err
-	}
-	var state planState
-	for _, f := range files {
-		if f.Image() {
-			state.Images = append(state.Images, image{"image", f.Base64(), f.Type})
-		} else {
-			state.Files = append(state.Files, f.Text()+"\n")
-		}
-	}
-	plan.State, err = json.Marshal(state)
-	return err
 }
 
 // cannot is the refusal of an option: it names the agent, the option, and what

@@ -1,4 +1,4 @@
-package pi
+package pirpc
 
 import (
 	"context"
@@ -7,29 +7,19 @@ import (
 	"time"
 
 	"github.com/amux-dev/amux/pluginapi"
-	"github.com/amux-dev/amux/pluginapi/authprobe"
 	"github.com/amux-dev/amux/sdk/jsonl"
 	"github.com/amux-dev/amux/sdk/sessionfile"
 	"github.com/amux-dev/amux/sdk/turn"
 )
 
-// The CLI keeps a session in sessions/--DIRECTORY--/TIME_ID.jsonl: a head, then
-// entries that name the one they follow.
+// A session is kept in sessions/DIRECTORY/TIME_ID.jsonl: a head, then entries that
+// name the one they follow.
 
 var sessionIDRule = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9-]{0,127}$`)
 
-func root(caller *pluginapi.Caller) (string, bool) {
-	env := caller.GetEnv()
-	if dir := env["PI_CODING_AGENT_SESSION_DIR"]; dir != "" {
-		return dir, true
-	}
-	return authprobe.Expand("${PI_CODING_AGENT_DIR:-~/.pi/agent}/sessions", caller)
-}
-
-// ListSessions lists the stored sessions, newest first.
-func (Adapter) ListSessions(ctx context.Context, q *pluginapi.SessionsQuery, yield func(*pluginapi.SessionSummary) bool) error {
-	dir, ok := root(q.GetCaller())
-	if !ok {
+// ListSessions lists the sessions stored below dir, newest first; "" has none.
+func ListSessions(ctx context.Context, dir string, q *pluginapi.SessionsQuery, yield func(*pluginapi.SessionSummary) bool) error {
+	if dir == "" {
 		return nil
 	}
 	return sessionfile.List(ctx, q, sessionfile.Find(dir, "*/*.jsonl"), summarize, yield)
@@ -55,7 +45,9 @@ func summarize(_ context.Context, file sessionfile.File) (*pluginapi.SessionSumm
 				s.CreatedUnixMs = at.UnixMilli()
 			}
 		case "model_change":
-			s.Model = doc.Text("modelId")
+			if s.Model = doc.Text("modelId"); s.Model == "" {
+				_, s.Model, _ = strings.Cut(doc.Text("model"), "/")
+			}
 		case "message":
 			if doc.Text("message", "role") == "user" {
 				s.Title, _, _ = strings.Cut(strings.TrimSpace(contentText(doc.Get("message", "content"))), "\n")
@@ -71,19 +63,19 @@ func summarize(_ context.Context, file sessionfile.File) (*pluginapi.SessionSumm
 
 var tree = sessionfile.Tree{ID: "id", Parent: "parentId", Leaf: func(line jsonl.Value) bool { return line.Text("type") == "message" }}
 
-// ReadSession gives a stored session as events: the active branch, or everything.
-func (Adapter) ReadSession(ctx context.Context, q *pluginapi.SessionQuery, yield func(pluginapi.Payload, time.Time) bool) error {
+// ReadSession gives a session stored below dir as events: the active branch, or
+// everything.
+func ReadSession(ctx context.Context, dialect Dialect, dir string, q *pluginapi.SessionQuery, yield func(pluginapi.Payload, time.Time) bool) error {
 	id := q.GetSessionId()
-	notFound := pluginapi.Errorf(pluginapi.CodeSessionNotFound, "pi has no session %q", id)
-	dir, ok := root(q.GetCaller())
-	if !ok || !sessionIDRule.MatchString(id) {
+	notFound := pluginapi.Errorf(pluginapi.CodeSessionNotFound, "%s has no session %q", dialect.Agent, id)
+	if dir == "" || !sessionIDRule.MatchString(id) {
 		return notFound
 	}
 	files := sessionfile.Find(dir, "*/*_"+id+".jsonl")
 	if len(files) == 0 {
 		return notFound
 	}
-	r := &sessionReader{yield: yield}
+	r := &sessionReader{dialect: dialect, yield: yield}
 	err := tree.Read(ctx, files[0].Path, q.GetAllBranches(), sessionfile.Visit{
 		Line: func(line jsonl.Value) bool { r.line(line); return !r.stopped },
 		Long: func(offset, length int64) bool {
@@ -102,6 +94,7 @@ func (Adapter) ReadSession(ctx context.Context, q *pluginapi.SessionQuery, yield
 // sessionReader makes events of the lines of one session.
 type sessionReader struct {
 	turn.Writer
+	dialect Dialect
 	yield   func(pluginapi.Payload, time.Time) bool
 	at      time.Time
 	stopped bool
@@ -147,7 +140,7 @@ func (r *sessionReader) line(line jsonl.Value) {
 			r.assistant(line.Text("id"), message)
 		case "toolResult":
 			if t := r.StartTool(message.Text("toolCallId"), message.Text("toolName"), "", r); t != nil {
-				r.EndTool(t, result(t, message, message.Bool("isError"), message.IntPtr("durationMs")), r)
+				r.EndTool(t, r.dialect.result(t, message, message.Bool("isError"), message.IntPtr("durationMs")), r)
 			}
 		}
 	}
@@ -166,15 +159,12 @@ func (r *sessionReader) assistant(id string, message jsonl.Value) {
 		case "toolCall":
 			if t := r.StartTool(block.Text("id"), block.Text("name"), "", r); t != nil {
 				input := block.Get("arguments")
-				r.ReadyTool(t, input.Raw(), detail(t.Name, input), r)
+				r.ReadyTool(t, input.Raw(), r.dialect.detail(t.Name, input), r)
 			}
 		}
 	}
 	if usage := message.Get("usage"); usage.IsObject() {
-		r.Event(pluginapi.TokenUsage{
-			InputTokens: usage.IntPtr("input"), OutputTokens: usage.IntPtr("output"), ThinkingTokens: usage.IntPtr("reasoning"),
-			CacheReadTokens: usage.IntPtr("cacheRead"), CacheWriteTokens: usage.IntPtr("cacheWrite"), Model: message.Text("model"),
-		})
+		r.Event(tokens(message))
 		if usd, ok := usage.Float("cost", "total"); ok && usd > 0 {
 			r.Event(pluginapi.Cost{Cost: pluginapi.Money{USD: usd}})
 		}

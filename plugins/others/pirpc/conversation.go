@@ -1,8 +1,13 @@
-package pi
+// Package pirpc is a codec for the RPC mode of Pi, which omp has in its own words:
+// commands and their answers as JSON lines on stdio, and every event of the agent
+// beside them. conversation.go reads the lines, tool.go knows the tools, sessions.go
+// reads what the agents leave on disk. What differs between the two is in Dialect.
+package pirpc
 
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -15,12 +20,36 @@ import (
 	"github.com/amux-dev/amux/sdk/turn"
 )
 
+// Dialect is how an agent speaks the protocol. The zero value of each field but
+// Agent is Pi's way.
+type Dialect struct {
+	// Agent is its name in messages, Guidance how to sign in, Refusals its
+	// complaints on stderr.
+	Agent    string
+	Guidance []string
+	Refusals []turn.Refusal
+	// Ignored are lines that are known and give no event, with the reason, besides
+	// Pi's.
+	Ignored map[string]string
+	// AgentEnds: the turn ends with agent_end; agent_settled does not follow.
+	AgentEnds bool
+	// Detail is what a tool is for, where it is not what Pi's tool of that name is;
+	// an empty one: it is the same.
+	Detail func(name string, input jsonl.Value) turn.Detail
+	// Complete adds to the result of a tool what only this agent tells; text is all
+	// that the tool answered.
+	Complete func(t *turn.Tool, result jsonl.Value, r *turn.Result)
+	// Output takes from what a command has printed so far what is the agent's own.
+	Output func(text string) string
+}
+
 // conversation is the codec of one process of the CLI.
 type conversation struct {
 	turn.Base
+	dialect    Dialect
 	resumed    bool
 	forkedFrom string
-	state      planState
+	state      state
 	version    string
 
 	commands int
@@ -30,20 +59,13 @@ type conversation struct {
 	cost     *pluginapi.Money   // of this turn
 }
 
-// refusals are complaints by which the CLI refuses to start.
-var refusals = []turn.Refusal{
-	{Text: "No session found", Code: pluginapi.CodeSessionNotFound},
-	{Text: "No API key found", Code: pluginapi.CodeAuth},
-	{Text: "No models available", Code: pluginapi.CodeAuth},
-	{Text: "not found. Use --list-models", Code: pluginapi.CodeValidation},
-	{Text: "Unknown option", Code: pluginapi.CodeAgentNotInstalled, Hint: "this pi is too old; amux is tested with " + testedVersion},
-}
-
-// Converse begins the conversation with one process.
-func (Adapter) Converse(start *pluginapi.Start) (sdk.Conversation, error) {
+// Converse begins the conversation with one process, for a plan that was made with
+// Attach.
+func Converse(dialect Dialect, start *pluginapi.Start) (sdk.Conversation, error) {
 	o := start.GetOptions()
 	c := &conversation{
-		Base:    turn.Base{Agent: agentID, Guidance: authGuidance, Refusals: refusals, Linger: 10 * time.Second},
+		Base:    turn.Base{Agent: dialect.Agent, Guidance: dialect.Guidance, Refusals: dialect.Refusals, Linger: 10 * time.Second},
+		dialect: dialect,
 		resumed: o.GetResume() != "" || o.GetContinueLast(), version: start.GetProgramVersion(),
 	}
 	c.Effort = o.GetEffort()
@@ -113,14 +135,13 @@ func (c *conversation) next(out *sdk.Out) error {
 	if len(c.state.Images) > 0 {
 		fields["images"] = c.state.Images
 	}
-	c.state = planState{}
+	c.state = state{}
 	c.steps, c.failure, c.cost = 0, nil, nil
 	return c.command("prompt", fields, out)
 }
 
 // ignored are the lines that are known and give no event, with the reason.
 var ignored = map[string]string{
-	"agent_end":                     "agent_settled follows when nothing more will come",
 	"entry_appended":                "the session's own book-keeping",
 	"queue_update":                  "amux keeps the prompts that wait",
 	"thinking_level_changed":        "set by amux",
@@ -163,7 +184,7 @@ func (c *conversation) line(line jsonl.Value, out *sdk.Out) (known bool, err err
 		}
 	case "tool_execution_update":
 		if t := c.Tool(line.Text("toolCallId")); t != nil {
-			c.Printed(t, contentText(line.Get("partialResult", "content")), out)
+			c.Printed(t, c.dialect.output(contentText(line.Get("partialResult", "content"))), out)
 		}
 	case "tool_execution_end":
 		c.toolEnd(line, out)
@@ -175,11 +196,26 @@ func (c *conversation) line(line jsonl.Value, out *sdk.Out) (known bool, err err
 		if title := line.Text("name"); title != "" {
 			out.Event(pluginapi.SessionTitle{Title: title})
 		}
+	case "notice":
+		level := "info"
+		if line.Text("level") == "warning" || line.Text("level") == "error" {
+			level = "warn"
+		}
+		out.Event(pluginapi.Debug{Level: level, Message: line.Text("message")})
+	case "auto_compaction_end":
+		if !line.Bool("skipped") && !line.Bool("aborted") {
+			out.Event(pluginapi.ContextCompacted{Summary: line.Text("result", "summary")})
+		}
+	case "agent_end":
+		if c.dialect.AgentEnds && line.Bool("isTerminal") {
+			return true, c.settled(false, out)
+		}
 	case "agent_settled":
 		return true, c.settled(line.Bool("aborted"), out)
 	default:
 		_, known := ignored[kind]
-		return known, nil
+		_, own := c.dialect.Ignored[kind]
+		return known || own, nil
 	}
 	return true, nil
 }
@@ -241,9 +277,15 @@ func (c *conversation) update(event jsonl.Value, out *sdk.Out) bool {
 	case "text_end", "thinking_end":
 		main.End(out)
 	case "toolcall_start":
-		// Some providers tell the id only at the end.
-		if id := event.Text("id"); id != "" {
-			c.StartTool(id, event.Text("toolName"), "", out)
+		// Some tell the id in the message so far, and some providers only at the end.
+		id, name := event.Text("id"), event.Text("toolName")
+		if id == "" {
+			n, _ := event.Int("contentIndex")
+			call := event.Get("partial", "content", strconv.FormatInt(n, 10))
+			id, name = call.Text("id"), call.Text("name")
+		}
+		if id != "" {
+			c.StartTool(id, name, "", out)
 		}
 	case "toolcall_delta":
 		if t := c.Newest(); t != nil && !t.Ready() {
@@ -267,10 +309,7 @@ func (c *conversation) messageEnd(message jsonl.Value, out *sdk.Out) {
 	c.Main().End(out)
 	usage := message.Get("usage")
 	if total, _ := usage.Int("totalTokens"); total > 0 {
-		out.Event(pluginapi.TokenUsage{
-			InputTokens: usage.IntPtr("input"), OutputTokens: usage.IntPtr("output"), ThinkingTokens: usage.IntPtr("reasoning"),
-			CacheReadTokens: usage.IntPtr("cacheRead"), CacheWriteTokens: usage.IntPtr("cacheWrite"), Model: message.Text("model"),
-		})
+		out.Event(tokens(message))
 	}
 	if usd, ok := usage.Float("cost", "total"); ok && usd > 0 {
 		out.Event(pluginapi.Cost{Cost: pluginapi.Money{USD: usd}})
@@ -280,16 +319,40 @@ func (c *conversation) messageEnd(message jsonl.Value, out *sdk.Out) {
 		c.cost.USD += usd
 	}
 	c.failure = nil
-	if message.Text("stopReason") == "error" {
+	switch message.Text("stopReason") {
+	case "error":
 		text := message.Text("errorMessage")
-		c.failure = failure.Of(failure.Status(text), text)
+		status, ok := message.Int("errorStatus")
+		if !ok {
+			status = int64(failure.Status(text))
+		}
+		c.failure = failure.Of(int(status), text)
+	case "aborted":
+		c.failure = turn.Aborted()
 	}
+}
+
+// tokens are those of a message.
+func tokens(message jsonl.Value) pluginapi.TokenUsage {
+	usage := message.Get("usage")
+	u := pluginapi.TokenUsage{
+		InputTokens: usage.IntPtr("input"), OutputTokens: usage.IntPtr("output"), ThinkingTokens: usage.IntPtr("reasoning"),
+		CacheReadTokens: usage.IntPtr("cacheRead"), CacheWriteTokens: usage.IntPtr("cacheWrite"), Model: message.Text("model"),
+	}
+	if u.ThinkingTokens == nil {
+		u.ThinkingTokens = usage.IntPtr("reasoningTokens")
+	}
+	return u
 }
 
 func (c *conversation) retry(line jsonl.Value, out *sdk.Out) {
 	attempt, _ := line.Int("attempt")
 	text := line.Text("errorMessage")
-	event := pluginapi.Retry{Attempt: int(attempt), Reason: text, DelayMS: line.IntPtr("delayMs")}
+	event := pluginapi.Retry{Attempt: int(attempt), Reason: text}
+	if delay, ok := line.Float("delayMs"); ok {
+		ms := int64(math.Round(delay))
+		event.DelayMS = &ms
+	}
 	if most, ok := line.Int("maxAttempts"); ok {
 		n := int(most)
 		event.MaxAttempts = &n

@@ -1,4 +1,4 @@
-package pi
+package pirpc
 
 import (
 	"strings"
@@ -34,7 +34,7 @@ func detail(name string, input jsonl.Value) turn.Detail {
 }
 
 func (c *conversation) ready(t *turn.Tool, input jsonl.Value, out turn.Events) {
-	c.ReadyTool(t, input.Raw(), detail(t.Name, input), out)
+	c.ReadyTool(t, input.Raw(), c.dialect.detail(t.Name, input), out)
 }
 
 // contentText is the text of a list of blocks.
@@ -50,23 +50,42 @@ func contentText(content jsonl.Value) string {
 
 func (c *conversation) toolEnd(line jsonl.Value, out turn.Events) {
 	if t := c.StartTool(line.Text("toolCallId"), line.Text("toolName"), "", out); t != nil {
-		c.EndTool(t, result(t, line.Get("result"), line.Bool("isError"), line.IntPtr("durationMs")), out)
+		c.EndTool(t, c.dialect.result(t, line.Get("result"), line.Bool("isError"), line.IntPtr("durationMs")), out)
 	}
 }
 
+func (d Dialect) detail(name string, input jsonl.Value) turn.Detail {
+	if d.Detail != nil {
+		if own := d.Detail(name, input); own.Kind != turn.Other {
+			return own
+		}
+	}
+	return detail(name, input)
+}
+
+func (d Dialect) output(text string) string {
+	if d.Output != nil {
+		return d.Output(text)
+	}
+	return text
+}
+
 // result is how a tool ended.
-func result(t *turn.Tool, v jsonl.Value, failed bool, ms *int64) turn.Result {
+func (d Dialect) result(t *turn.Tool, v jsonl.Value, failed bool, ms *int64) turn.Result {
 	text := contentText(v.Get("content"))
 	r := turn.Result{Text: text, Failed: failed, Output: pluginapi.AppendString(nil, text), DurationMS: ms}
 	if t.Detail.Kind == turn.Shell {
 		r.Quiet = true
 		if r.Stdout = v.Text("structuredContent", "output"); r.Stdout == "" && !failed {
-			r.Stdout = text
+			r.Stdout = d.output(text)
 		}
 		if n, ok := v.Int("structuredContent", "exit_code"); ok {
 			code := int(n)
 			r.ExitCode = &code
 		}
+	}
+	if d.Complete != nil {
+		d.Complete(t, v, &r)
 	}
 	return r
 }
