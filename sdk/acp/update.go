@@ -285,7 +285,7 @@ func (c *conversation) tool(update jsonl.Value, out *sdk.Out) {
 		t.Detail = c.detail(call)
 		r := turn.Result{Text: call.Text, Failed: status == "failed", Output: output(update, call)}
 		if t.Detail.Kind == turn.Shell {
-			r.Stdout, r.Quiet = call.Text, true
+			r.Stdout, r.Quiet = c.printed(call), true
 		}
 		r.Created = call.Diff != nil && call.Diff.Created
 		if c.config.Complete != nil {
@@ -297,9 +297,17 @@ func (c *conversation) tool(update jsonl.Value, out *sdk.Out) {
 		c.EndTool(t, r, out)
 	default:
 		if update.Len("content") > 0 {
-			c.Printed(t, call.Text, out)
+			c.Printed(t, c.printed(call), out)
 		}
 	}
+}
+
+// printed is what a command has printed so far.
+func (c *conversation) printed(call *Call) string {
+	if c.config.Output != nil {
+		return c.config.Output(call)
+	}
+	return call.Text
 }
 
 // ready tells the tool's input, which is whole by now.

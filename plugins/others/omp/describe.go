@@ -3,8 +3,9 @@
 //
 // It drives the CLI by its RPC mode, of which the package pirpc reads the lines and
 // what they leave on disk; dialect.go says what omp does there in its own way, plan.go
-// how it is started. By RPC it asks for nothing before it acts, so that only the mode
-// auto of approval can be had.
+// how it is started. By RPC it asks for nothing before it acts; so where somebody is
+// to be asked, it is driven by the Agent Client Protocol (acp.go), by which it asks
+// about commands.
 package omp
 
 import (
@@ -16,7 +17,8 @@ import (
 
 const (
 	agentID        = "omp"
-	driver         = "rpc"
+	driverRPC      = "rpc"
+	driverACP      = "acp"
 	minimumVersion = "18.0.0"
 	testedVersion  = "18.2.3"
 
@@ -56,7 +58,7 @@ func (Adapter) Describe() *pluginapi.Agent {
 		Platforms: []string{"linux", "darwin", "windows"},
 		Capabilities: &pluginapi.Capabilities{
 			Resume: true, ContinueLast: true, Fork: true, NoSession: true, MultiTurn: true, TextStreaming: true, Thinking: true,
-			Tools: true, Interrupt: true, Model: true, SystemAppend: true, SystemReplace: true, AddDirs: true,
+			Tools: true, Approvals: true, Interrupt: true, Model: true, SystemAppend: true, SystemReplace: true, AddDirs: true,
 			AttachFiles: true, AttachImages: true, ListSessions: true, ReadSession: true, BypassApprovals: true,
 		},
 		Installs: []*pluginapi.Install{{
@@ -78,13 +80,14 @@ func (Adapter) Describe() *pluginapi.Agent {
 		SessionLocations: []string{"~/.omp/agent/sessions (or $PI_CODING_AGENT_DIR/sessions)"},
 		ConfigLocations:  []string{"~/.omp/agent/config.yml", "~/.omp/agent/models.yml"},
 		Notes: []string{
-			"By RPC it asks for nothing before it acts: runs need --approve auto.",
+			"By RPC it asks for nothing before it acts, so that runs with another --approve than auto are driven by ACP, unless a driver is named.",
+			"By ACP it asks about commands; files it writes unasked, unless approvals are denied: then it writes none. Forks, and sessions that are not kept, can be had with the driver rpc only.",
 			"Models are named provider/model. Besides the portable efforts it has off, minimal, xhigh and auto.",
 			"On Windows its commands want a bash of Git for Windows or of WSL; amux has not run it there.",
 		},
 		CallerEnv:         []string{"PI_*", "OMP_*", "ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY"},
 		InactivitySeconds: inactivitySeconds,
-		Drivers:           []string{driver},
+		Drivers:           []string{driverRPC, driverACP},
 	}
 	for _, level := range []string{"low", "medium", "high", "max"} {
 		agent.Efforts = append(agent.Efforts, &pluginapi.Effort{Level: level, Native: level})
@@ -102,6 +105,6 @@ var eventTypes = []pluginapi.Type{
 	"step_start", "step_end", "message_start", "text_delta", "message_stop", "thinking_start", "thinking_delta", "thinking_stop",
 	"tool_call_start", "tool_input_delta", "tool_call_ready", "tool_result", "tool_error",
 	"file_read", "file_write", "file_patch", "shell_start", "shell_stdout_delta", "shell_exit",
-	"token_usage", "cost", "rate_limited", "retry", "interrupted",
+	"token_usage", "cost", "rate_limited", "retry", "approval_request", "approval_granted", "approval_denied", "interrupted",
 	"auth_error", "rate_limit_error", "context_exceeded", "error", "debug", "log",
 }

@@ -33,6 +33,9 @@ var dialect = pirpc.Dialect{
 
 // Converse begins the conversation with one process.
 func (Adapter) Converse(start *pluginapi.Start) (sdk.Conversation, error) {
+	if byACP(start.GetOptions()) {
+		return converse(start)
+	}
 	return pirpc.Converse(dialect, start)
 }
 
@@ -65,8 +68,11 @@ func output(text string) string {
 
 // complete reads what the CLI notes beside a tool's answer.
 func complete(t *turn.Tool, result jsonl.Value, r *turn.Result) {
-	details := result.Get("details")
-	switch t.Detail.Kind {
+	finish(t.Detail, result.Get("details"), r)
+}
+
+func finish(d turn.Detail, details jsonl.Value, r *turn.Result) {
+	switch d.Kind {
 	case turn.Shell:
 		if _, timed := details.Float("wallTimeMs"); !timed {
 			return // it was cut off

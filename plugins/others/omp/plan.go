@@ -10,6 +10,7 @@ import (
 	"github.com/amux-dev/amux/pluginapi"
 	pb "github.com/amux-dev/amux/pluginapi/amuxplugin1"
 	"github.com/amux-dev/amux/plugins/others/pirpc"
+	"github.com/amux-dev/amux/sdk/acp"
 )
 
 // An argument longer than this goes into a file: Linux takes 128 KiB.
@@ -27,6 +28,12 @@ func (Adapter) Plan(_ context.Context, req *pluginapi.PlanRequest) (*pluginapi.P
 		// Titles are made by a request of the model of their own.
 		Args: []string{"--mode=rpc", "--auto-approve", "--no-title"},
 	}
+	acpDriver := byACP(o)
+	if acpDriver {
+		if err := asking(o, plan); err != nil {
+			return nil, err
+		}
+	}
 	if plan.Program == "" {
 		plan.Program = "omp"
 	}
@@ -35,15 +42,17 @@ func (Adapter) Plan(_ context.Context, req *pluginapi.PlanRequest) (*pluginapi.P
 	}
 	flag := func(name, value string) { plan.Args = append(plan.Args, name+"="+value) }
 	switch {
-	case o.Approve != pb.Approve_APPROVE_AUTO:
-		return nil, cannot("approvals: by RPC it asks for nothing before it acts", "add --approve auto to let it act")
+	case o.Approve != pb.Approve_APPROVE_AUTO && !acpDriver:
+		return nil, cannot("approvals with the driver rpc: there it asks for nothing before it acts", "add --approve auto to let it act, or leave the driver to amux")
 	case o.Resume != "" && o.ContinueLast:
 		return nil, pluginapi.Errorf(pluginapi.CodeValidation, "omp: resume and continue cannot be used together").
 			WithHint("give a session id, or ask for the last session, not both")
 	case o.Fork && o.Resume == "":
 		return nil, cannot("a fork of a session that is not named", "add --resume ID")
-	case len(o.AllowRules)+len(o.DenyRules) > 0:
-		return nil, cannot("rules", "it asks for nothing before it acts")
+	case len(o.AllowRules)+len(o.DenyRules) > 0 && !acpDriver:
+		return nil, cannot("rules with the driver rpc", "use the driver acp, where amux judges each request")
+	case acpDriver:
+		plan.SessionId = o.Resume // the protocol goes on with it
 	case o.Fork:
 		flag("--fork", o.Resume)
 	case o.Resume != "":
@@ -81,7 +90,33 @@ func (Adapter) Plan(_ context.Context, req *pluginapi.PlanRequest) (*pluginapi.P
 		plan.Files = append(plan.Files, &pluginapi.PlanFile{Name: "system.md", Content: []byte(text)})
 		flag("--append-system-prompt", filepath.Join(req.GetTempDir(), "system.md"))
 	}
+	if acpDriver {
+		return plan, acp.Prepare(agentID, acp.Abilities{Images: true}, req, plan)
+	}
 	return plan, pirpc.Attach(agentID, o, plan)
+}
+
+// byACP reports whether the Agent Client Protocol drives it: by RPC, which tells
+// more, it asks for nothing.
+func byACP(o *pluginapi.RunOptions) bool {
+	return o.GetDriver() == driverACP || o.GetDriver() == "" && o.GetApprove() != pb.Approve_APPROVE_AUTO
+}
+
+// asking is the command line for the Agent Client Protocol, with which the CLI asks
+// about commands. There is no mode in which it asks about files.
+func asking(o *pluginapi.RunOptions, plan *pluginapi.Plan) error {
+	plan.Args = []string{"acp", "--no-title"}
+	switch {
+	case o.Fork:
+		return cannot("a fork with the driver acp", "use the driver rpc, with --approve auto")
+	case o.NoSession:
+		return cannot("a session that is not kept with the driver acp", "use the driver rpc, with --approve auto")
+	case o.Approve == pb.Approve_APPROVE_DENY, o.Approve == pb.Approve_APPROVE_UNKNOWN:
+		plan.Args = append(plan.Args, "--approval-mode=always-ask")
+	case o.Approve != pb.Approve_APPROVE_AUTO:
+		plan.Warnings = append(plan.Warnings, "omp asks about commands only: it writes files unasked")
+	}
+	return nil
 }
 
 // cannot is the refusal of an option: it names the agent, the option, and what

@@ -164,7 +164,7 @@ func (r *sessionReader) assistant(id string, message jsonl.Value) {
 		case "toolCall":
 			if t := r.StartTool(block.Text("id"), block.Text("name"), "", r); t != nil {
 				input := block.Get("arguments")
-				r.ReadyTool(t, input.Raw(), r.dialect.detail(t.Name, input), r)
+				r.ReadyTool(t, input.Raw(), r.dialect.ToolDetail(t.Name, input), r)
 			}
 		}
 	}

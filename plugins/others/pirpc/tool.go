@@ -34,7 +34,7 @@ func detail(name string, input jsonl.Value) turn.Detail {
 }
 
 func (c *conversation) ready(t *turn.Tool, input jsonl.Value, out turn.Events) {
-	c.ReadyTool(t, input.Raw(), c.dialect.detail(t.Name, input), out)
+	c.ReadyTool(t, input.Raw(), c.dialect.ToolDetail(t.Name, input), out)
 }
 
 // contentText is the text of a list of blocks.
@@ -54,7 +54,8 @@ func (c *conversation) toolEnd(line jsonl.Value, out turn.Events) {
 	}
 }
 
-func (d Dialect) detail(name string, input jsonl.Value) turn.Detail {
+// ToolDetail is what a tool is for, by its name and input.
+func (d Dialect) ToolDetail(name string, input jsonl.Value) turn.Detail {
 	if d.Detail != nil {
 		if own := d.Detail(name, input); own.Kind != turn.Other {
 			return own

@@ -1,0 +1,106 @@
+package real
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/amux-dev/amux/pluginapi"
+)
+
+// TestOmpOptions is what omp has besides the scenarios, which are by RPC: the Agent
+// Client Protocol, by which it asks about commands.
+func TestOmpOptions(t *testing.T) {
+	for name, do := range map[string]func(*run){
+		"a command is approved": func(r *run) {
+			file := r.path("made")
+			r.converse("--driver", "acp", "--approve", "ask")
+			r.prompt("[fm:touch=" + file + "]")
+			asked := r.until("approval_request")
+			if _, err := os.Stat(file); err == nil {
+				r.t.Error("the tool ran before it was approved")
+			}
+			r.send(map[string]any{"type": "approve", "interaction_id": asked.InteractionID})
+			r.until("turn_end")
+			r.send(map[string]any{"type": "end"})
+			r.wait()
+			r.ok(1)
+			r.tokens(2)
+			if _, err := os.Stat(file); err != nil {
+				r.t.Error("the approved tool did not run")
+			}
+		},
+		"nobody to approve": func(r *run) {
+			file := r.path("made")
+			r.once("[fm:touch="+file+"]", "--driver", "acp", "--approve", "deny")
+			r.ok(1)
+			r.want("approval_request", "approval_denied", "tool_error", "message_stop")
+			if _, err := os.Stat(file); err == nil {
+				r.t.Error("the tool ran")
+			}
+			// Of files it does not ask.
+			r.again().once("[fm:write="+file+"]", "--driver", "acp", "--approve", "deny").ok(1)
+			if _, err := os.Stat(file); err == nil {
+				r.t.Error("the file was written")
+			}
+		},
+		"what a command prints": func(r *run) {
+			r.once("[fm:text-then-bash]", "--driver", "acp", "--approve", "auto")
+			r.ok(1)
+			var printed strings.Builder
+			for _, d := range all[pluginapi.ShellStdoutDelta](r) {
+				printed.WriteString(d.Delta)
+			}
+			if code := one[pluginapi.ShellExit](r).ExitCode; code == nil || *code != 0 || printed.String() != "hi\n" {
+				r.t.Errorf("printed %q, exit %v", printed.String(), code)
+			}
+			failing := r.again().once("[fm:fail]", "--driver", "acp", "--approve", "auto")
+			failing.ok(1)
+			if code := one[pluginapi.ShellExit](failing).ExitCode; code == nil || *code != 3 {
+				r.t.Errorf("shell exit %v, want 3", code)
+			}
+		},
+		"errors are told apart": func(r *run) {
+			r.once("[fm:401]", "--driver", "acp", "--approve", "auto")
+			r.failed(pluginapi.CodeAuth, 5)
+			r.again().once("[fm:context]", "--driver", "acp", "--approve", "auto").failed(pluginapi.CodeContextExceeded, 15)
+		},
+		"it is interrupted": func(r *run) {
+			r.converse("--driver", "acp", "--approve", "auto")
+			r.prompt("[fm:hang]")
+			r.until("text_delta")
+			r.send(map[string]any{"type": "interrupt"})
+			r.until("turn_end")
+			r.prompt("[fm:text]")
+			r.until("turn_end")
+			r.send(map[string]any{"type": "end"})
+			r.wait()
+			r.ok(2)
+			r.want("text_delta", "interrupted", "turn_end", "message_stop", "turn_end")
+		},
+		"it goes on": func(r *run) {
+			r.once("[fm:text] first", "--driver", "acp", "--approve", "auto")
+			r.ok(1)
+			id := one[pluginapi.SessionStart](r).SessionID
+			next := r.again().once("[fm:text] second", "--driver", "acp", "--approve", "auto", "--resume", id)
+			next.ok(1)
+			if start := one[pluginapi.SessionStart](next); start.SessionID != id || !next.asked(-1).contains("] first") {
+				r.t.Errorf("resumed %s: %+v", id, start)
+			}
+		},
+		"model and effort": func(r *run) {
+			r.once("[fm:text]", "--driver", "acp", "--approve", "auto", "--model", r.agent.model, "--effort", "low", "--system", "SYSTEM-MARK")
+			r.ok(1)
+			if a := r.asked(0); a.Model != "other-model" || a.Effort != "low" || !strings.Contains(a.System, "SYSTEM-MARK") {
+				r.t.Errorf("model %s, effort %s", a.Model, a.Effort)
+			}
+		},
+	} {
+		t.Run(strings.ReplaceAll(name, " ", "-"), func(t *testing.T) {
+			t.Parallel()
+			agent := ompRow
+			agent.lacks = map[string]string{"the cost before": "what a session that goes on has cost before is not told"}
+			do(newRun(t, agent))
+		})
+	}
+}
