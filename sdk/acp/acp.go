@@ -47,9 +47,9 @@ type Config struct {
 	// Complete adds to the result of a tool what only this agent tells: its exit
 	// code, that it has failed.
 	Complete func(update jsonl.Value, d turn.Detail, r *turn.Result)
-	// Output is what a command has printed so far, of what was told of its tool; nil:
-	// all the text.
-	Output func(call *Call) string
+	// Output is what a command has printed so far, of what an update says; nil: all
+	// the text.
+	Output func(update jsonl.Value) string
 	// InputFirst: the input that was told before a question is the tool's own; the
 	// question shows it in another way.
 	InputFirst bool

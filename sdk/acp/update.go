@@ -285,7 +285,7 @@ func (c *conversation) tool(update jsonl.Value, out *sdk.Out) {
 		t.Detail = c.detail(call)
 		r := turn.Result{Text: call.Text, Failed: status == "failed", Output: output(update, call)}
 		if t.Detail.Kind == turn.Shell {
-			r.Stdout, r.Quiet = c.printed(call), true
+			r.Stdout, r.Quiet = c.printed(call, update), true
 		}
 		r.Created = call.Diff != nil && call.Diff.Created
 		if c.config.Complete != nil {
@@ -297,15 +297,15 @@ func (c *conversation) tool(update jsonl.Value, out *sdk.Out) {
 		c.EndTool(t, r, out)
 	default:
 		if update.Len("content") > 0 {
-			c.Printed(t, c.printed(call), out)
+			c.Printed(t, c.printed(call, update), out)
 		}
 	}
 }
 
 // printed is what a command has printed so far.
-func (c *conversation) printed(call *Call) string {
+func (c *conversation) printed(call *Call, update jsonl.Value) string {
 	if c.config.Output != nil {
-		return c.config.Output(call)
+		return c.config.Output(update)
 	}
 	return call.Text
 }

@@ -22,7 +22,7 @@ func converse(start *pluginapi.Start) (sdk.Conversation, error) {
 		Agent: agentID, Guidance: authGuidance, Refusals: dialect.Refusals, Linger: linger,
 		ModelByPlan: true, EffortByPlan: true,
 		Name: toolName, Detail: acpDetail, Complete: acpComplete,
-		Output:    func(call *acp.Call) string { return output(withoutCommand(call)) },
+		Output:    func(update jsonl.Value) string { return output(answer(update)) },
 		ErrorText: errorText,
 	}, start)
 }
@@ -46,22 +46,20 @@ func acpDetail(name string, call acp.Call) turn.Detail {
 	return dialect.ToolDetail(name, doc.Value)
 }
 
-// withoutCommand is what was told of a command, but for the command itself, which
-// comes first.
-func withoutCommand(call *acp.Call) string {
-	rest, _ := strings.CutPrefix(call.Text, "$ "+call.Field("command"))
-	return strings.TrimPrefix(rest, "\n")
+// answer is what a tool has answered so far. The protocol's own content has the
+// command before it, and pieces of the answer twice.
+func answer(update jsonl.Value) string {
+	var texts []string
+	for _, block := range update.Items("rawOutput", "content") {
+		texts = append(texts, block.Text("text"))
+	}
+	return strings.Join(texts, "\n")
 }
 
 // acpComplete reads what the CLI notes beside a tool's answer.
 func acpComplete(update jsonl.Value, d turn.Detail, r *turn.Result) {
-	raw := update.Get("rawOutput")
-	var texts []string
-	for _, block := range raw.Items("content") {
-		texts = append(texts, block.Text("text"))
-	}
-	r.Text = strings.Join(texts, "\n")
-	finish(d, raw.Get("details"), r)
+	r.Text = answer(update)
+	finish(d, update.Get("rawOutput", "details"), r)
 }
 
 // errorPattern is how a failed request of the model is told in the model's place.

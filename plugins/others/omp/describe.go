@@ -17,6 +17,7 @@ import (
 
 const (
 	agentID        = "omp"
+	driverAuto     = "auto" // rpc, or acp where somebody is to be asked
 	driverRPC      = "rpc"
 	driverACP      = "acp"
 	minimumVersion = "18.0.0"
@@ -80,14 +81,14 @@ func (Adapter) Describe() *pluginapi.Agent {
 		SessionLocations: []string{"~/.omp/agent/sessions (or $PI_CODING_AGENT_DIR/sessions)"},
 		ConfigLocations:  []string{"~/.omp/agent/config.yml", "~/.omp/agent/models.yml"},
 		Notes: []string{
-			"By RPC it asks for nothing before it acts, so that runs with another --approve than auto are driven by ACP, unless a driver is named.",
+			"By RPC it asks for nothing before it acts, so that runs with another --approve than auto are driven by ACP (the driver auto).",
 			"By ACP it asks about commands; files it writes unasked, unless approvals are denied: then it writes none. Forks, and sessions that are not kept, can be had with the driver rpc only.",
 			"Models are named provider/model. Besides the portable efforts it has off, minimal, xhigh and auto.",
-			"On Windows its commands want a bash of Git for Windows or of WSL; amux has not run it there.",
+			"On Windows it is unproven, and a run says so.",
 		},
 		CallerEnv:         []string{"PI_*", "OMP_*", "ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY"},
 		InactivitySeconds: inactivitySeconds,
-		Drivers:           []string{driverRPC, driverACP},
+		Drivers:           []string{driverAuto, driverRPC, driverACP},
 	}
 	for _, level := range []string{"low", "medium", "high", "max"} {
 		agent.Efforts = append(agent.Efforts, &pluginapi.Effort{Level: level, Native: level})

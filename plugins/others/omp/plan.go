@@ -38,12 +38,12 @@ func (Adapter) Plan(_ context.Context, req *pluginapi.PlanRequest) (*pluginapi.P
 		plan.Program = "omp"
 	}
 	if req.GetCaller().GetOs() == "windows" {
-		plan.Warnings = append(plan.Warnings, "omp wants a bash on Windows, where amux has not run it")
+		plan.Warnings = append(plan.Warnings, "omp on Windows is unproven: amux was not run with it there")
 	}
 	flag := func(name, value string) { plan.Args = append(plan.Args, name+"="+value) }
 	switch {
 	case o.Approve != pb.Approve_APPROVE_AUTO && !acpDriver:
-		return nil, cannot("approvals with the driver rpc: there it asks for nothing before it acts", "add --approve auto to let it act, or leave the driver to amux")
+		return nil, cannot("approvals with the driver rpc: there it asks for nothing before it acts", "add --approve auto to let it act, or take the driver auto")
 	case o.Resume != "" && o.ContinueLast:
 		return nil, pluginapi.Errorf(pluginapi.CodeValidation, "omp: resume and continue cannot be used together").
 			WithHint("give a session id, or ask for the last session, not both")
@@ -99,7 +99,7 @@ func (Adapter) Plan(_ context.Context, req *pluginapi.PlanRequest) (*pluginapi.P
 // byACP reports whether the Agent Client Protocol drives it: by RPC, which tells
 // more, it asks for nothing.
 func byACP(o *pluginapi.RunOptions) bool {
-	return o.GetDriver() == driverACP || o.GetDriver() == "" && o.GetApprove() != pb.Approve_APPROVE_AUTO
+	return o.GetDriver() == driverACP || o.GetDriver() != driverRPC && o.GetApprove() != pb.Approve_APPROVE_AUTO
 }
 
 // asking is the command line for the Agent Client Protocol, with which the CLI asks
