@@ -8,6 +8,7 @@ import (
 	"github.com/amux-dev/amux/plugins/others/acp"
 	"github.com/amux-dev/amux/plugins/others/command"
 	"github.com/amux-dev/amux/plugins/others/copilot"
+	"github.com/amux-dev/amux/plugins/others/cursor"
 	"github.com/amux-dev/amux/plugins/others/demo"
 	"github.com/amux-dev/amux/plugins/others/omp"
 	"github.com/amux-dev/amux/plugins/others/opencode"
@@ -20,7 +21,7 @@ import (
 const version = "0.1.0"
 
 // adapters are the agents of this plugin.
-var adapters = []sdk.Adapter{demo.Adapter{}, command.Adapter{}, acp.Adapter{}, copilot.Adapter{}, omp.Adapter{}, opencode.Adapter{}, pi.Adapter{}, qwen.Adapter{}}
+var adapters = []sdk.Adapter{demo.Adapter{}, command.Adapter{}, acp.Adapter{}, copilot.Adapter{}, cursor.Adapter{}, omp.Adapter{}, opencode.Adapter{}, pi.Adapter{}, qwen.Adapter{}}
 
 func main() {
 	if len(os.Args) > 1 && os.Args[1] == demo.AgentArg {

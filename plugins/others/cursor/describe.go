@@ -1,0 +1,67 @@
+// Package cursor is the adapter for the Cursor CLI, made after its documentation and
+// after what others have recorded of it: the CLI itself could not be had, so that it
+// is unproven.
+//
+// One process is one prompt, told as lines of JSON (stream-json). plan.go says how the
+// CLI is started, conversation.go reads its lines, tool.go knows its tools.
+package cursor
+
+import (
+	"slices"
+
+	"github.com/amux-dev/amux/pluginapi"
+	"github.com/amux-dev/amux/sdk"
+)
+
+const agentID = "cursor"
+
+// Adapter knows the Cursor CLI. It has no state.
+type Adapter struct{}
+
+var (
+	_ sdk.Adapter   = Adapter{}
+	_ sdk.Converser = Adapter{}
+)
+
+var authGuidance = []string{"Run `cursor-agent login`", "or set CURSOR_API_KEY"}
+
+// Describe implements sdk.Adapter.
+func (Adapter) Describe() *pluginapi.Agent {
+	agent := &pluginapi.Agent{
+		Id:          agentID,
+		DisplayName: "Cursor CLI",
+		Summary:     "Cursor's coding agent, one prompt at a time",
+		Program:     "cursor-agent",
+		Platforms:   []string{"linux", "darwin", "windows"},
+		Capabilities: &pluginapi.Capabilities{
+			Resume: true, Thinking: true, Tools: true, Model: true, BypassApprovals: true,
+		},
+		AuthProbes: []*pluginapi.AuthProbe{
+			{Method: "api_key", Provider: "cursor", Env: "CURSOR_API_KEY", Meaning: "a key of Cursor's"},
+		},
+		AuthGuidance:     slices.Clone(authGuidance),
+		SessionLocations: []string{"~/.cursor/chats"},
+		ConfigLocations:  []string{"~/.cursor/mcp.json"},
+		Notes: []string{
+			"Made after documentation: no run of the real CLI has been seen.",
+			"Cursor's own way to install it: curl https://cursor.com/install -fsS | bash",
+			"It is given --force, by which it does all it wants unasked: runs need --approve auto.",
+			"A login of `cursor-agent login` is not looked for; `cursor-agent status` tells it.",
+		},
+		CallerEnv: []string{"CURSOR_*"},
+		Unproven:  true,
+	}
+	for _, t := range eventTypes {
+		agent.EventTypes = append(agent.EventTypes, string(t))
+	}
+	return agent
+}
+
+// eventTypes is what this adapter can emit, and nothing else: a test holds the
+// transcripts against it.
+var eventTypes = []pluginapi.Type{
+	"session_start", "session_resume", "session_end", "turn_start", "turn_end", "message_start", "text_delta", "message_stop",
+	"thinking_start", "thinking_delta", "thinking_stop", "tool_call_start", "tool_call_ready", "tool_result", "tool_error",
+	"file_read", "file_write", "file_patch", "file_delete", "shell_start", "shell_stdout_delta", "shell_stderr_delta", "shell_exit",
+	"token_usage", "interrupted", "auth_error", "error", "log",
+}
