@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -29,13 +30,19 @@ func ofStage(s *agents.Stage) []string {
 	return found
 }
 
-// ours are the goroutines that are in the host's code.
-func ours() []string {
+// ours are the goroutines that are in the host's code. Tests that wait for their turn
+// are not.
+func ours() []string { return goroutines("/amux/host.", "/amux/host/", "go-plugin") }
+
+func goroutines(in ...string) []string {
 	buf := make([]byte, 1<<20)
 	buf = buf[:runtime.Stack(buf, true)]
 	var found []string
 	for goroutine := range strings.SplitSeq(string(buf), "\n\n") {
-		if strings.Contains(goroutine, "/amux/host.") || strings.Contains(goroutine, "/amux/host/") || strings.Contains(goroutine, "go-plugin") {
+		if strings.Contains(goroutine, "testing.(*T).Parallel(") {
+			continue
+		}
+		if slices.ContainsFunc(in, func(code string) bool { return strings.Contains(goroutine, code) }) {
 			found = append(found, goroutine)
 		}
 	}
@@ -64,6 +71,10 @@ func wantNothing(t *testing.T, s *agents.Stage) {
 	if left := s.Leftovers(); len(left) > 0 {
 		t.Errorf("files are left:\n%s", strings.Join(left, "\n"))
 	}
+	// A thread ends a moment after the plugin that was started from it.
+	agents.Eventually(t, time.Minute, "the threads of plugins are over", func() bool {
+		return len(goroutines("/amux/internal/sandbox")) == 0
+	})
 	if left := ours(); len(left) > 0 {
 		t.Errorf("%d goroutines are left, the first:\n%s", len(left), left[0])
 	}
