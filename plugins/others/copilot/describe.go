@@ -145,7 +145,7 @@ var eventTypes = []pluginapi.Type{
 	"message_start", "text_delta", "message_stop", "thinking_start", "thinking_delta", "thinking_stop",
 	"tool_call_start", "tool_input_delta", "tool_call_ready", "tool_result", "tool_error",
 	"file_read", "file_create", "file_patch", "shell_start", "shell_stdout_delta", "shell_exit",
-	"mcp_tool_call_start", "mcp_tool_result", "subagent_spawn", "subagent_result", "token_usage",
+	"mcp_tool_call_start", "mcp_tool_result", "mcp_tool_error", "subagent_spawn", "subagent_result", "subagent_error", "token_usage",
 	"approval_request", "approval_granted", "approval_denied", "interrupted", "retry", "rate_limited",
 	"auth_error", "rate_limit_error", "context_exceeded", "error", "debug", "log",
 }

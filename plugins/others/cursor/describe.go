@@ -63,5 +63,5 @@ var eventTypes = []pluginapi.Type{
 	"session_start", "session_resume", "session_end", "turn_start", "turn_end", "message_start", "text_delta", "message_stop",
 	"thinking_start", "thinking_delta", "thinking_stop", "tool_call_start", "tool_call_ready", "tool_result", "tool_error",
 	"file_read", "file_write", "file_patch", "file_delete", "shell_start", "shell_stdout_delta", "shell_stderr_delta", "shell_exit",
-	"token_usage", "interrupted", "auth_error", "error", "log",
+	"token_usage", "interrupted", "auth_error", "rate_limit_error", "context_exceeded", "error", "log",
 }
