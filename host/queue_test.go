@@ -213,7 +213,7 @@ func TestStopAgainstTurn(t *testing.T) {
 	h := limited(t, s, 1)
 	other := next(t, s)
 	count := map[string]int{}
-	for round := range agents.Times(60, 2000) {
+	for round := range agents.Times(60, 1000) {
 		first := s.Start(h, host.RunSpec{Agent: "fake", Prompt: "say hi", NoRecord: true})
 		r := s.Start(h, host.RunSpec{Agent: "fake", Prompt: "lines 20"})
 		var all sync.WaitGroup

@@ -16,6 +16,7 @@ import (
 
 	"github.com/amux-dev/amux/host"
 	"github.com/amux-dev/amux/pluginapi"
+	"github.com/amux-dev/amux/test/agents"
 )
 
 // terminals are two hosts of one user: what one hosts is remote to the other.
@@ -246,7 +247,7 @@ func TestNamesAreUniqueAmongActiveRuns(t *testing.T) {
 func TestRacesOfTheEnd(t *testing.T) {
 	t.Parallel()
 	here, there, o := terminals(t)
-	rounds := 200
+	rounds := agents.Times(200, 2000)
 	if testing.Short() {
 		rounds = 20
 	}

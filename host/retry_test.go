@@ -224,7 +224,7 @@ func TestStopAgainstRetry(t *testing.T) {
 	s := agents.NewStage(t, "fake", "healthy")
 	h := s.Host()
 	var canceled, failed int
-	for round := range agents.Times(60, 2000) {
+	for round := range agents.Times(60, 1000) {
 		r := s.Start(h, host.RunSpec{Agent: "fake", Prompt: "do fail OVERLOADED\nexit 1", Retry: soon(3), NoRecord: round%2 > 0})
 		time.Sleep(time.Duration(round%60) * time.Millisecond)
 		err := r.Stop(context.Background())
