@@ -69,7 +69,8 @@ type keeper struct {
 
 	// walk keeps walks through the tree and reaping apart: Linux spins while it
 	// reaps a process whose entry in /proc somebody has open.
-	walk sync.Mutex
+	walk   sync.Mutex
+	walked bool // since processes were last reaped
 	// pausing is held by who stops, continues or terminates the tree: what was
 	// asked last is done last.
 	pausing sync.Mutex
