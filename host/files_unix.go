@@ -38,8 +38,7 @@ func isDiskFull(err error) bool {
 // gone; what is signalled is verified by its start time.
 func (h *Host) sweepRun(meta store.Meta) {
 	const rounds = 200
-	// Twice in a row: a process may start the next and exit while all are looked at,
-	// and has no mark in the midst of its exec.
+	// Twice in a row: a process may start the next and exit while all are looked at.
 	for quiet, round := 0, 0; quiet < 2 && round < rounds; round++ {
 		if round > 0 {
 			time.Sleep(2 * time.Millisecond)

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -38,24 +39,29 @@ type stat struct {
 	start uint64
 }
 
-// readStat reads /proc/PID/stat. The second field is the name in parentheses and
-// may hold anything, so the rest is found from the last parenthesis.
+// readStat reads /proc/PID/stat.
 func readStat(pid int) (stat, bool) {
-	data, ok := readProc("/proc/" + strconv.Itoa(pid) + "/stat")
-	if !ok {
-		return stat{}, false
-	}
-	i := bytes.LastIndexByte(data, ')')
-	if i < 0 {
-		return stat{}, false
-	}
-	fields := bytes.Fields(data[i+1:])
-	if len(fields) < 20 {
+	fields, ok := statFields(pid)
+	if !ok || len(fields) < 20 {
 		return stat{}, false
 	}
 	ppid, err1 := strconv.Atoi(string(fields[1]))
 	start, err2 := strconv.ParseUint(string(fields[19]), 10, 64)
 	return stat{state: fields[0][0], ppid: ppid, start: start}, err1 == nil && err2 == nil
+}
+
+// statFields are those of /proc/PID/stat from the third on. The second is the name in
+// parentheses and may hold anything, so the rest is found from the last parenthesis.
+func statFields(pid int) ([][]byte, bool) {
+	data, ok := readProc("/proc/" + strconv.Itoa(pid) + "/stat")
+	if !ok {
+		return nil, false
+	}
+	i := bytes.LastIndexByte(data, ')')
+	if i < 0 {
+		return nil, false
+	}
+	return bytes.Fields(data[i+1:]), true
 }
 
 // childless reports that the calling process, which adopts orphans, has no child
@@ -171,37 +177,99 @@ func entries(dir string) []string {
 	}
 }
 
+// execTime is for how long Marked waits for a process in the midst of its exec, which
+// has no environment yet. Microseconds are enough unless the machine is overloaded.
+const execTime = 100 * time.Millisecond
+
 // Marked returns the live processes of this user whose RunEnv ends with runID.
 // It does not see processes that were started with an empty environment.
 func Marked(runID string) []ID {
-	entries, err := os.ReadDir("/proc")
-	if err != nil {
-		return nil
-	}
-	prefix := []byte(RunEnv + "=")
 	var found []ID
-	for _, entry := range entries {
-		pid, err := strconv.Atoi(entry.Name())
-		if err != nil || pid == os.Getpid() {
-			continue
+	buf := make([]byte, 64<<10)
+	end, pids := time.Now().Add(execTime), everyPID()
+	for looks := 1; len(pids) > 0 && time.Now().Before(end); looks++ {
+		if looks > 1 {
+			time.Sleep(time.Millisecond)
 		}
-		st, ok := readStat(pid)
-		if !ok || st.state == 'Z' {
-			continue
-		}
-		env, err := os.ReadFile("/proc/" + entry.Name() + "/environ")
-		if err != nil {
-			continue
-		}
-		for _, variable := range bytes.Split(env, []byte{0}) {
-			list, ok := bytes.CutPrefix(variable, prefix)
-			if ok && (string(list) == runID || bytes.HasSuffix(list, []byte(":"+runID))) {
+		var unsure []int
+		for _, pid := range pids {
+			st, ok := readStat(pid)
+			if !ok || st.state == 'Z' || pid == os.Getpid() {
+				continue
+			}
+			env, ok := environ(pid, &buf)
+			switch {
+			case ok && owns(runID, env):
 				found = append(found, ID{pid, st.start})
-				break
+			case ok && len(env) == 0 && inExec(pid, looks):
+				unsure = append(unsure, pid)
 			}
 		}
+		pids = unsure
 	}
 	return found
+}
+
+// environ reads the environment of a process, by one call: between two it may execute
+// another program, and the second would find nothing. The buffer grows to what it takes.
+func environ(pid int, buf *[]byte) ([]byte, bool) {
+	for {
+		fd, err := unix.Open("/proc/"+strconv.Itoa(pid)+"/environ", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+		if err != nil {
+			return nil, false
+		}
+		n, err := unix.Read(fd, *buf)
+		unix.Close(fd)
+		switch {
+		case err == unix.EINTR:
+		case err != nil:
+			return nil, false
+		case n < len(*buf):
+			return (*buf)[:n], true
+		default:
+			*buf = make([]byte, 2*n)
+		}
+	}
+}
+
+// owns reports whether an environment names the run as the one it was made for.
+func owns(runID string, env []byte) bool {
+	for variable := range bytes.SplitSeq(env, []byte{0}) {
+		list, ok := bytes.CutPrefix(variable, []byte(RunEnv+"="))
+		if ok && string(list[bytes.LastIndexByte(list, ':')+1:]) == runID {
+			return true
+		}
+	}
+	return false
+}
+
+// inExec reports whether a process whose environment was read as empty may be in the
+// midst of its exec: the kernel gives it new memory and then writes into it, the bounds
+// of the environment last. One that was started without any looks the same for an
+// instant, and is told by how it stays so.
+func inExec(pid, looks int) bool {
+	const kernelThread = 0x0020_0000 // PF_KTHREAD
+	fields, ok := statFields(pid)
+	if !ok || len(fields) < 49 {
+		return false // gone
+	}
+	flags, err := strconv.ParseUint(string(fields[6]), 10, 64)
+	if err != nil || flags&kernelThread != 0 {
+		return false
+	}
+	start, end := string(fields[47]), string(fields[48])
+	return start != end || end == "0" || looks < 3
+}
+
+// everyPID are the processes that there are.
+func everyPID() []int {
+	var pids []int
+	for _, name := range entries("/proc") {
+		if pid, err := strconv.Atoi(name); err == nil {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
 }
 
 // Signal sends the signals to exactly that process. It reports false if the process

@@ -58,6 +58,38 @@ func TestDescendantsMarkedAndSignal(t *testing.T) {
 	}
 }
 
+// A process that executes one program after the other is found however the moment
+// falls: in the midst of an exec it has no environment.
+func TestMarkedInExec(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(self)
+	cmd.Env = append(os.Environ(), process.RunEnv+"=01EXEC", execForever+"=1")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	}()
+	for i := range 1000 {
+		if found := process.Marked("01EXEC"); len(found) != 1 || found[0].PID != cmd.Process.Pid {
+			t.Fatalf("walk %d found %v, want pid %d", i, found, cmd.Process.Pid)
+		}
+	}
+}
+
+// execForever is set where the test's program is to execute itself again and again.
+const execForever = "AMUX_TEST_EXEC_FOREVER"
+
+func init() {
+	if os.Getenv(execForever) != "" {
+		_ = unix.Exec("/proc/self/exe", os.Args, os.Environ())
+	}
+}
+
 func TestSignalSparesABystander(t *testing.T) {
 	id := mustID(t, os.Getpid())
 	id.Start++
