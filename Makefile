@@ -25,7 +25,7 @@ run: build ## build, and run the main job with the agent you have, or else with 
 
 test: build agents ## every test, with what they need; AMUX_TEST_OFFLINE=1 leaves out the real agents
 	@rm -f .cache/real.txt
-	@export AMUX_TEST_REPORT=$(CURDIR)/.cache/real.txt; $(GO) test -json -timeout 30m $(TESTS) | $(GO) run -C tools ./testcount
+	@export AMUX_TEST_REPORT=$(CURDIR)/.cache/real.txt; { $(GO) -C tools test -json ./...; $(GO) test -json -timeout 30m $(TESTS); } | $(GO) run -C tools ./testcount -timeout 30m
 
 test-real: build agents ## only the real agents against the fake model; AGENT=x for one
 	@export AMUX_TEST_REPORT=$(CURDIR)/.cache/real.txt ; $(GO) test -json -count=1 -timeout 30m $(if $(AGENT),-run 'TestAgents/$(AGENT)|TestFlags/$(AGENT)|TestOptions/$(AGENT)|(?i)^Test$(AGENT)Options') ./test/real/... | $(GO) run -C tools ./testcount
@@ -38,7 +38,7 @@ agents:
 	@test -n "$$AMUX_TEST_OFFLINE" || $(GO) run ./test/real/install
 
 race: build ## the tests of library, sdk and command line under the race detector
-	@CGO_ENABLED=1 $(GO) test -race -short -json -timeout 20m ./host/... ./sdk/... ./pluginapi/... ./internal/... ./plugins/... | $(GO) run -C tools ./testcount
+	@CGO_ENABLED=1 $(GO) test -race -short -json -timeout 20m ./host/... ./sdk/... ./pluginapi/... ./internal/... ./plugins/... | $(GO) run -C tools ./testcount -race -short -timeout 20m
 
 fuzz: ## every fuzz test for FUZZTIME (10s)
 	@sh tools/fuzz.sh $(FUZZTIME)

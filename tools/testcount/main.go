@@ -1,15 +1,39 @@
-// Testcount reads the JSON of go test on stdin, prints what failed and was
-// skipped, a line for each package, the table in the file that AMUX_TEST_REPORT
-// names, and last how many tests passed, failed and were skipped. Its exit code is 1 if any failed or none was run.
+// Testcount reads the JSON of go test on stdin, prints what failed and was skipped, a
+// line for each package, the table in the file that AMUX_TEST_REPORT names, and last
+// how many tests passed, failed and were skipped. Its exit code is 1 if any failed or
+// none was run.
+//
+//	go test -json FLAGS ./... | testcount FLAGS
+//
+// A few tests that failed are run once more when all others have ended, with the same
+// flags: a machine that does other things makes some of fifteen thousand late. What
+// then passes is told as unsteady, with what it said at first, and counted as such. No
+// second chance has a data race, a panic, a package that did not build or end, or a
+// process that outlived its run.
 package main
 
 import (
 	"bufio"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
+	"os/exec"
+	"regexp"
+	"slices"
 	"strings"
 )
+
+const module = "github.com/amux-dev/amux/"
+
+// again is how many failed tests get a second chance: more have a common cause.
+const again = 5
+
+// final are words of failures that no second run excuses.
+var final = []string{"panic: ", "survived: ", "left behind: "}
+
+// race is told during any test, also one that passes.
+const race = "WARNING: DATA RACE"
 
 type event struct {
 	Action      string
@@ -20,10 +44,43 @@ type event struct {
 	FailedBuild string
 }
 
+// result is what the tests of one go test came to; subtests are counted too.
+type result struct {
+	passed, failed, skipped int
+	tests                   map[string][]string // what failed, by package
+	final                   bool                // something failed that is not run again
+}
+
 func main() {
-	var passed, failed, skipped int
+	r, err := count(os.Stdin)
+	unsteady := 0
+	if leaves := r.leaves(); len(leaves) > 0 && len(leaves) <= again && !r.final && err == nil {
+		var passed bool
+		if passed, err = runAgain(leaves, os.Args[1:]); passed {
+			r.passed, r.failed, unsteady = r.passed+r.failed, 0, len(leaves)
+		}
+	}
+	if table, err := os.ReadFile(os.Getenv("AMUX_TEST_REPORT")); err == nil {
+		os.Stdout.Write(table)
+	}
+	fmt.Printf("%d passed, %d failed, %d skipped", r.passed, r.failed, r.skipped)
+	if unsteady > 0 {
+		fmt.Printf(", %d of the passed only when run again", unsteady)
+	}
+	fmt.Println()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "testcount:", err)
+	}
+	if r.failed > 0 || r.passed == 0 || err != nil {
+		os.Exit(1)
+	}
+}
+
+// count prints and sums up what go test says.
+func count(from io.Reader) (result, error) {
+	r := result{tests: map[string][]string{}}
 	output := map[string][]string{}
-	lines := bufio.NewScanner(os.Stdin)
+	lines := bufio.NewScanner(from)
 	lines.Buffer(make([]byte, 1<<20), 64<<20)
 	for lines.Scan() {
 		var e event
@@ -38,35 +95,85 @@ func main() {
 			if e.Action == "build-output" {
 				fmt.Print(e.Output)
 			}
+			r.final = r.final || strings.Contains(e.Output, race)
 		case "pass", "skip", "fail":
 			if e.Test == "" {
-				fmt.Printf("%-4s %s %.1fs\n", e.Action, strings.TrimPrefix(e.Package, "github.com/amux-dev/amux/"), e.Elapsed)
+				fmt.Printf("%-4s %s %.1fs\n", e.Action, strings.TrimPrefix(e.Package, module), e.Elapsed)
 			}
 			switch {
 			case e.Action == "fail":
-				if e.Test != "" {
-					failed++
-				} else if e.FailedBuild != "" || failed == 0 {
-					failed++
-				}
-				fmt.Print(strings.Join(output[key], ""))
+				said := strings.Join(output[key], "")
+				fmt.Print(said)
+				r.fail(e)
+				r.final = r.final || slices.ContainsFunc(final, func(words string) bool {
+					return strings.Contains(said, words)
+				})
 			case e.Test == "":
 			case e.Action == "skip":
-				skipped++
+				r.skipped++
 				fmt.Printf("skip %s %s: %s\n", e.Package, e.Test, reason(output[key]))
 			default:
-				passed++
+				r.passed++
 			}
 			delete(output, key)
 		}
 	}
-	if table, err := os.ReadFile(os.Getenv("AMUX_TEST_REPORT")); err == nil {
-		os.Stdout.Write(table)
+	return r, lines.Err()
+}
+
+func (r *result) fail(e event) {
+	switch {
+	case e.Test != "":
+		r.tests[e.Package] = append(r.tests[e.Package], e.Test)
+	case e.FailedBuild == "" && len(r.tests[e.Package]) > 0:
+		return // with its tests
+	default:
+		r.final = true
 	}
-	fmt.Printf("%d passed, %d failed, %d skipped\n", passed, failed, skipped)
-	if failed > 0 || passed == 0 || lines.Err() != nil {
-		os.Exit(1)
+	r.failed++
+}
+
+// leaves are the failed tests that have no failed subtest, as package and name.
+func (r *result) leaves() (found [][2]string) {
+	for pkg, tests := range r.tests {
+		for _, test := range tests {
+			if !slices.ContainsFunc(tests, func(t string) bool { return strings.HasPrefix(t, test+"/") }) {
+				found = append(found, [2]string{pkg, test})
+			}
+		}
 	}
+	return found
+}
+
+// runAgain runs each of the tests, and reports whether all of them pass.
+func runAgain(leaves [][2]string, flags []string) (bool, error) {
+	for _, leaf := range leaves {
+		pkg, test := leaf[0], leaf[1]
+		levels := strings.Split(test, "/")
+		for i, level := range levels {
+			levels[i] = "^" + regexp.QuoteMeta(level) + "$"
+		}
+		fmt.Printf("once more: %s %s\n", strings.TrimPrefix(pkg, module), test)
+		cmd := exec.Command("go", append(append([]string{"test", "-json", "-count=1"}, flags...),
+			"-run", strings.Join(levels, "/"), pkg)...)
+		cmd.Dir = ".."                                      // of the tools, where this is run
+		cmd.Env = append(os.Environ(), "AMUX_TEST_REPORT=") // the table stays that of all
+		cmd.Stderr = os.Stderr
+		out, err := cmd.StdoutPipe()
+		if err != nil {
+			return false, err
+		}
+		if err := cmd.Start(); err != nil {
+			return false, err
+		}
+		r, err := count(out)
+		_ = cmd.Wait() // its failures are counted
+		if err != nil || r.failed > 0 || r.passed == 0 {
+			return false, err
+		}
+		fmt.Printf("unsteady: %s %s failed, and passed when it was run again\n", strings.TrimPrefix(pkg, module), test)
+	}
+	return true, nil
 }
 
 // reason is what a test said when it was skipped.
