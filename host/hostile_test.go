@@ -179,11 +179,11 @@ func TestHostilePlugins(t *testing.T) {
 				return
 			}
 			// Twice the time and five times the delay that are promised, for a busy machine.
-			if took[0] > 2*hostileTime {
-				t.Errorf("the fastest took %v, want at most %v", took[0], hostileTime)
+			if limit := 2 * hostileTime; took[0] > limit {
+				t.Errorf("the fastest took %v, want at most %v", took[0], limit)
 			}
-			if best > 5*hostileDelay {
-				t.Errorf("others' median is %v later, want at most %v", best, hostileDelay)
+			if limit := 5 * hostileDelay; best > limit {
+				t.Errorf("others' median is %v later, want at most %v", best, limit)
 			}
 			if peak > 2*idle {
 				t.Errorf("the host held %d MiB, idle %d", peak>>10, idle>>10)

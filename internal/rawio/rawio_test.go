@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"sync"
 	"syscall"
 	"testing"
@@ -106,49 +107,59 @@ func TestConnDeadline(t *testing.T) {
 }
 
 // Close ends who reads and who writes, and whoever comes later is told.
+// A close frees who waits, and who comes just then.
 func TestConnClose(t *testing.T) {
-	a, b := pair(t)
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		if _, err := a.Read(make([]byte, 1)); err == nil {
-			t.Error("nothing was read without an error")
+	for range 200 {
+		a, b := pair(t)
+		fill(t, a)
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			if _, err := a.Read(make([]byte, 1)); err == nil {
+				t.Error("nothing was read without an error")
+			}
+		})
+		wg.Go(func() {
+			if n, err := a.Write([]byte("x")); err == nil {
+				t.Errorf("%d bytes were written to nobody", n)
+			}
+		})
+		runtime.Gosched()
+		if err := a.Close(); err != nil {
+			t.Error(err)
 		}
-	})
-	wg.Go(func() {
-		if n, err := a.Write(make([]byte, 4<<20)); err == nil {
-			t.Errorf("%d bytes were written to nobody", n)
+		wg.Wait()
+		if _, err := a.Write([]byte("x")); err == nil {
+			t.Error("a closed connection took a byte")
 		}
-	})
-	time.Sleep(10 * time.Millisecond)
-	if err := a.Close(); err != nil {
-		t.Error(err)
+		if n, err := a.TryWrite([]byte("x")); n != 0 || err == nil {
+			t.Errorf("a closed connection took %d bytes: %v", n, err)
+		}
+		if _, err := io.ReadAll(b); err != nil {
+			t.Errorf("the other side sees %v", err)
+		}
+		_ = a.Close()
+		_ = b.Close()
 	}
-	wg.Wait()
-	if _, err := a.Write([]byte("x")); err == nil {
-		t.Error("a closed connection took a byte")
-	}
-	if n, err := a.TryWrite([]byte("x")); n != 0 || err == nil {
-		t.Errorf("a closed connection took %d bytes: %v", n, err)
-	}
-	if _, err := io.ReadAll(b); err != nil {
-		t.Errorf("the other side sees %v", err)
-	}
-	_ = a.Close()
 }
 
-func TestTryWrite(t *testing.T) {
-	a, b := pair(t)
-	total := 0
+// fill writes until the other side's buffer is full, and returns how many bytes it took.
+func fill(t *testing.T, c *rawio.Conn) (total int) {
+	t.Helper()
 	for {
-		n, err := a.TryWrite(make([]byte, 1000))
+		n, err := c.TryWrite(make([]byte, 1000))
 		if err != nil {
 			t.Fatal(err)
 		}
 		if n == 0 {
-			break
+			return total
 		}
 		total += n
 	}
+}
+
+func TestTryWrite(t *testing.T) {
+	a, b := pair(t)
+	total := fill(t, a)
 	_ = a.Close()
 	if got, err := io.ReadAll(b); err != nil || len(got) != total {
 		t.Errorf("%d of %d bytes: %v", len(got), total, err)
@@ -165,7 +176,12 @@ func TestPipe(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	go func() { time.Sleep(5 * time.Millisecond); _, _ = w.WriteString("late"); w.Close() }()
+	_ = r.SetReadDeadline(time.Now().Add(time.Millisecond))
+	if n, err := p.Read(make([]byte, 9)); n != 0 || !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("an empty pipe gave %d bytes, %v", n, err)
+	}
+	_ = r.SetReadDeadline(time.Time{})
+	go func() { _, _ = w.WriteString("late"); w.Close() }()
 	if got, err := io.ReadAll(p); err != nil || string(got) != "late" {
 		t.Errorf("%q, %v", got, err)
 	}

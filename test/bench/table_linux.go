@@ -11,8 +11,8 @@ import (
 
 // row is a line of docs/performance.md. Budgets were set on a machine on which an
 // empty program starts in reference milliseconds; where one takes longer, budgets
-// of time are longer by as much. A row with a floor of its own tells by that what the
-// machine can do: its budget is so many floors, if this is more.
+// of time are longer by as much. Where a row is also promised in floors, its budget is so
+// many of them, if this is more.
 type row struct {
 	name  string
 	unit  string
@@ -94,16 +94,16 @@ var none = math.NaN()
 
 // budget is what a row may be here and now.
 func (t *table) budget(r row, floor float64) float64 {
-	if r.times > 0 {
-		return max(r.limit, r.times*floor)
-	}
 	budget := r.limit
 	switch r.unit {
 	case "s", "ms", "µs":
 		budget = (r.limit + r.extra) * t.slower()
 	}
-	if r.extra > 0 {
+	switch {
+	case r.extra > 0:
 		return floor + budget
+	case r.times > 0:
+		return max(budget, r.times*floor)
 	}
 	return budget
 }
