@@ -166,6 +166,7 @@ func (h *Host) adopt(ctx context.Context, id string) (_ *Run, retErr error) {
 	}
 	r.plugin = registry.Verified{Plugin: registry.Plugin{Name: meta.Plugin, Manifest: &registry.Manifest{}}, SHA256: meta.PluginHash}
 	if plugin, agent, _, err := h.findAgent(meta.Agent, r.spec.Launch); err == nil {
+		plugin.Name, plugin.Description = meta.Plugin, nil // what is installed now may be another version
 		r.agent, r.plugin.Plugin = agent, plugin
 	}
 	if past.spawned && !past.prompted && (r.spec.Prompt != "" || !r.spec.Conversation) {

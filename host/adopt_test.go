@@ -272,3 +272,31 @@ func TestAdoptWithoutPlugin(t *testing.T) {
 		t.Errorf("left: %v", left)
 	}
 }
+
+// The plugin has been upgraded when the next host comes: the run goes on with the
+// build that it began with.
+func TestAdoptAfterAnUpgrade(t *testing.T) {
+	t.Parallel()
+	s := agents.NewStage(t, "fake", "healthy")
+	first := next(t, s)
+	r := s.Start(first, host.RunSpec{Agent: "fake", Prompt: "lines 20\nask go\nlines 20", Detached: true, Approve: host.ApproveAsk})
+	endRun(t, s, r.ID())
+	wantState(t, r, "waiting")
+	must(t, first.Close(context.Background()))
+	for _, file := range []string{"amux-plugin.toml", "describe.json"} {
+		replaceIn(t, filepath.Join(s.Plugins, "fake", file), `"1.0.0"`, `"2.0.0"`)
+	}
+	h := next(t, s)
+	runs, err := h.Adopt(context.Background())
+	must(t, err)
+	if len(runs) != 1 {
+		t.Fatalf("%d runs", len(runs))
+	}
+	must(t, runs[0].Approve(context.Background(), "go", nil))
+	if end := runs[0].Wait(); end.State != "completed" {
+		t.Errorf("%s, %v", end.State, end.Err)
+	}
+	if lines := bytes.Count(firstEvents(t, runs[0]), []byte(`"delta":"line `)); lines != 40 {
+		t.Errorf("%d lines", lines)
+	}
+}
