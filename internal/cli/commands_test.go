@@ -22,6 +22,27 @@ func TestVersionAndHelpMakeNoHost(t *testing.T) {
 	}
 }
 
+func TestCommandsAreListedOnce(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, "")
+	if code := b.main("--help"); code != 0 {
+		t.Fatalf("code %d: %s", code, b.err)
+	}
+	_, list, _ := strings.Cut(b.out.String(), "Available Commands:\n")
+	list, _, _ = strings.Cut(list, "\n\n")
+	seen := map[string]bool{}
+	for line := range strings.Lines(list) {
+		name, _, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if seen[name] {
+			t.Errorf("%s is there twice", name)
+		}
+		seen[name] = true
+	}
+	if !seen["run"] || !seen["attach"] {
+		t.Errorf("commands: %v", seen)
+	}
+}
+
 func TestAgentsList(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, "")
