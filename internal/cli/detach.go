@@ -118,10 +118,7 @@ func (s *session) askServe(ctx context.Context, req serve.Request) (serve.Reply,
 		reply, err := serve.Call(ctx, dir, req)
 		switch {
 		case err == nil && !reply.Leaving:
-			if e := reply.Error; e != nil {
-				return reply, &pluginapi.Error{Code: pluginapi.Code(e.Code), Op: e.Op, Msg: e.Msg, Hint: e.Hint}
-			}
-			return reply, nil
+			return reply, s.refusal(reply)
 		case errors.Is(err, serve.ErrLost) && req.Op == serve.OpAdopt && time.Now().Before(deadline):
 			// It may be asked again: the next server does what this one has not.
 		case err != nil && !errors.Is(err, serve.ErrNone):
@@ -137,6 +134,23 @@ func (s *session) askServe(ctx context.Context, req serve.Request) (serve.Reply,
 			starts++
 		}
 	}
+}
+
+// thisServe begins what a server says of a request that it does not understand.
+const thisServe = "this amux serve, version "
+
+// refusal is the error that a server has answered with. What one of another build does
+// not understand, the next one may.
+func (s *session) refusal(reply serve.Reply) error {
+	e := reply.Error
+	if e == nil {
+		return nil
+	}
+	err := &pluginapi.Error{Code: pluginapi.Code(e.Code), Op: e.Op, Msg: e.Msg, Hint: e.Hint}
+	if strings.HasPrefix(e.Msg, thisServe) && reply.Version != s.app.Version {
+		return err.WithHint("end that server, and the next command starts one of this build; its runs go on: kill %d", reply.PID)
+	}
+	return err
 }
 
 func isOver(exited <-chan struct{}) bool {

@@ -206,7 +206,7 @@ func (d *daemon) handle(ctx context.Context, req serve.Request) (reply serve.Rep
 	case req.Op == serve.OpRun && req.Run != nil:
 		reply.RunID, err = d.run(ctx, at, req)
 	default:
-		err = usage("this amux serve, version %s, does not know %q", d.s.app.Version, req.Op)
+		err = usage(thisServe+"%s, does not know %q", d.s.app.Version, req.Op)
 	}
 	if err != nil {
 		return fail(err)
@@ -240,7 +240,7 @@ func (d *daemon) run(ctx context.Context, at *world, req serve.Request) (string,
 	in := json.NewDecoder(bytes.NewReader(req.Run.Spec))
 	in.DisallowUnknownFields() // a wish of a later amux is not passed over in silence
 	if err := in.Decode(&spec); err != nil {
-		return "", usage("this amux serve, version %s, does not understand the run: %v", d.s.app.Version, err)
+		return "", usage(thisServe+"%s, does not understand the run: %v", d.s.app.Version, err)
 	}
 	spec.Env, spec.Environ, spec.Umask, spec.Detached = req.Run.Env, req.World.Env, req.World.Umask, true
 	for i := range spec.MCPServers {
