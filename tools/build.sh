@@ -1,7 +1,7 @@
 #!/bin/sh
 # Builds everything into one folder, in the shape in which it is installed: amux,
-# amux-shim, and each plugin with manifest and describe.json. The hashes of the
-# plugins are fixed in amux, so that it starts only those it was built with.
+# amux-shim, amux-bridge, and each plugin with manifest and describe.json. The hashes
+# of the plugins are fixed in amux, so that it starts only those it was built with.
 set -eu
 out=$1
 : "${GO:=go}" "${VERSION:=0.1.0-dev}"
@@ -24,6 +24,8 @@ for main in plugins/*/main.go; do
 	hashes=$hashes${hashes:+,}$name=${sum%% *}
 	names="$names $name"
 done
-$GO build -trimpath -ldflags "-s -w" -o "$out/amux-shim$exe" ./cmd/amux-shim
+for own in amux-shim amux-bridge; do
+	$GO build -trimpath -ldflags "-s -w" -o "$out/$own$exe" "./cmd/$own"
+done
 $GO build -trimpath -ldflags "-s -w -X main.version=$VERSION -X main.bundledHashes=$hashes" -o "$out/amux$exe" ./cmd/amux
-echo "built $out/amux, $out/amux-shim and $out/plugins:$names"
+echo "built $out/amux, $out/amux-shim, $out/amux-bridge and $out/plugins:$names"
