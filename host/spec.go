@@ -31,7 +31,7 @@ type Options struct {
 	BundledHashes map[string]string
 	// Plugins overrides plugins by path: name → executable or directory.
 	Plugins map[string]string
-	// ShimPath is amux-shim; default beside the executable.
+	// ShimPath is amux-shim, with amux-bridge beside it; default beside the executable.
 	ShimPath string
 	// Env is the caller's environment; default os.Environ().
 	Env []string

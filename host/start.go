@@ -299,6 +299,13 @@ func (l *launch) prepareSpawn(plan *pluginapi.Plan) (shim.Spawn, journal.Plan, e
 		}
 	}
 	program := lookPath(plan.Program, l.world(), cwd)
+	if plan.Program == pluginapi.Bridge {
+		path := filepath.Join(filepath.Dir(l.h.opts.ShimPath), pluginapi.Bridge)
+		if program = executable(path); program == "" {
+			return fail(pluginapi.Errorf(pluginapi.CodeSpawn, "agent %s needs %s, which is missing or not executable", l.agent.Id, path).
+				WithHint("amux-bridge belongs beside the amux program; see: amux doctor"))
+		}
+	}
 	if plan.Program == "" || program == "" {
 		return fail(pluginapi.Errorf(pluginapi.CodeAgentNotInstalled, "agent %s: no program %q in PATH", l.agent.Id, plan.Program).
 			WithHint("%s", installHint(l.agent)))

@@ -20,6 +20,10 @@ var Handshake = plugin.HandshakeConfig{
 // AdapterService is the name under which go-plugin dispenses the adapter service.
 const AdapterService = "adapter"
 
+// Bridge, as the program of a plan, is the host's own amux-bridge, which runs a server
+// and speaks lines.
+const Bridge = "amux-bridge"
+
 // LifelineEnv names a file descriptor that the host holds the other end of. The
 // plugin exits when it reads end of file from it, so no plugin outlives its host.
 const LifelineEnv = "AMUX_PLUGIN_LIFELINE_FD"

@@ -162,7 +162,7 @@ func TestDoctor(t *testing.T) {
 	if code := b.main("doctor"); code != 1 {
 		t.Errorf("code %d", code)
 	}
-	for _, want := range []string{"✗ amux-shim: ", "✗ plugins: there are none", "✓ agent alpha: installed, signed in", "- agent beta: not installed", "✓ runs: 0 active"} {
+	for _, want := range []string{"✗ amux-shim: ", "✗ amux-bridge: ", "✗ plugins: there are none", "✓ agent alpha: installed, signed in", "- agent beta: not installed", "✓ runs: 0 active"} {
 		if !strings.Contains(b.out.String(), want) {
 			t.Errorf("no %q in\n%s", want, b.out)
 		}

@@ -83,7 +83,8 @@ func (s *session) examine() ([]finding, error) {
 	findings := []finding{
 		checkFolder("configuration folder", o.ConfigDir, "choose another by --config-dir or AGENT_MUX_CONFIG_DIR"),
 		checkFolder("runtime folder", o.RuntimeDir, "set XDG_RUNTIME_DIR to a folder of yours"),
-		checkShim(o.ShimPath),
+		checkOwn("amux-shim", o.ShimPath),
+		checkOwn(pluginapi.Bridge, filepath.Join(filepath.Dir(o.ShimPath), programName(pluginapi.Bridge))),
 	}
 	findings = append(findings, s.checkPlugins(o)...)
 	agents, err := h.Agents(context.Background())
@@ -179,15 +180,16 @@ func checkFolder(what, dir, fix string) finding {
 	return finding{what, "ok", dir, ""}
 }
 
-func checkShim(path string) finding {
+// checkOwn looks at a program of amux's own.
+func checkOwn(name, path string) finding {
 	info, err := os.Stat(path)
 	switch {
 	case err != nil:
-		return finding{"amux-shim", "fail", path + " is missing", "reinstall amux; from source: make build"}
+		return finding{name, "fail", path + " is missing", "reinstall amux; from source: make build"}
 	case !info.Mode().IsRegular() || info.Mode().Perm()&0o111 == 0 && !isWindows:
-		return finding{"amux-shim", "fail", path + " is not executable", "chmod +x " + path}
+		return finding{name, "fail", path + " is not executable", "chmod +x " + path}
 	}
-	return finding{"amux-shim", "ok", path, ""}
+	return finding{name, "ok", path, ""}
 }
 
 // checkPlugins verifies every plugin as a run would.

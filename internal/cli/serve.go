@@ -159,7 +159,7 @@ func (d *daemon) enter(w serve.World) (_ *world, leave func(), _ error) {
 		h, err := d.s.app.NewHost(host.Options{
 			ConfigDir: w.ConfigDir, ProjectDir: w.ProjectDir, RuntimeDir: d.s.runtimeDir(), TempDir: w.TempDir,
 			BundledDir: d.s.beside("plugins"), BundledHashes: d.s.app.BundledHashes, Plugins: w.Plugins,
-			ShimPath: d.s.beside(shimName()), Env: env,
+			ShimPath: d.s.beside(programName("amux-shim")), Env: env,
 			AlwaysVerify: w.AlwaysVerify, AutoMTLS: w.AutoMTLS, Subreaper: true, Version: d.s.app.Version, Logger: d.s.logger(),
 			Queue: d.queue,
 		})

@@ -188,7 +188,7 @@ func (s *session) hostOptions() (host.Options, error) {
 	o := host.Options{
 		ConfigDir: dir, ProjectDir: s.projectDir(dir), RuntimeDir: s.runtimeDir(),
 		BundledDir: s.beside("plugins"), BundledHashes: s.app.BundledHashes, Plugins: overrides,
-		ShimPath: s.beside(shimName()), Env: s.app.Env,
+		ShimPath: s.beside(programName("amux-shim")), Env: s.app.Env,
 		Agents: ownAgents(set), AlwaysVerify: set.AlwaysVerify || s.verifyFlag == "always", AutoMTLS: set.AutoMTLS, Subreaper: true, Version: s.app.Version,
 		Logger: s.logger(), OnOrphan: s.findHost,
 	}
@@ -224,11 +224,12 @@ func (s *session) registry(alwaysVerify bool) (*registry.Registry, error) {
 	}), nil
 }
 
-func shimName() string {
+// programName is a program of amux's own as its file is called.
+func programName(name string) string {
 	if runtime.GOOS == "windows" {
-		return "amux-shim.exe"
+		return name + ".exe"
 	}
-	return "amux-shim"
+	return name
 }
 
 // theHost makes the host at the first call.

@@ -2171,22 +2171,24 @@ func (x *ExecResult) GetExitCode() int32 {
 }
 
 type SpawnPlan struct {
-	state             protoimpl.MessageState `protogen:"open.v1"`
-	Program           string                 `protobuf:"bytes,1,opt,name=program,proto3" json:"program,omitempty"` // absolute, or a name looked up in the caller's PATH
-	Args              []string               `protobuf:"bytes,2,rep,name=args,proto3" json:"args,omitempty"`
-	EnvSet            map[string]string      `protobuf:"bytes,3,rep,name=env_set,json=envSet,proto3" json:"env_set,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	EnvUnset          []string               `protobuf:"bytes,4,rep,name=env_unset,json=envUnset,proto3" json:"env_unset,omitempty"`
-	Cwd               string                 `protobuf:"bytes,5,opt,name=cwd,proto3" json:"cwd,omitempty"` // absolute; empty: the caller's
-	Stdin             Stdin                  `protobuf:"varint,6,opt,name=stdin,proto3,enum=amux.plugin.v1.Stdin" json:"stdin,omitempty"`
-	InitialStdin      []byte                 `protobuf:"bytes,7,opt,name=initial_stdin,json=initialStdin,proto3" json:"initial_stdin,omitempty"`
-	Pty               bool                   `protobuf:"varint,8,opt,name=pty,proto3" json:"pty,omitempty"`
-	Files             []*PlanFile            `protobuf:"bytes,9,rep,name=files,proto3" json:"files,omitempty"`
-	Collect           []string               `protobuf:"bytes,10,rep,name=collect,proto3" json:"collect,omitempty"`                                               // absolute paths, journalled at exit (8 MiB each)
-	SessionId         string                 `protobuf:"bytes,11,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`                          // if known beforehand
-	State             []byte                 `protobuf:"bytes,12,opt,name=state,proto3" json:"state,omitempty"`                                                   // opaque, handed to Converse; no secret
-	Shell             bool                   `protobuf:"varint,13,opt,name=shell,proto3" json:"shell,omitempty"`                                                  // program is Launch.line as it is, for a shell; args are its positional arguments
-	InactivitySeconds uint32                 `protobuf:"varint,14,opt,name=inactivity_seconds,json=inactivitySeconds,proto3" json:"inactivity_seconds,omitempty"` // 0: Agent.inactivity_seconds
-	Warnings          []string               `protobuf:"bytes,15,rep,name=warnings,proto3" json:"warnings,omitempty"`                                             // shown to the user as debug events
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Absolute, or a name looked up in the caller's PATH. "amux-bridge" is the host's
+	// own: it runs a server and speaks lines (see ../../cmd/amux-bridge).
+	Program           string            `protobuf:"bytes,1,opt,name=program,proto3" json:"program,omitempty"`
+	Args              []string          `protobuf:"bytes,2,rep,name=args,proto3" json:"args,omitempty"`
+	EnvSet            map[string]string `protobuf:"bytes,3,rep,name=env_set,json=envSet,proto3" json:"env_set,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	EnvUnset          []string          `protobuf:"bytes,4,rep,name=env_unset,json=envUnset,proto3" json:"env_unset,omitempty"`
+	Cwd               string            `protobuf:"bytes,5,opt,name=cwd,proto3" json:"cwd,omitempty"` // absolute; empty: the caller's
+	Stdin             Stdin             `protobuf:"varint,6,opt,name=stdin,proto3,enum=amux.plugin.v1.Stdin" json:"stdin,omitempty"`
+	InitialStdin      []byte            `protobuf:"bytes,7,opt,name=initial_stdin,json=initialStdin,proto3" json:"initial_stdin,omitempty"`
+	Pty               bool              `protobuf:"varint,8,opt,name=pty,proto3" json:"pty,omitempty"`
+	Files             []*PlanFile       `protobuf:"bytes,9,rep,name=files,proto3" json:"files,omitempty"`
+	Collect           []string          `protobuf:"bytes,10,rep,name=collect,proto3" json:"collect,omitempty"`                                               // absolute paths, journalled at exit (8 MiB each)
+	SessionId         string            `protobuf:"bytes,11,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`                          // if known beforehand
+	State             []byte            `protobuf:"bytes,12,opt,name=state,proto3" json:"state,omitempty"`                                                   // opaque, handed to Converse; no secret
+	Shell             bool              `protobuf:"varint,13,opt,name=shell,proto3" json:"shell,omitempty"`                                                  // program is Launch.line as it is, for a shell; args are its positional arguments
+	InactivitySeconds uint32            `protobuf:"varint,14,opt,name=inactivity_seconds,json=inactivitySeconds,proto3" json:"inactivity_seconds,omitempty"` // 0: Agent.inactivity_seconds
+	Warnings          []string          `protobuf:"bytes,15,rep,name=warnings,proto3" json:"warnings,omitempty"`                                             // shown to the user as debug events
 	unknownFields     protoimpl.UnknownFields
 	sizeCache         protoimpl.SizeCache
 }
