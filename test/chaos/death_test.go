@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amux-dev/amux/host"
 	"github.com/amux-dev/amux/test/agents"
 )
 
@@ -26,14 +27,19 @@ type death struct {
 
 var deaths = []death{
 	{"host", func(k *hosted) []agents.Process { return []agents.Process{k.host} }, nil},
+	{serverDeath, func(k *hosted) []agents.Process { return []agents.Process{k.host} }, takenUp},
 	{"shim", func(k *hosted) []agents.Process { return []agents.Process{k.keep} }, nil},
 	{"plugin", func(k *hosted) []agents.Process { return k.plugins() }, stopped},
 	{"host and plugin", func(k *hosted) []agents.Process { return append(k.plugins(), k.host) }, nil},
 	{"host and shim", func(k *hosted) []agents.Process { return []agents.Process{k.keep, k.host} }, recovered},
 }
 
+// serverDeath is that of the host of a detached run.
+const serverDeath = "serve"
+
 // impossible are the cells in which something survives that nobody can find
-// without a cgroup: it has neither a parent of the run nor its mark.
+// without a cgroup: it has neither a parent of the run nor its mark. On a terminal
+// the system hangs it up.
 var impossible = map[string]bool{"host and shim/cleanenv": true}
 
 func (k *hosted) plugins() []agents.Process { return agents.Plugins(k.host.PID, "fake") }
@@ -56,6 +62,29 @@ func stopped(t *testing.T, s *agents.Stage, k *hosted) (time.Time, func()) {
 	return since, func() {}
 }
 
+// takenUp is the end of a detached run that has gone on without its server: the next
+// one takes it up, and somebody stops it.
+func takenUp(t *testing.T, s *agents.Stage, k *hosted) (time.Time, func()) {
+	<-k.ended
+	h := after(t, s)
+	runs, err := h.Adopt(context.Background())
+	if err != nil || len(runs) != 1 || runs[0].Info().End != nil || len(k.family()) == 0 {
+		t.Fatalf("the run does not go on: %v, %v, %v", runs, err, k.family())
+	}
+	since := time.Now()
+	if err := runs[0].Stop(context.Background()); err != nil {
+		t.Error(err)
+	}
+	return since, func() {
+		if end := runs[0].Wait(); end.State != "canceled" {
+			t.Errorf("the run has ended %s, %v", end.State, end.Err)
+		}
+		if err := h.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // recovered is the next start of amux.
 func recovered(t *testing.T, s *agents.Stage, k *hosted) (time.Time, func()) {
 	<-k.ended
@@ -68,7 +97,12 @@ func recovered(t *testing.T, s *agents.Stage, k *hosted) (time.Time, func()) {
 
 // Whatever of amux is killed, and whatever the agent has left behind: nothing
 // survives, and it is quick.
-func TestKillMatrixOfDeaths(t *testing.T) {
+func TestKillMatrixOfDeaths(t *testing.T) { deathMatrix(t, false, impossible) }
+
+// The same for agents on a pseudo-terminal, whose other end dies with the shim.
+func TestKillMatrixOfDeathsOnTerminal(t *testing.T) { deathMatrix(t, true, nil) }
+
+func deathMatrix(t *testing.T, terminal bool, impossible map[string]bool) {
 	// Not beside other tests: it is about time.
 	var (
 		mu    sync.Mutex
@@ -91,7 +125,7 @@ func TestKillMatrixOfDeaths(t *testing.T) {
 						func() {
 							cells <- struct{}{}
 							defer func() { <-cells }()
-							latency := d.round(t, s, kind, round)
+							latency := d.round(t, s, kind, round, terminal)
 							mu.Lock()
 							defer mu.Unlock()
 							took[cell] = append(took[cell], latency)
@@ -104,7 +138,7 @@ func TestKillMatrixOfDeaths(t *testing.T) {
 			}
 		}
 	})
-	t.Log("\n" + latencies("from kill -9, or from the end of the last grace, to all gone", rows, took))
+	t.Log("\n" + latencies("from kill -9, or from the end of the last grace, to all gone", rows, took, impossible))
 	// How long the next start takes to look through all processes is no latency of ours.
 	for _, kind := range kinds {
 		delete(took, "host and shim/"+kind)
@@ -113,9 +147,11 @@ func TestKillMatrixOfDeaths(t *testing.T) {
 }
 
 // round is one run of one cell.
-func (d death) round(t *testing.T, s *agents.Stage, kind string, round int) time.Duration {
+func (d death) round(t *testing.T, s *agents.Stage, kind string, round int, terminal bool) time.Duration {
 	t.Helper()
-	k := startHosted(t, s, "lines 1\nleave "+kind, true)
+	o := s.Options()
+	o.Subreaper = true
+	k := startRun(t, s, o, host.RunSpec{Prompt: "lines 1\nleave " + kind, PTY: terminal, Detached: d.name == serverDeath})
 	victims := d.strike(k)
 	if len(victims) == 0 {
 		t.Fatal("there is nobody to kill")

@@ -40,9 +40,15 @@ func startHosted(t *testing.T, s *agents.Stage, script string, subreaper bool) *
 	t.Helper()
 	o := s.Options()
 	o.Subreaper = subreaper
-	cmd := agents.HostCommand(agents.Hosting{Options: o, Spec: host.RunSpec{
-		Agent: "fake", Prompt: script + "\nsay ready\nsleep 1000", Timeout: 2 * time.Minute, Grace: matrixGrace,
-	}})
+	return startRun(t, s, o, host.RunSpec{Prompt: script})
+}
+
+// startRun starts a host of that run.
+func startRun(t *testing.T, s *agents.Stage, o host.Options, spec host.RunSpec) *hosted {
+	t.Helper()
+	spec.Agent, spec.Timeout, spec.Grace = "fake", 2*time.Minute, matrixGrace
+	spec.Prompt += "\nsay ready\nsleep 1000"
+	cmd := agents.HostCommand(agents.Hosting{Options: o, Spec: spec})
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
 	if err != nil {

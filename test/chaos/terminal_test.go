@@ -7,7 +7,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -48,7 +47,7 @@ func TestKillMatrixOnTerminal(t *testing.T) {
 							latency := e.round(t, s, h, kind)
 							mu.Lock()
 							defer mu.Unlock()
-							took[e.name] = append(took[e.name], latency)
+							took[e.name+"/"+kind] = append(took[e.name+"/"+kind], latency)
 						}()
 						if t.Failed() {
 							return
@@ -58,15 +57,12 @@ func TestKillMatrixOnTerminal(t *testing.T) {
 			}
 		}
 	})
-	var all []time.Duration
+	var rows []string
 	for _, e := range endings {
-		t.Logf("%-20s%16s ms", e.name, medianMax(took[e.name]))
-		all = append(all, took[e.name]...)
+		rows = append(rows, e.name)
 	}
-	slices.Sort(all)
-	if median := all[len(all)/2]; median > goneBudget {
-		t.Errorf("median of %v until all were gone; the budget is %v", median, goneBudget)
-	}
+	t.Log("\n" + latencies("from the end of the last grace to all gone", rows, took, nil))
+	checkMedian(t, took)
 	if err := h.Close(context.Background()); err != nil {
 		t.Error(err)
 	}
