@@ -261,7 +261,7 @@ func TestRecordOfARun(t *testing.T) {
 func TestTwoHostsForOneRun(t *testing.T) {
 	t.Parallel()
 	s := agents.NewStage(t, "fake", "healthy")
-	for round := range agents.Times(10, 300) {
+	for round := range agents.Rounds(t, 10, 1000) {
 		owner := next(t, s)
 		r := s.Start(owner, host.RunSpec{Agent: "fake", Prompt: "lines 30\nask go\nlines 30", Approve: host.ApproveAsk, Detached: true})
 		endRun(t, s, r.ID())
@@ -270,8 +270,8 @@ func TestTwoHostsForOneRun(t *testing.T) {
 		var wg sync.WaitGroup
 		var owners atomic.Int32
 		var mine atomic.Pointer[host.Run]
-		for i := range 4 {
-			h := next(t, s)
+		hosts := []*host.Host{next(t, s), next(t, s), next(t, s), next(t, s), next(t, s)}
+		for i, h := range hosts[1:] {
 			wg.Go(func() {
 				if i%2 == 0 {
 					if err := h.Recover(context.Background()); err != nil {
@@ -295,7 +295,7 @@ func TestTwoHostsForOneRun(t *testing.T) {
 		run := mine.Load()
 		answers := make(chan error, 4) // two writers for each answer
 		agents.Eventually(t, time.Minute, "it waits", func() bool { return run.Info().State == "waiting" })
-		reader := next(t, s)
+		reader := hosts[0]
 		for i := range cap(answers) {
 			at := run
 			if i%2 > 0 {
@@ -327,8 +327,8 @@ func TestTwoHostsForOneRun(t *testing.T) {
 		if d := agents.Difference(string(replay(t, reader, run.ID())), string(got)); d != "" {
 			t.Errorf("round %d: %s", round, d)
 		}
-		if t.Failed() {
-			return
+		for _, h := range hosts {
+			must(t, h.Close(context.Background()))
 		}
 	}
 }

@@ -213,13 +213,20 @@ func TestStopAgainstTurn(t *testing.T) {
 	h := limited(t, s, 1)
 	other := next(t, s)
 	count := map[string]int{}
-	for round := range agents.Times(60, 1000) {
+	var span time.Duration // from the start of the one to its end, behind the other
+	for round := range agents.Rounds(t, 60, 2000) {
+		since := time.Now()
 		first := s.Start(h, host.RunSpec{Agent: "fake", Prompt: "say hi", NoRecord: true})
 		r := s.Start(h, host.RunSpec{Agent: "fake", Prompt: "lines 20"})
+		if round < 2 { // the first one also waits for its plugin
+			r.Wait()
+			span = time.Since(since)
+		}
+		moment := time.Duration(rand.Int64N(int64(span)))
 		var all sync.WaitGroup
 		for i := range 3 {
 			all.Go(func() {
-				time.Sleep(time.Duration(rand.Int64N(int64(150 * time.Millisecond))))
+				time.Sleep(moment + time.Duration(rand.Int64N(int64(10*time.Millisecond))))
 				at := []*host.Host{h, other}[i%2]
 				if outcome, err := at.Cancel(context.Background(), r.ID(), i == 0); outcome != host.CancelRequested && outcome != host.AlreadyFinished {
 					t.Errorf("round %d: %s, %v", round, outcome, err)
@@ -242,6 +249,9 @@ func TestStopAgainstTurn(t *testing.T) {
 		first.Wait()
 	}
 	t.Log(count) // by end and number of states
+	if len(count) < 2 {
+		t.Error("the stops have come at too few moments")
+	}
 }
 
 // A run that is being started can be stopped from elsewhere, too; who starts it is

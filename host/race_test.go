@@ -5,6 +5,7 @@ package host_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"runtime"
@@ -202,8 +203,11 @@ func TestStopAgainstCompletion(t *testing.T) {
 	s := agents.NewStage(t, "fake", "healthy")
 	h := s.Host()
 	var wg sync.WaitGroup
-	for i := range 30 {
+	places := make(chan bool, 30)
+	for i := range agents.Rounds(t, 30, 3000) {
+		places <- true
 		wg.Go(func() {
+			defer func() { <-places }()
 			r := s.Start(h, host.RunSpec{Agent: "fake", Prompt: "lines 100", Grace: 50 * time.Millisecond})
 			var stops sync.WaitGroup
 			for range 1 + i%3 {
@@ -244,12 +248,12 @@ func TestApprovedTwice(t *testing.T) {
 	t.Parallel()
 	s := agents.NewStage(t, "fake", "healthy")
 	h := s.Host()
-	const questions = 20
+	questions := agents.Times(20, 5000)
 	script := ""
 	for i := range questions {
-		script += "ask q" + string(rune('a'+i)) + "\n"
+		script += fmt.Sprintf("ask q%d\n", i)
 	}
-	r := s.Start(h, host.RunSpec{Agent: "fake", Prompt: script, Approve: host.ApproveAsk})
+	r := s.Start(h, host.RunSpec{Agent: "fake", Prompt: script, Approve: host.ApproveAsk, Timeout: 20 * time.Minute})
 	asked := 0
 	for e, err := range r.Events(1) {
 		must(t, err)
@@ -284,6 +288,7 @@ func TestApprovedTwice(t *testing.T) {
 	if end := r.Wait(); end.State != "completed" || asked != questions {
 		t.Errorf("%s, %v after %d questions", end.State, end.Err, asked)
 	}
+	t.Logf("%d questions, each answered twice", asked)
 }
 
 // A question that is asked while another waits is denied in its own time.
@@ -317,13 +322,14 @@ func TestSendAgainstEnd(t *testing.T) {
 	t.Parallel()
 	s := agents.NewStage(t, "fake", "healthy")
 	h := s.Host()
-	for round := range 20 {
+	prompts := 0
+	for round := range agents.Rounds(t, 20, 1000) {
 		r := s.Start(h, host.RunSpec{Agent: "fake", Prompt: "say first", Conversation: true})
 		ended := make(chan error, 1)
 		var refused error
 		sent := 0
 		for refused == nil && sent < 10_000 {
-			if sent == round {
+			if sent == round%50 {
 				go func() { ended <- r.End(context.Background()) }()
 			}
 			if refused = r.Send(context.Background(), "say more"); refused == nil {
@@ -338,5 +344,7 @@ func TestSendAgainstEnd(t *testing.T) {
 		if end := r.Wait(); end.State != "completed" || end.End.Turns != sent+1 {
 			t.Errorf("%s, %v; %d turns for %d prompts", end.State, end.Err, end.End.Turns, sent+1)
 		}
+		prompts += sent
 	}
+	t.Logf("%d prompts", prompts)
 }

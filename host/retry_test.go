@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
@@ -224,9 +225,15 @@ func TestStopAgainstRetry(t *testing.T) {
 	s := agents.NewStage(t, "fake", "healthy")
 	h := s.Host()
 	var canceled, failed int
-	for round := range agents.Times(60, 1000) {
+	var span time.Duration // of a run that nobody stops
+	for round := range agents.Rounds(t, 40, 2000) {
+		since := time.Now()
 		r := s.Start(h, host.RunSpec{Agent: "fake", Prompt: "do fail OVERLOADED\nexit 1", Retry: soon(3), NoRecord: round%2 > 0})
-		time.Sleep(time.Duration(round%60) * time.Millisecond)
+		if round < 2 { // the first one also waits for its plugin
+			r.Wait()
+			span = time.Since(since)
+		}
+		time.Sleep(time.Duration(rand.Int64N(int64(span))))
 		err := r.Stop(context.Background())
 		if err != nil && !errors.Is(err, pluginapi.CodeRunNotActive) {
 			t.Errorf("round %d: stop: %v", round, err)

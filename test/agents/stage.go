@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"iter"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -164,6 +165,23 @@ func Times(few, many int) int {
 		return many
 	}
 	return few
+}
+
+// longest is how long the long version of one test goes on.
+const longest = 10 * time.Minute
+
+// Rounds counts rounds from 0: few, or in the long version many, unless time is over
+// before. It logs how many there were.
+func Rounds(t testing.TB, few, many int) iter.Seq[int] {
+	return func(yield func(int) bool) {
+		since, n, last := time.Now(), 0, Times(few, many)
+		defer func() { t.Logf("%d rounds in %v", n, time.Since(since).Round(time.Millisecond)) }()
+		for ; n < last && (n < few || time.Since(since) < longest); n++ {
+			if t.Failed() || !yield(n) {
+				return
+			}
+		}
+	}
 }
 
 var (
