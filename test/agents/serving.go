@@ -23,6 +23,8 @@ import (
 type Serving struct {
 	Options host.Options
 	Specs   []host.RunSpec // with ids
+	AtOnce  int            // so many live at a time; 0: all
+	For     time.Duration  // none is started after that time; 0: no limit
 }
 
 // ServeCommand is a server, to be killed.
@@ -62,9 +64,13 @@ func runServer() int {
 	}
 	var starting sync.WaitGroup
 	begun := make(chan bool)
-	places := make(chan bool, 4)
+	since := time.Now()
+	places := make(chan bool, max(s.AtOnce, 4))
 	starting.Go(func() {
 		for _, spec := range s.Specs {
+			if s.For > 0 && time.Since(since) > s.For {
+				return
+			}
 			if _, err := os.Stat(filepath.Join(s.Options.ConfigDir, "runs", spec.RunID)); err == nil {
 				continue
 			}
@@ -73,9 +79,12 @@ func runServer() int {
 				defer func() { <-places }()
 				// A plugin that is killed while it plans ends the start: once more.
 				for range 10 {
-					_, err := h.Start(ctx, spec)
+					r, err := h.Start(ctx, spec)
 					if !errors.Is(err, pluginapi.CodePluginCrashed) {
 						problem("start:", err)
+						if r != nil && s.AtOnce > 0 {
+							r.Wait()
+						}
 						return
 					}
 				}

@@ -12,19 +12,22 @@ import (
 	"github.com/amux-dev/amux/test/agents"
 )
 
+// resident is the memory of a process, KiB: now (VmRSS:) or at most (VmHWM:); 0 if
+// there is no such process.
+func resident(pid int, field string) (kib int) {
+	status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	_, rest, _ := strings.Cut(string(status), field)
+	fmt.Sscan(rest, &kib)
+	return kib
+}
+
 // What an adapter makes of its input, however much, does not make the host big.
 func TestHostStaysSmall(t *testing.T) {
 	t.Parallel()
 	s := agents.NewStage(t, "fake", "healthy")
 	peak := func(script string) int {
 		k := startHosted(t, s, script, false)
-		status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", k.host.PID))
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, rest, _ := strings.Cut(string(status), "VmHWM:")
-		var kib int
-		fmt.Sscan(rest, &kib)
+		kib := resident(k.host.PID, "VmHWM:")
 		k.kill(k.host)
 		k.waitGone(5 * time.Second)
 		<-k.ended

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -26,114 +27,94 @@ import (
 // manners are what is done beside the lines that an agent writes.
 var manners = []string{"", "leave setsid", "leave daemon", "ignore-term", "leave closed\nleave child", "err \\nwhat\\n"}
 
-// Detached runs of agents that write numbered lines, whose server, plugins and
-// keepers are killed at any moment: each run ends once. If its keeper lived, all
-// lines are there, each once, in order; else it is lost and has a beginning without
-// a gap. Nothing is left.
-func TestDetachedRunsInChaos(t *testing.T) {
-	runs, length := 24, 8*time.Second
-	switch {
-	case agents.Full():
-		runs, length = 200, 5*time.Minute
-	case testing.Short():
-		runs, length = 8, 3*time.Second
-	}
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
-	dice := rand.New(rand.NewPCG(seed, 1))
-	s := agents.NewStage(t, "fake", "healthy")
-	const pause = 40 * time.Millisecond
-	told := agents.Serving{Options: s.Options()}
-	lines := map[string]int{}
+// tick is the pause behind each line.
+const tick = 40 * time.Millisecond
+
+// swarm are detached runs of agents that write numbered lines, and their server.
+type swarm struct {
+	t      *testing.T
+	dice   *rand.Rand
+	s      *agents.Stage
+	told   agents.Serving
+	lines  map[string]int  // that each run writes
+	killed map[string]bool // runs whose keeper was
+	server *exec.Cmd
+	ended  chan error
+}
+
+func newSwarm(t *testing.T, dice *rand.Rand, runs int, longest time.Duration) *swarm {
+	w := &swarm{t: t, dice: dice, s: agents.NewStage(t, "fake", "healthy"), lines: map[string]int{}, killed: map[string]bool{}}
+	w.told.Options = w.s.Options()
 	for i := range runs {
-		n := 1 + dice.IntN(int(length/pause))
+		n := 1 + dice.IntN(int(longest/tick))
 		id := ulid.Make().String()
-		lines[id] = n
-		told.Specs = append(told.Specs, host.RunSpec{
-			RunID: id, Agent: "fake", Detached: true, Grace: 50 * time.Millisecond, Timeout: length + 2*time.Minute,
-			Prompt: fmt.Sprintf("%s\nticks %d %d", manners[i%len(manners)], n, pause.Milliseconds()),
+		w.lines[id] = n
+		w.told.Specs = append(w.told.Specs, host.RunSpec{
+			RunID: id, Agent: "fake", Detached: true, Grace: 50 * time.Millisecond, Timeout: longest + 2*time.Minute,
+			Prompt: fmt.Sprintf("%s\nticks %d %d", manners[i%len(manners)], n, tick.Milliseconds()),
 		})
 	}
-	info := func(id string) (shim.Info, bool) {
-		info, err := shim.ReadInfo(filepath.Join(s.Config, "runs", id))
-		return info, err == nil
+	return w
+}
+
+// serve starts a server.
+func (w *swarm) serve() {
+	w.t.Helper()
+	w.server = agents.ServeCommand(w.told)
+	w.server.Stderr = os.Stderr
+	if err := w.server.Start(); err != nil {
+		w.t.Fatal(err)
 	}
-	var server *exec.Cmd
-	var ended chan error
-	serve := func() {
-		server = agents.ServeCommand(told)
-		server.Stderr = os.Stderr
-		if err := server.Start(); err != nil {
-			t.Fatal(err)
-		}
-		ended = make(chan error, 1)
-		go func(cmd *exec.Cmd, ended chan error) { ended <- cmd.Wait() }(server, ended)
+	w.ended = make(chan error, 1)
+	go func(cmd *exec.Cmd, ended chan error) { ended <- cmd.Wait() }(w.server, w.ended)
+}
+
+func kill(pid int) { _ = syscall.Kill(pid, syscall.SIGKILL) } // of ours; it may have ended
+
+// killKeeper kills that of a run, if it lives.
+func (w *swarm) killKeeper() int {
+	id := w.told.Specs[w.dice.IntN(len(w.told.Specs))].RunID
+	keeper, err := shim.ReadInfo(filepath.Join(w.s.Config, "runs", id))
+	if p, alive := agents.ReadProcess(keeper.PID); err != nil || !alive || fmt.Sprint(keeper.Start) != p.Start {
+		return 0
 	}
-	kill := func(pid int) { _ = syscall.Kill(pid, syscall.SIGKILL) } // of ours; it may have ended
-	counts := map[string]int{}
-	killed := map[string]bool{} // runs whose keeper was
-	keeper := func() {
-		id := told.Specs[dice.IntN(runs)].RunID
-		keeper, ok := info(id)
-		if p, alive := agents.ReadProcess(keeper.PID); ok && alive && fmt.Sprint(keeper.Start) == p.Start {
-			killed[id] = true
-			counts["keeper"]++
-			kill(keeper.PID)
-		}
+	w.killed[id] = true
+	kill(keeper.PID)
+	return 1
+}
+
+// killPlugins kills those of the server.
+func (w *swarm) killPlugins() (n int) {
+	for _, p := range agents.Plugins(w.server.Process.Pid, "fake") {
+		kill(p.PID)
+		n++
 	}
-	serve()
-	if !testing.Short() { // else servers are killed while they start runs
-		agents.Eventually(t, 2*time.Minute, "most runs have begun", func() bool {
-			made, _ := os.ReadDir(filepath.Join(s.Config, "runs"))
-			return len(made) > runs*9/10
-		})
-	}
-	since := time.Now()
-	for time.Since(since) < length {
-		time.Sleep(time.Duration(50+dice.IntN(400)) * time.Millisecond)
-		switch what := dice.IntN(20); {
-		case what < 9:
-			kill(server.Process.Pid)
-			counts["server"]++
-			if what < 2 {
-				keeper()
-			}
-			<-ended
-			time.Sleep(time.Duration(dice.IntN(300)) * time.Millisecond)
-			serve()
-		case what < 12:
-			_ = server.Process.Signal(syscall.SIGTERM) // which it does not catch
-			<-ended
-			counts["server"]++
-			serve()
-		case what < 17:
-			for _, p := range agents.Plugins(server.Process.Pid, "fake") {
-				kill(p.PID)
-				counts["plugin"]++
-			}
-		case what < 18 || agents.Full():
-			keeper()
-		}
-	}
+	return n
+}
+
+// wait waits until the server has seen the end of all runs.
+func (w *swarm) wait(limit time.Duration) {
+	w.t.Helper()
 	select {
-	case err := <-ended:
+	case err := <-w.ended:
 		if err != nil {
-			t.Errorf("the last server: %v", err)
+			w.t.Errorf("the last server: %v", err)
 		}
-	case <-time.After(length + time.Minute):
-		kill(server.Process.Pid)
-		<-ended
-		t.Error("the last server does not see the end of all runs")
+	case <-time.After(limit):
+		kill(w.server.Process.Pid)
+		<-w.ended
+		w.t.Error("the last server does not see the end of all runs")
 	}
-	t.Logf("killed: %v", counts)
+}
+
+// wantAll holds every run to what it should have, and wants that nothing is left.
+func (w *swarm) wantAll() (states map[string]int) {
+	t, s := w.t, w.s
+	t.Helper()
 	h := after(t, s)
-	states := map[string]int{}
-	for _, spec := range told.Specs {
-		states[wantLines(t, h, s, spec.RunID, lines[spec.RunID], killed[spec.RunID])]++
-	}
-	t.Logf("ended: %v", states)
-	if states["completed"] == 0 {
-		t.Error("no run has come to its own end")
+	states = map[string]int{}
+	for _, spec := range w.told.Specs {
+		states[wantLines(t, h, s, spec.RunID, w.lines[spec.RunID], w.killed[spec.RunID])]++
 	}
 	if err := h.Close(context.Background()); err != nil {
 		t.Error(err)
@@ -159,6 +140,96 @@ func TestDetachedRunsInChaos(t *testing.T) {
 	if active, _ := os.ReadDir(filepath.Join(s.Config, "runs", "active")); len(active) > 0 {
 		t.Errorf("%d runs are active", len(active))
 	}
+	return states
+}
+
+// Detached runs of agents that write numbered lines, whose server, plugins and
+// keepers are killed at any moment: each run ends once. If its keeper lived, all
+// lines are there, each once, in order; else it is lost and has a beginning without
+// a gap. Nothing is left.
+//
+// Another server, which only loses plugins and keepers, has short runs all the time,
+// and needs no more memory at the end than at the beginning.
+func TestDetachedRunsInChaos(t *testing.T) {
+	runs, steadyRuns, length := 24, 4, 8*time.Second
+	switch {
+	case agents.Full():
+		runs, steadyRuns, length = 200, 12, 5*time.Minute
+		if told, err := time.ParseDuration(os.Getenv("AMUX_CHAOS")); err == nil {
+			length = told
+		}
+	case testing.Short():
+		runs, length = 8, 3*time.Second
+	}
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	dice := rand.New(rand.NewPCG(seed, 1))
+	shaken := newSwarm(t, dice, runs, length)
+	steady := newSwarm(t, dice, steadyRuns*int(length/time.Second), 2*time.Second)
+	steady.told.AtOnce, steady.told.For = steadyRuns, length
+	counts := map[string]int{}
+	shaken.serve()
+	if !testing.Short() { // else servers are killed while they start runs
+		agents.Eventually(t, 2*time.Minute, "most runs have begun", func() bool {
+			made, _ := os.ReadDir(filepath.Join(shaken.s.Config, "runs"))
+			return len(made) > runs*9/10
+		})
+	}
+	steady.serve()
+	since := time.Now()
+	var sizes []int // of the steady server, KiB, each time
+	for time.Since(since) < length {
+		time.Sleep(time.Duration(50+dice.IntN(400)) * time.Millisecond)
+		switch what := dice.IntN(20); {
+		case what < 9:
+			kill(shaken.server.Process.Pid)
+			counts["server"]++
+			if what < 2 {
+				counts["keeper"] += shaken.killKeeper()
+			}
+			<-shaken.ended
+			time.Sleep(time.Duration(dice.IntN(300)) * time.Millisecond)
+			shaken.serve()
+		case what < 12:
+			_ = shaken.server.Process.Signal(syscall.SIGTERM) // which it does not catch
+			<-shaken.ended
+			counts["server"]++
+			shaken.serve()
+		case what < 17:
+			counts["plugin"] += shaken.killPlugins()
+			if what == 12 {
+				counts["plugin"] += steady.killPlugins()
+			}
+		case what < 18 || agents.Full():
+			counts["keeper"] += shaken.killKeeper() + steady.killKeeper()
+		}
+		sizes = append(sizes, resident(steady.server.Process.Pid, "VmRSS:"))
+	}
+	shaken.wait(length + time.Minute)
+	steady.wait(time.Minute)
+	t.Logf("killed: %v", counts)
+	ended := shaken.wantAll()
+	t.Logf("ended: %v", ended)
+	if ended["completed"] == 0 {
+		t.Error("no run has come to its own end")
+	}
+	ended = steady.wantAll()
+	t.Logf("ended at the steady server: %v", ended)
+	// What it has in the fifth of the time that is the first minute of five, and in the last.
+	fifth := len(sizes) / 5
+	first, last := median(sizes[:fifth]), median(sizes[len(sizes)-fifth:])
+	t.Logf("the steady server has %d KiB at first and %d in the end, %.2f times as much", first, last, float64(last)/float64(first))
+	if agents.Full() && last > first*12/10 {
+		t.Error("it has become more than 1.2 times as big")
+	}
+}
+
+func median(sizes []int) int {
+	sizes = slices.Sorted(slices.Values(sizes))
+	if len(sizes) == 0 {
+		return 0
+	}
+	return sizes[len(sizes)/2]
 }
 
 // wantLines holds one run to what it should have, and says how it ended.
