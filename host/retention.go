@@ -155,6 +155,12 @@ func (h *Host) retain(ctx context.Context, ids []string, dry bool) ([]Removed, e
 			continue
 		}
 		dir := h.store.Run(id)
+		if dir.Unbegun(strangeAge) {
+			if dry || dir.DeleteUnbegun() {
+				removed = append(removed, Removed{"run", filepath.ToSlash(dir.Dir), "it was never begun", 0})
+			}
+			continue
+		}
 		size := folderSize(dir.Dir)
 		why := ""
 		switch {

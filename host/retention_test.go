@@ -136,6 +136,7 @@ func TestCleanTakesWhatIsLeftOverAndNothingElse(t *testing.T) {
 		mkdir(filepath.Join(o.TempDir, "agent-mux-replay-123")),
 		mkdir(filepath.Join(copies, unnamed)),
 		filepath.Join(o.RuntimeDir, strings.ToLower(stranger)+".sock"),
+		mkdir(filepath.Join(o.ConfigDir, "runs", stranger)), // its host was killed before it had begun
 	}
 	listener, err := net.ListenUnix("unix", &net.UnixAddr{Name: gone[4], Net: "unix"})
 	if err != nil {
@@ -156,6 +157,11 @@ func TestCleanTakesWhatIsLeftOverAndNothingElse(t *testing.T) {
 		t.Fatal(err)
 	}
 	kept = append(kept, younger)
+	begun := filepath.Join(o.ConfigDir, "runs", young) // perhaps this moment
+	if err := os.Mkdir(begun, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	kept = append(kept, begun)
 	current, _ := filepath.Glob(filepath.Join(copies, "*"))
 	for _, path := range current {
 		age(path)

@@ -3,6 +3,7 @@ package store
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -21,6 +22,28 @@ func (r *Run) Delete() error {
 		return os.RemoveAll(r.Dir) // where open files keep their folder from moving
 	}
 	return os.RemoveAll(away)
+}
+
+// Unbegun reports that a folder has been of no run for that long: whoever made it was
+// killed before it had written run.json.
+func (r *Run) Unbegun(age time.Duration) bool {
+	info, err := os.Stat(r.Dir)
+	if err != nil || time.Since(info.ModTime()) < age {
+		return false
+	}
+	entries, err := os.ReadDir(r.Dir)
+	return err == nil && !slices.ContainsFunc(entries, func(e os.DirEntry) bool {
+		return e.Name() != "lock" && e.Name() != ".run.json"
+	})
+}
+
+// DeleteUnbegun removes a folder that is of no run, and says whether it has.
+func (r *Run) DeleteUnbegun() bool {
+	if r.Lock() != nil {
+		return false
+	}
+	defer r.Unlock()
+	return r.Unbegun(0) && r.Delete() == nil
 }
 
 // Sweep ends removals that were interrupted.
