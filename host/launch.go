@@ -55,7 +55,7 @@ func (h *Host) findAgent(name string, launch *Launch) (registry.Plugin, *plugina
 		return plugin, nil, nil, err
 	}
 	switch {
-	case !base.Configured:
+	case !base.Configured && !base.Configurable:
 		return plugin, nil, nil, configError("agent %s: the adapter %s has a command of its own", name, launch.Adapter)
 	case (launch.Line == "") == (len(launch.Argv) == 0):
 		return plugin, nil, nil, configError("agent %s: its command is neither a line nor a list", name)
@@ -63,7 +63,8 @@ func (h *Host) findAgent(name string, launch *Launch) (registry.Plugin, *plugina
 		return plugin, nil, nil, configError("agent %s: its command has a NUL byte", name)
 	}
 	agent = proto.CloneOf(base)
-	agent.Id, agent.DisplayName, agent.Configured = name, "", false
+	agent.Id, agent.DisplayName, agent.Configured, agent.Configurable = name, "", false, false
+	agent.Versions, agent.Installs = nil, nil // those of another program
 	if len(launch.Argv) > 0 {
 		agent.Program = launch.Argv[0]
 	}

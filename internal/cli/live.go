@@ -96,7 +96,7 @@ func (l *live) launch(ctx context.Context, cancel func(), h runner) error {
 // ndjson copies the events to stdout as they are.
 func (l *live) ndjson(ctx context.Context) {
 	if l.o.input != "" {
-		go readCommands(l.s, l.run, l.spec.Approve == host.ApproveAsk) // ends with stdin, or with the process
+		go l.readCommands() // ends with stdin, or with the process
 	}
 	done := make(chan error, 1)
 	go func() { done <- l.run.CopyEvents(ctx, l.s.app.IO.Out, 1) }()

@@ -8,6 +8,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/amux-dev/amux/host"
 	"github.com/amux-dev/amux/pluginapi"
 )
 
@@ -23,27 +24,64 @@ type commandLine struct {
 
 const commandTypes = "prompt, approve, deny, answer, interrupt, set_model, end, stop"
 
+// commands are the lines of --input ndjson.
+type commands struct {
+	r *bufio.Reader
+	n int // lines read
+}
+
+func newCommands(in io.Reader) *commands { return &commands{r: bufio.NewReaderSize(in, 64<<10)} }
+
+// next is the next line that is not empty; the last one may come with the error
+// that ends stdin.
+func (c *commands) next() (text string, err error) {
+	for err == nil && text == "" {
+		var line []byte
+		line, err = c.r.ReadBytes('\n')
+		c.n++
+		text = strings.TrimSpace(string(line))
+	}
+	return text, err
+}
+
+// prompt is the first line, which holds the one prompt of the run.
+func (c *commands) prompt() (string, error) {
+	text, err := c.next()
+	if text == "" {
+		if err == io.EOF {
+			return "", usage("there is no prompt: stdin is empty")
+		}
+		return "", pluginapi.Errorf(pluginapi.CodeInternal, "read the prompt from stdin: %w", err)
+	}
+	var first commandLine
+	if err := decodeCommand([]byte(text), &first); err != nil {
+		return "", err
+	}
+	if first.Type != "prompt" || first.Text == "" {
+		return "", usage("stdin line %d is not the prompt", c.n).WithHint(`begin with {"type":"prompt","text":"…"}, or leave out the - for a conversation`)
+	}
+	return first.Text, nil
+}
+
 // readCommands does what stdin says, line by line, until it ends; that is the end
-// of prompts. A line that is wrong, or cannot be done, is said on stderr and
-// changes nothing.
-//
-// people says that approvals are for the one who writes to stdin.
-func readCommands(s *session, run Run, people bool) {
+// of prompts, or with --monitor-stdin of the run. A line that is wrong, or cannot be
+// done, is said on stderr and changes nothing.
+func (l *live) readCommands() {
 	ctx := context.Background()
-	r := bufio.NewReaderSize(s.app.IO.In, 64<<10)
+	s, run, c := l.s, l.run, l.o.commands
 	ended, answered := false, map[string]bool{}
-	for n := 1; ; n++ {
-		line, err := r.ReadBytes('\n')
-		if text := strings.TrimSpace(string(line)); text != "" {
-			var c commandLine
-			problem := decodeCommand([]byte(text), &c)
+	for {
+		text, err := c.next()
+		if text != "" {
+			var line commandLine
+			problem := decodeCommand([]byte(text), &line)
 			if problem == nil {
-				problem = obey(ctx, run, c)
-				answered[c.InteractionID] = true
-				ended = ended || c.Type == "end" || c.Type == "stop"
+				problem = obey(ctx, run, line)
+				answered[line.InteractionID] = true
+				ended = ended || line.Type == "end" || line.Type == "stop"
 			}
 			if problem != nil && !errors.Is(problem, pluginapi.CodeRunNotActive) {
-				s.errf("error: stdin line %d: %v", n, problem)
+				s.errf("error: stdin line %d: %v", c.n, problem)
 			}
 		}
 		if err == nil {
@@ -52,10 +90,14 @@ func readCommands(s *session, run Run, people bool) {
 		if err != io.EOF {
 			s.errf("error: read stdin: %v", err)
 		}
-		if !ended {
-			_ = run.End(ctx) // a run that has ended needs no end
+		// A run that has ended needs neither.
+		switch {
+		case l.o.monitorStdin:
+			_ = run.Stop(ctx)
+		case !ended && l.spec.Conversation:
+			_ = run.End(ctx)
 		}
-		denyAll(ctx, run, people, answered)
+		denyAll(ctx, run, l.spec.Approve == host.ApproveAsk, answered)
 		return
 	}
 }
@@ -96,7 +138,7 @@ func obey(ctx context.Context, run controlled, c commandLine) error {
 }
 
 // denyAll answers what the agent asks after stdin has ended, when nobody is left
-// who could.
+// who could. people says that approvals were for the one who wrote to stdin.
 func denyAll(ctx context.Context, run Run, people bool, answered map[string]bool) {
 	for event, err := range run.Events(1) {
 		if err != nil {

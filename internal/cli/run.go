@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -46,7 +47,13 @@ outlives its run, nor do servers it left in the background.`,
 			}
 			return s.agentNames(), cobra.ShellCompDirectiveNoFileComp
 		},
-		RunE: command(func(cmd *cobra.Command, args []string) error { return s.run(o, args) }),
+		RunE: command(func(cmd *cobra.Command, args []string) error {
+			err := s.run(o, args)
+			if o.json {
+				s.tellProgram(err)
+			}
+			return err
+		}),
 	}
 	o.addFlags(cmd)
 	return cmd
@@ -92,11 +99,18 @@ func (s *session) run(o *runOptions, args []string) error {
 	if own, ok := s.settings.Agents[name]; ok { // for whoever hosts the run
 		spec.Launch = &host.Launch{Adapter: own.Adapter, Line: own.Line, Argv: own.Argv}
 	}
-	spec.Conversation = o.input != "" || o.interactive
-	if fromStdin && !spec.Conversation {
-		if prompt, err = s.readPrompt(slices.Contains(args, "-")); err != nil {
-			return err
+	asked := slices.Contains(args, "-")
+	spec.Conversation = o.interactive || o.input != "" && !asked
+	switch {
+	case o.input != "":
+		if o.commands = newCommands(s.app.IO.In); asked {
+			prompt, err = o.commands.prompt()
 		}
+	case fromStdin && !spec.Conversation:
+		prompt, err = s.readPrompt(asked)
+	}
+	if err != nil {
+		return err
 	}
 	if !utf8.ValidString(prompt) {
 		return usage("the prompt is not valid UTF-8").WithHint("convert it, for example: iconv -f latin1 -t utf-8")
@@ -110,6 +124,20 @@ func (s *session) run(o *runOptions, args []string) error {
 		return s.detach(h, spec)
 	}
 	return s.start(h, spec, o)
+}
+
+// tellProgram says on stdout, as an event of no run, why none was started.
+func (s *session) tellProgram(err error) {
+	if _, told := errors.AsType[exitError](err); told || err == nil {
+		return
+	}
+	e := pluginapi.AsError(err)
+	event, err := pluginapi.AppendPayload(nil, pluginapi.ErrorEvent{
+		Code: e.Code, Message: e.Error(), Hint: cmp.Or(e.Hint, e.Code.Info().Hint),
+	})
+	if err == nil {
+		_, _ = fmt.Fprintf(s.app.IO.Out, "{\"type\":\"error\",%s\n", event[1:])
+	}
 }
 
 // agentAndPrompt tells the arguments apart. fromStdin says that the prompt is not
@@ -148,7 +176,7 @@ func (s *session) defaultAgent(ctx context.Context, h lister) (string, error) {
 	var ready, others []string
 	for _, a := range agents {
 		switch {
-		case a.Description == nil || a.Description.Demo || a.Launch != nil: // those are named
+		case a.Description == nil || a.Description.Demo || a.Description.Configurable || a.Launch != nil: // those are named
 		case a.Err != nil:
 			others = append(others, a.Description.Id+" (plugin broken)")
 		case !a.PlatformOK:

@@ -22,6 +22,7 @@ func TestAgentAndPrompt(t *testing.T) {
 	for _, test := range []struct {
 		name, settings, stdin string
 		args                  []string
+		agents                []host.AgentInfo
 		agent, prompt         string
 		code                  int
 		says                  string
@@ -31,6 +32,8 @@ func TestAgentAndPrompt(t *testing.T) {
 		{name: "dash", stdin: "hi", args: []string{"beta", "-"}, agent: "beta", prompt: "hi"},
 		{name: "only one is ready", args: []string{"hi there"}, agent: "alpha", prompt: "hi there"},
 		{name: "only one is ready, stdin", stdin: "hi", args: []string{"-"}, agent: "alpha", prompt: "hi"},
+		{name: "one for others is named", agents: []host.AgentInfo{agent("alpha", nil), agent("far", func(a *host.AgentInfo) { a.Description.Configurable = true })},
+			args: []string{"hi there"}, agent: "alpha", prompt: "hi there"},
 		{name: "configured", settings: `agent = "beta"`, args: []string{"hi there"}, agent: "beta", prompt: "hi there"},
 		{name: "one word that is no agent", args: []string{"hello"}, agent: "alpha", prompt: "hello"},
 		{name: "unknown agent", args: []string{"gamma", "hi"}, code: 3, says: "hint: did you mean x?"},
@@ -43,6 +46,9 @@ func TestAgentAndPrompt(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			b := newBench(t, test.stdin)
+			if test.agents != nil {
+				b.host.agents = test.agents
+			}
 			if test.settings != "" {
 				b.settings(test.settings)
 			}
@@ -216,6 +222,7 @@ func TestBadCommandLines(t *testing.T) {
 		{"run alpha hi --json --quiet", 2, "exclude each other"},
 		{"run alpha hi --input ndjson", 2, "goes with --json"},
 		{"run alpha hi --json --input xml", 2, "--input xml: want ndjson"},
+		{"run alpha hi --json --monitor-stdin", 2, "--monitor-stdin goes with --input ndjson"},
 		{"run alpha hi --fork", 2, "--fork needs a session"},
 		{"run alpha hi --resume a --continue", 2, "exclude each other"},
 		{"run alpha hi --env SECRET", 2, "--env: want NAME=VALUE"},
@@ -230,7 +237,12 @@ func TestBadCommandLines(t *testing.T) {
 			t.Parallel()
 			b := newBench(t, "")
 			code := b.main(strings.Fields(test.args)...)
-			if code != test.code || !strings.Contains(b.err.String(), test.want) || b.out.String() != "" || b.host.started {
+			stdout := ""
+			if strings.Contains(test.args, "--json ") { // a program is told as well
+				stdout = `{"type":"error","code":"VALIDATION_ERROR","message":"`
+			}
+			if code != test.code || !strings.Contains(b.err.String(), test.want) || !strings.HasPrefix(b.out.String(), stdout) || b.host.started ||
+				strings.Count(b.out.String(), "\n") != strings.Count(stdout, "{") {
 				t.Errorf("code %d, stdout %q, stderr %s", code, b.out, b.err)
 			}
 			if lines := strings.Count(b.err.String(), "\n"); lines > 2 {
@@ -475,6 +487,53 @@ func TestInputNDJSON(t *testing.T) {
 	}
 	if !b.host.spec.Conversation || b.host.spec.Prompt != "" {
 		t.Errorf("spec %+v", b.host.spec)
+	}
+}
+
+// With - the first line of stdin is the only prompt, and the rest answers.
+func TestInputOfOnePrompt(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, "\n"+`{"type":"prompt","text":"one"}`+"\n"+`{"type":"approve","interaction_id":"a"}`)
+	b.host.run = newFakeRun(pluginapi.ApprovalRequest{InteractionID: "a"})
+	b.host.run.on["approve"] = ended
+	if code := b.main("run", "alpha", "-", "--json", "--input", "ndjson"); code != 0 {
+		t.Errorf("code %d: %s", code, b.err)
+	}
+	if b.host.spec.Conversation || b.host.spec.Prompt != "one" || b.host.spec.Approve != host.ApproveAsk || b.host.spec.Unattended {
+		t.Errorf("spec %+v", b.host.spec)
+	}
+	if calls := b.host.run.all(); !cmp.Equal(calls, []string{"approve a"}) {
+		t.Errorf("calls %q", calls)
+	}
+	for stdin, says := range map[string]string{"": "stdin is empty", `{"type":"end"}`: "stdin line 1 is not the prompt", "hi": "want a JSON object"} {
+		b := newBench(t, stdin)
+		if code := b.main("run", "alpha", "-", "--json", "--input", "ndjson"); code != 2 || b.host.started || !strings.Contains(b.err.String(), says) {
+			t.Errorf("%q: code %d: %s", stdin, code, b.err)
+		}
+	}
+}
+
+// With --monitor-stdin the end of stdin is the end of the run.
+func TestMonitorStdin(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, `{"type":"prompt","text":"one"}`)
+	b.host.run = newFakeRun()
+	b.host.run.on["stop"] = ended
+	b.main("run", "alpha", "--json", "--input", "ndjson", "--monitor-stdin")
+	if calls := b.host.run.all(); !cmp.Equal(calls, []string{"send one", "stop"}) {
+		t.Errorf("calls %q", calls)
+	}
+}
+
+// A program is told by an event why no run was started; people by stderr, as ever.
+func TestRefusalForPrograms(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, "")
+	b.host.refuse = pluginapi.Errorf(pluginapi.CodeCapability, "alpha cannot do that").WithHint("do it yourself")
+	code := b.main("run", "alpha", "hi", "--json")
+	want := `{"type":"error","code":"CAPABILITY_ERROR","message":"alpha cannot do that","hint":"do it yourself","recoverable":false}` + "\n"
+	if code != 6 || b.out.String() != want || b.err.String() != "amux: error: alpha cannot do that\namux: hint: do it yourself\n" {
+		t.Errorf("code %d, stdout %s, stderr %s", code, b.out, b.err)
 	}
 }
 

@@ -20,7 +20,7 @@ import (
 
 // runOptions are the flags of run.
 type runOptions struct {
-	json, quiet, detach, interactive, monitorParent, cont, fork, noSession, noRecord, pty bool
+	json, quiet, detach, interactive, monitorParent, monitorStdin, cont, fork, noSession, noRecord, pty bool
 
 	input, driver, runID, name, model, effort, system, systemMode, resume, cwd, schema, approve string
 
@@ -30,13 +30,15 @@ type runOptions struct {
 	maxBudget                   float64
 	timeout, idleTimeout, grace durationValue
 	retry                       uint32
+
+	commands *commands // of --input
 }
 
 func (o *runOptions) addFlags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.SortFlags = false
 	f.BoolVar(&o.json, "json", false, "print every event as one line of JSON")
-	f.StringVar(&o.input, "input", "", "with --json: read prompts and answers from stdin as `ndjson`")
+	f.StringVar(&o.input, "input", "", "with --json: read prompts and answers from stdin as `ndjson`; where PROMPT is -, its first line is the only prompt")
 	f.BoolVar(&o.quiet, "quiet", false, "print the assistant's last message and nothing else")
 	f.BoolVarP(&o.interactive, "interactive", "i", false, "a conversation: each line is a prompt; Ctrl-D ends it")
 	f.BoolVarP(&o.detach, "detach", "d", false, "print the run's id and return; the run goes on in amux serve")
@@ -62,6 +64,7 @@ func (o *runOptions) addFlags(cmd *cobra.Command) {
 	f.Var(&o.timeout, "timeout", "end the run after this time")
 	f.Var(&o.idleTimeout, "idle-timeout", "end the run when the agent is silent for this long; 0s: never")
 	f.BoolVar(&o.monitorParent, "monitor-parent", false, "end the run when the process that started this amux has ended")
+	f.BoolVar(&o.monitorStdin, "monitor-stdin", false, "with --input: end the run when stdin ends")
 	f.Uint32Var(&o.retry, "retry", 0, "start the agent again when it fails by a rate limit, overload, the network or a crash: `attempts` in all, 3 if no number is given")
 	f.Lookup("retry").NoOptDefVal = "3"
 	f.Var(&o.grace, "grace", "time between asking processes to end and killing them (default 5s)")
@@ -81,6 +84,8 @@ func (o *runOptions) check() error {
 		return usage("--input %s: want ndjson", o.input)
 	case o.input != "" && !o.json:
 		return usage("--input ndjson goes with --json").WithHint("add --json")
+	case o.monitorStdin && o.input == "":
+		return usage("--monitor-stdin goes with --input ndjson").WithHint("add --json --input ndjson")
 	case o.json && o.quiet:
 		return usage("--json and --quiet exclude each other")
 	case o.detach && (o.json || o.quiet || o.input != ""):

@@ -447,7 +447,10 @@ type Agent struct {
 	Demo bool `protobuf:"varint,21,opt,name=demo,proto3" json:"demo,omitempty"`
 	// It has no command of its own: users give one to a name of theirs in
 	// config.toml, and Plan gets it as PlanRequest.launch. Nobody runs it by id.
-	Configured    bool `protobuf:"varint,22,opt,name=configured,proto3" json:"configured,omitempty"`
+	Configured bool `protobuf:"varint,22,opt,name=configured,proto3" json:"configured,omitempty"`
+	// It has a command of its own, and users may give it another one in the same
+	// way. Like a demo it is never chosen because it happens to be installed.
+	Configurable  bool `protobuf:"varint,23,opt,name=configurable,proto3" json:"configurable,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -632,6 +635,13 @@ func (x *Agent) GetDemo() bool {
 func (x *Agent) GetConfigured() bool {
 	if x != nil {
 		return x.Configured
+	}
+	return false
+}
+
+func (x *Agent) GetConfigurable() bool {
+	if x != nil {
+		return x.Configurable
 	}
 	return false
 }
@@ -1428,7 +1438,7 @@ type PlanRequest struct {
 	PluginPath     string                 `protobuf:"bytes,8,opt,name=plugin_path,json=pluginPath,proto3" json:"plugin_path,omitempty"`             // this plugin's executable, for agents it brings itself
 	SessionId      string                 `protobuf:"bytes,9,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`                // a fresh UUID the adapter may use as session id
 	Attempt        uint32                 `protobuf:"varint,10,opt,name=attempt,proto3" json:"attempt,omitempty"`                                   // 1 for the first spawn of the run
-	Launch         *Launch                `protobuf:"bytes,11,opt,name=launch,proto3" json:"launch,omitempty"`                                      // for an agent with Agent.configured
+	Launch         *Launch                `protobuf:"bytes,11,opt,name=launch,proto3" json:"launch,omitempty"`                                      // for an agent with Agent.configured, or configurable where users gave it one
 	ExecResults    []*ExecResult          `protobuf:"bytes,15,rep,name=exec_results,json=execResults,proto3" json:"exec_results,omitempty"`         // answers to Exec, in the order asked
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
@@ -3626,7 +3636,7 @@ const file_amuxplugin1_proto_rawDesc = "" +
 	"\aversion\x18\x02 \x01(\tR\aversion\x12%\n" +
 	"\x0eprotocol_minor\x18\x03 \x01(\rR\rprotocolMinor\x12\x10\n" +
 	"\x03sdk\x18\x04 \x01(\tR\x03sdk\x12-\n" +
-	"\x06agents\x18\x05 \x03(\v2\x15.amux.plugin.v1.AgentR\x06agents\"\xc2\x06\n" +
+	"\x06agents\x18\x05 \x03(\v2\x15.amux.plugin.v1.AgentR\x06agents\"\xe6\x06\n" +
 	"\x05Agent\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12!\n" +
 	"\fdisplay_name\x18\x02 \x01(\tR\vdisplayName\x12\x18\n" +
@@ -3655,7 +3665,8 @@ const file_amuxplugin1_proto_rawDesc = "" +
 	"\x04demo\x18\x15 \x01(\bR\x04demo\x12\x1e\n" +
 	"\n" +
 	"configured\x18\x16 \x01(\bR\n" +
-	"configured\"j\n" +
+	"configured\x12\"\n" +
+	"\fconfigurable\x18\x17 \x01(\bR\fconfigurable\"j\n" +
 	"\bVersions\x12\x18\n" +
 	"\aminimum\x18\x01 \x01(\tR\aminimum\x12\x16\n" +
 	"\x06tested\x18\x02 \x01(\tR\x06tested\x12\x12\n" +
