@@ -630,6 +630,17 @@ var payloads = []Payload{
 	RunEnd{},
 }
 
+// Origin is what an event was in the run of another amux, which this run has driven:
+// the field origin of events of the agent amux-remote. Its session ids, and the ids of
+// tools and questions, stay where they are.
+type Origin struct {
+	RunID  string  `json:"run_id"`
+	Seq    uint64  `json:"seq"`
+	Time   string  `json:"time"` // RFC 3339, by the clock there
+	Agent  string  `json:"agent"`
+	Origin *Origin `json:"origin,omitempty"` // where that amux drove another one
+}
+
 // HostOnly reports whether only the host may write events of that type: they tell
 // of the run and of how it ended, of which an adapter sees a part. A plugin that
 // sends one breaks the contract.

@@ -14,6 +14,7 @@ import (
 	"github.com/amux-dev/amux/plugins/others/opencode"
 	"github.com/amux-dev/amux/plugins/others/pi"
 	"github.com/amux-dev/amux/plugins/others/qwen"
+	"github.com/amux-dev/amux/plugins/others/remote"
 	"github.com/amux-dev/amux/sdk"
 )
 
@@ -21,7 +22,7 @@ import (
 const version = "0.1.0"
 
 // adapters are the agents of this plugin.
-var adapters = []sdk.Adapter{demo.Adapter{}, command.Adapter{}, acp.Adapter{}, copilot.Adapter{}, cursor.Adapter{}, omp.Adapter{}, opencode.Adapter{}, pi.Adapter{}, qwen.Adapter{}}
+var adapters = []sdk.Adapter{demo.Adapter{}, command.Adapter{}, acp.Adapter{}, copilot.Adapter{}, cursor.Adapter{}, omp.Adapter{}, opencode.Adapter{}, pi.Adapter{}, qwen.Adapter{}, remote.Adapter{}}
 
 func main() {
 	if len(os.Args) > 1 && os.Args[1] == demo.AgentArg {

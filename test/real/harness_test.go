@@ -67,6 +67,8 @@ type agentRow struct {
 	// tells has event types that the agent's story has in place of others, with the
 	// cause: type → {type, cause}.
 	tells map[string][2]string
+	// stores is the agent that keeps its sessions, if that is another one.
+	stores string
 	// na has the scenarios that the agent cannot do: name → reason.
 	na map[string]string
 }
@@ -211,7 +213,7 @@ func (r *run) amux(ctx context.Context, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, filepath.Join(binDir(), "amux"), args...)
 	cmd.Dir = r.cwd
 	cmd.Env = append(toolchain.Env(filepath.Join(r.dir, "home")), r.agent.env(filepath.Join(r.dir, "home"), r.provider)...)
-	cmd.Env = append(cmd.Env, "PATH="+tc.Path(), "TMPDIR="+filepath.Join(r.dir, "tmp"),
+	cmd.Env = append(cmd.Env, "PATH="+tc.Path()+string(os.PathListSeparator)+binDir(), "TMPDIR="+filepath.Join(r.dir, "tmp"),
 		"XDG_RUNTIME_DIR="+filepath.Join(r.dir, "run"), "AGENT_MUX_CONFIG_DIR="+filepath.Join(r.dir, "config"))
 	cmd.Env = append(cmd.Env, r.env...)
 	return cmd

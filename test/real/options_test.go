@@ -1,6 +1,7 @@
 package real
 
 import (
+	"cmp"
 	"encoding/json"
 	"os"
 	"path"
@@ -88,7 +89,7 @@ var options = []option{
 // stored is how many sessions amux lists.
 func stored(r *run) int {
 	r.t.Helper()
-	list, err := r.amux(r.t.Context(), "sessions", "list", r.agent.id, "--json").Output()
+	list, err := r.amux(r.t.Context(), "sessions", "list", cmp.Or(r.agent.stores, r.agent.id), "--json").Output()
 	if err != nil {
 		r.t.Fatal(err)
 	}

@@ -1,0 +1,12 @@
+package real
+
+import (
+	"time"
+
+	"github.com/amux-dev/amux/test/real/toolchain"
+)
+
+// remoteRow is Claude Code behind another amux: what it can alone, it can there.
+var remoteRow = agentRow{
+	id: "amux-remote", program: "claude", env: toolchain.Anthropic, read: readAnthropic, shell: "Bash", stores: "claude", patience: time.Minute,
+}
