@@ -7,9 +7,9 @@ import (
 )
 
 // A plugin's heap is small and its garbage is much, so to collect it seldom saves
-// a good part of the plugin's CPU. While a run holds a huge line this would cost
-// several times the line, so then it is collected at Go's usual pace. And when
-// all runs have been quiet for a moment, what is left of their work is given back.
+// a good part of the plugin's CPU. While a run holds a huge line, or a store of
+// sessions is read, this would cost several times what is held, so then it is collected
+// at Go's usual pace. And when all runs have been quiet for a moment, what is left of their work is given back.
 const (
 	seldom = 400
 	usual  = 100
@@ -22,7 +22,7 @@ const (
 type memory struct {
 	mu   sync.Mutex
 	ours bool
-	runs int // that hold a huge line
+	runs int // that hold a huge line, and readings of sessions
 
 	work  int // bytes of input since memory was given back
 	seen  int // work when the timer was set

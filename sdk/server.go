@@ -174,6 +174,8 @@ func (s *server) ListSessions(req *pb.ListSessionsRequest, stream grpc.ServerStr
 		return sendErr == nil
 	}
 	var count uint32
+	s.memory.heavy()
+	defer s.memory.light()
 	exec, err := s.call("list sessions of "+req.Agent, req.Agent, func(adapter Adapter) error {
 		lister, ok := adapter.(SessionLister)
 		if !ok {
@@ -210,6 +212,8 @@ func (s *server) ReadSession(req *pb.ReadSessionRequest, stream grpc.ServerStrea
 		}
 		return sendErr == nil
 	}
+	s.memory.heavy()
+	defer s.memory.light()
 	exec, err := s.call("read session of "+req.Agent, req.Agent, func(adapter Adapter) error {
 		reader, ok := adapter.(SessionReader)
 		if !ok {

@@ -208,6 +208,8 @@ func (p *Process) Error(op string, err error) error {
 	died := ErrDied
 	cause := "broke the protocol: " + status.Convert(err).Message()
 	switch {
+	case errors.As(err, new(silentFor)):
+		cause = err.Error()
 	case errors.Is(err, context.Canceled) || status.Code(err) == codes.Canceled:
 		cause = "was canceled"
 	case errors.Is(err, context.DeadlineExceeded) || status.Code(err) == codes.DeadlineExceeded:

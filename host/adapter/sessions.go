@@ -45,8 +45,18 @@ func (p *Process) ReadSession(ctx context.Context, req *pluginapi.SessionQuery, 
 
 type receiver[T any] interface{ Recv() (T, error) }
 
+// silentCalls is for how many times a call's time an adapter may read a store before it
+// says the first or the next word: a session of a gigabyte is read to its end to know
+// which of its lines count, also from a slow disk.
+const silentCalls = 6
+
+// silentFor is the error of an adapter that said nothing for so long.
+type silentFor time.Duration
+
+func (s silentFor) Error() string { return "gave no answer within " + time.Duration(s).String() }
+
 // list makes a streamed call, again for as long as the adapter asks for commands. It
-// may take as long as it likes, but not be silent for longer than a call may take.
+// may take as long as it likes, but not be silent for longer than silentCalls.
 func list[T any](p *Process, ctx context.Context, op string, run Runner, results *[]*pb.ExecResult,
 	call func(context.Context) (receiver[T], error), take func(T) (*pb.Exec, bool)) error {
 	for range maxExecs {
@@ -63,7 +73,8 @@ func receive[T any](p *Process, ctx context.Context, op string,
 	call func(context.Context) (receiver[T], error), take func(T) (*pb.Exec, bool)) (*pb.Exec, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	silence := time.AfterFunc(p.callTime, func() { cancel(context.DeadlineExceeded) })
+	limit := silentCalls * p.callTime
+	silence := time.AfterFunc(limit, func() { cancel(silentFor(limit)) })
 	defer silence.Stop()
 	stream, err := call(ctx)
 	for err == nil {
@@ -74,14 +85,14 @@ func receive[T any](p *Process, ctx context.Context, op string,
 			if exec != nil || !more {
 				return exec, nil
 			}
-			silence.Reset(p.callTime)
+			silence.Reset(limit)
 		}
 	}
 	if errors.Is(err, io.EOF) {
 		return nil, nil
 	}
-	if errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
-		err = context.DeadlineExceeded
+	if silent, ok := errors.AsType[silentFor](context.Cause(ctx)); ok {
+		err = silent
 	}
 	return nil, p.Error(op, err)
 }

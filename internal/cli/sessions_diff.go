@@ -1,9 +1,10 @@
 package cli
 
 import (
+	"cmp"
 	"context"
-	"crypto/sha256"
 	"fmt"
+	"iter"
 
 	"github.com/spf13/cobra"
 
@@ -25,15 +26,13 @@ if they differ.`,
 			if err != nil {
 				return err
 			}
-			var sides [2][]said
+			var sides [2]iter.Seq2[message, error]
 			for i, ref := range args {
 				x, err := s.findSession(h, agent, ref)
 				if err != nil {
 					return err
 				}
-				if sides[i], err = messagesOf(h, x); err != nil {
-					return err
-				}
+				sides[i] = messagesOf(h, x)
 			}
 			return s.diff(sides[0], sides[1])
 		}),
@@ -42,38 +41,55 @@ if they differ.`,
 	return cmd
 }
 
-// said is what diff keeps of a message: not its text, which may be long.
-type said struct {
-	hash  [sha256.Size]byte
-	short string
-}
-
-func messagesOf(h Host, x host.Session) ([]said, error) {
-	var list []said
-	err := h.ReadSession(context.Background(), x.Agent, x.ID, false, func(e host.Event) bool {
-		if m, ok := messageOf(e); ok {
-			list = append(list, said{sha256.Sum256([]byte(m.role + "\x00" + m.text)), m.role + ": " + beginning(m.text, 100)})
+// messagesOf reads the messages of a session; an error is the last.
+func messagesOf(h Host, x host.Session) iter.Seq2[message, error] {
+	return func(yield func(message, error) bool) {
+		more := true
+		err := h.ReadSession(context.Background(), x.Agent, x.ID, false, func(e host.Event) bool {
+			if m, ok := messageOf(e); ok {
+				more = yield(m, nil)
+			}
+			return more
+		})
+		if err != nil && more {
+			yield(message{}, err)
 		}
-		return true
-	})
-	return list, err
+	}
 }
 
-func (s *session) diff(a, b []said) error {
+// diff reads both sessions at once, so that none has to fit into memory.
+func (s *session) diff(a, b iter.Seq2[message, error]) error {
+	nextA, stopA := iter.Pull2(a)
+	defer stopA()
+	nextB, stopB := iter.Pull2(b)
+	defer stopB()
 	same := 0
-	for same < len(a) && same < len(b) && a[same].hash == b[same].hash {
+	oneA, errA, inA := nextA()
+	oneB, errB, inB := nextB()
+	for inA && inB && errA == nil && errB == nil && oneA == oneB {
 		same++
+		oneA, errA, inA = nextA()
+		oneB, errB, inB = nextB()
+	}
+	if err := cmp.Or(errA, errB); err != nil {
+		return err
 	}
 	out := s.app.IO.Out
 	fmt.Fprintf(out, "  %s the same\n", render.Number(int64(same)))
-	for _, m := range a[same:] {
-		fmt.Fprintf(out, "- %s\n", m.short)
+	if !inA && !inB {
+		return nil
 	}
-	for _, m := range b[same:] {
-		fmt.Fprintf(out, "+ %s\n", m.short)
+	rest := func(sign string, one message, in bool, next func() (message, error, bool)) (err error) {
+		for ; in && err == nil; one, err, in = next() {
+			fmt.Fprintf(out, "%s %s: %s\n", sign, one.role, beginning(one.text, 100))
+		}
+		return err
 	}
-	if same < len(a) || same < len(b) {
-		return exitError(1)
+	if err := rest("-", oneA, inA, nextA); err != nil {
+		return err
 	}
-	return nil
+	if err := rest("+", oneB, inB, nextB); err != nil {
+		return err
+	}
+	return exitError(1)
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"hash/fnv"
 	"math"
 	"os"
 	"path/filepath"
@@ -45,8 +44,7 @@ func (adapter) ReadSession(ctx context.Context, q *pluginapi.SessionQuery, yield
 	return r.read(q.GetAllBranches())
 }
 
-// node is a line of the conversation's tree. Ids are kept as hashes, so that a
-// session of a million lines fits into some tens of megabytes.
+// node is a line of the conversation's tree.
 type node struct {
 	message uint64 // hash of the API message's id; 0: none
 	parent  int32  // index of a node; -1: none
@@ -94,15 +92,6 @@ func (r *sessionReader) Event(p pluginapi.Payload) {
 // RawEvent is for deltas of streams, which files do not have.
 func (r *sessionReader) RawEvent(pluginapi.Type, []byte) {}
 
-func hashOf(id []byte) uint64 {
-	if len(id) == 0 {
-		return 0
-	}
-	h := fnv.New64a()
-	h.Write(id)
-	return h.Sum64()
-}
-
 // index reads the tree and marks what will be read.
 func (r *sessionReader) index(all bool) error {
 	lines, err := sessionfile.Open(r.path)
@@ -110,7 +99,7 @@ func (r *sessionReader) index(all bool) error {
 		return err
 	}
 	defer lines.Close()
-	places := map[uint64]int32{}
+	var places sessionfile.Index
 	last := int32(-1) // the last node of the main conversation
 	r.start = pluginapi.SessionStart{SessionID: r.id}
 	for n := 0; lines.Next(); n++ {
@@ -120,7 +109,7 @@ func (r *sessionReader) index(all bool) error {
 		place := int32(-1)
 		if !lines.Long {
 			if doc, err := jsonl.ParseObject(lines.Line); err == nil {
-				place = r.indexLine(doc.Value, places, last)
+				place = r.indexLine(doc.Value, &places, last)
 				doc.Release()
 			}
 		}
@@ -143,7 +132,7 @@ func (r *sessionReader) index(all bool) error {
 }
 
 // indexLine adds a line to the tree and returns its node, -1 if it is none.
-func (r *sessionReader) indexLine(line jsonl.Value, places map[uint64]int32, last int32) int32 {
+func (r *sessionReader) indexLine(line jsonl.Value, places *sessionfile.Index, last int32) int32 {
 	uuid := line.Bytes("uuid")
 	if len(uuid) == 0 || len(r.nodes) == math.MaxInt32 {
 		return -1
@@ -157,7 +146,7 @@ func (r *sessionReader) indexLine(line jsonl.Value, places map[uint64]int32, las
 	}
 	if len(parent) > 0 {
 		var known bool
-		if n.parent, known = places[hashOf(parent)]; !known {
+		if n.parent, known = places.Get(parent); !known {
 			n.parent = last // its line could not be read: the one before it is near
 		}
 	}
@@ -167,7 +156,7 @@ func (r *sessionReader) indexLine(line jsonl.Value, places map[uint64]int32, las
 	switch kind {
 	case "assistant":
 		n.flags |= nodeLeaf
-		n.message = hashOf(line.Bytes("message", "id"))
+		n.message = sessionfile.Hash(line.Bytes("message", "id"))
 		if model := line.Bytes("message", "model"); r.start.Model == "" && string(model) != "<synthetic>" {
 			r.start.Model = string(model)
 		}
@@ -188,7 +177,7 @@ func (r *sessionReader) indexLine(line jsonl.Value, places map[uint64]int32, las
 	}
 	place := int32(len(r.nodes))
 	r.nodes = append(r.nodes, n)
-	places[hashOf(uuid)] = place
+	places.Put(uuid, place)
 	return place
 }
 

@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"hash/fnv"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -142,12 +141,6 @@ func (r *sessionReader) Event(p pluginapi.Payload) {
 	}
 }
 
-func hash(id []byte) uint64 {
-	h := fnv.New64a()
-	h.Write(id)
-	return h.Sum64()
-}
-
 func (r *sessionReader) read(ctx context.Context, path string) error {
 	last, err := lastLines(ctx, path)
 	if err != nil {
@@ -179,7 +172,8 @@ func (r *sessionReader) read(ctx context.Context, path string) error {
 			begun = true
 			r.Event(pluginapi.SessionStart{SessionID: r.id})
 		}
-		r.line(doc.Value, last[hash(doc.Bytes("id"))] == n)
+		place, _ := last.Get(doc.Bytes("id"))
+		r.line(doc.Value, place == n)
 		doc.Release()
 	}
 	r.endTurn()
@@ -190,19 +184,19 @@ func (r *sessionReader) read(ctx context.Context, path string) error {
 }
 
 // lastLines finds for each id the last line that has it.
-func lastLines(ctx context.Context, path string) (map[uint64]int32, error) {
+func lastLines(ctx context.Context, path string) (*sessionfile.Index, error) {
 	lines, err := sessionfile.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer lines.Close()
-	last := map[uint64]int32{}
+	last := &sessionfile.Index{}
 	for n := int32(0); lines.Next(); n++ {
 		if n%1024 == 0 && ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
 		if doc, err := jsonl.ParseObject(lines.Line); err == nil {
-			last[hash(doc.Bytes("id"))] = n
+			last.Put(doc.Bytes("id"), n)
 			doc.Release()
 		}
 	}

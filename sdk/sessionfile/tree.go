@@ -2,7 +2,6 @@ package sessionfile
 
 import (
 	"context"
-	"hash/fnv"
 
 	"github.com/amux-dev/amux/sdk/jsonl"
 )
@@ -62,8 +61,7 @@ func (t Tree) Read(ctx context.Context, path string, all bool, visit Visit) erro
 	return lines.Err()
 }
 
-// branch marks the lines to be visited. Ids are kept as hashes, so that a session
-// of a million lines takes some tens of megabytes at most.
+// branch marks the lines to be visited.
 func (t Tree) branch(ctx context.Context, path string, all bool) ([]bool, error) {
 	lines, err := Open(path)
 	if err != nil {
@@ -72,7 +70,7 @@ func (t Tree) branch(ctx context.Context, path string, all bool) ([]bool, error)
 	defer lines.Close()
 	var active []bool
 	var parents []int32 // line → line it follows; -1: none, or no part of the tree
-	places := map[uint64]int32{}
+	var places Index
 	leaf, last := int32(-1), int32(-1)
 	for n := int32(0); lines.Next(); n++ {
 		if n%1024 == 0 && ctx.Err() != nil {
@@ -85,11 +83,11 @@ func (t Tree) branch(ctx context.Context, path string, all bool) ([]bool, error)
 					inTree = true
 					if above := doc.Bytes(t.Parent); len(above) > 0 {
 						var known bool
-						if parent, known = places[hash(above)]; !known {
+						if parent, known = places.Get(above); !known {
 							parent = last // its line could not be read: the one before it is near
 						}
 					}
-					places[hash(id)] = n
+					places.Put(id, n)
 					last = n
 					if t.Leaf == nil || t.Leaf(doc.Value) {
 						leaf = n
@@ -109,10 +107,4 @@ func (t Tree) branch(ctx context.Context, path string, all bool) ([]bool, error)
 		}
 	}
 	return active, lines.Err()
-}
-
-func hash(id []byte) uint64 {
-	h := fnv.New64a()
-	h.Write(id)
-	return h.Sum64()
 }
