@@ -178,8 +178,8 @@ func entries(dir string) []string {
 }
 
 // execTime is for how long Marked waits for a process in the midst of its exec, which
-// has no environment yet. Microseconds are enough unless the machine is overloaded.
-const execTime = 100 * time.Millisecond
+// has no environment yet. Microseconds are enough unless it waits for a processor.
+const execTime = time.Second
 
 // Marked returns the live processes of this user whose RunEnv ends with runID.
 // It does not see processes that were started with an empty environment.
