@@ -8,6 +8,23 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// Open makes a pseudo-terminal of that many columns and rows. An error that is
+// errors.ErrUnsupported says that this system has none to give; any other, that
+// one could not be had now.
+func Open(cols, rows int) (master, slave *os.File, err error) {
+	if err := checkSize(cols, rows); err != nil {
+		return nil, nil, err
+	}
+	master, slave, err = open(cols, rows)
+	if err == nil {
+		return master, slave, nil
+	}
+	if none := (errNone{err}); none.never() {
+		return nil, nil, none
+	}
+	return nil, nil, exhausted(err)
+}
+
 // open makes the pair. Both ends are closed on exec, and neither becomes the
 // controlling terminal of this process.
 func open(cols, rows int) (_, _ *os.File, retErr error) {

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -63,8 +62,7 @@ func DialHost(ctx context.Context, info Info, hello Hello) (*Conn, error) {
 }
 
 func dial(ctx context.Context, info Info, hello Hello) (*Conn, error) {
-	var d net.Dialer
-	conn, err := d.DialContext(ctx, "unix", info.Socket)
+	conn, err := connect(ctx, info.Socket)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrGone, err)
 	}

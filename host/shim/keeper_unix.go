@@ -3,220 +3,32 @@
 package shim
 
 import (
-	"encoding/json"
-	"fmt"
-	"io"
 	"os"
 	"os/signal"
-	"path/filepath"
-	"sync"
-	"sync/atomic"
 	"syscall"
-	"time"
-
-	"github.com/amux-dev/amux/host/journal"
-	"github.com/amux-dev/amux/internal/rawio"
 )
 
-// Tree is the run's processes below the keeper, however they left their parents.
-type Tree interface {
-	// Signal sends the signals to each and says how many there are.
-	Signal(signals ...syscall.Signal) int
-	// Stop stops each and says how many ran until then.
-	Stop() int
-	// Continue continues each and says how many were stopped.
-	Continue() int
-	// Stuck reports whether none of them can die now, whatever is sent.
-	Stuck() bool
-	// Start is when the process pid started; 0 if there is none.
-	Start(pid int) uint64
-}
+// starter is what a Tree has besides: here processes are started by nobody's help.
+type starter any
 
-// Config is what a keeper's process is given.
-type Config struct {
-	Dir    string // the run's directory
-	Launch int    // the connection to the host that started it, a descriptor
-	Tree   Tree
-	// Terminals are for agents that run on one.
-	Terminals Terminals
-	Self      Info // pid, start time and boot id of this process
-
-	Log io.Writer // for people; none if nil
-
-	// DiskWait is how long a full disk is waited for; 30 s if 0.
-	DiskWait time.Duration
-}
-
-const (
-	leftoverGrace = 500 * time.Millisecond // TERM → KILL for what the leader left behind
-	drainTime     = time.Second            // for output after every process is gone
-	killPause     = time.Millisecond       // between two rounds of KILL
-	stuckPause    = time.Second            // the same, for what cannot die now
-	pauseTime     = 10 * time.Second       // for all to stop, or to go on
-	defaultAlone  = time.Hour
-	defaultDisk   = 30 * time.Second
-	collectLimit  = 8 << 20
-	exitFileSize  = 4096
-)
-
-// keeper is one run. mu guards everything below it; the journal has a lock of
-// its own, so output does not wait for commands.
-type keeper struct {
-	cfg     Config
-	hello   Hello
-	journal *journal.Writer
-	exit    *os.File // preallocated: it can be written on a full disk
-
-	// walk keeps walks through the tree and reaping apart: Linux spins while it
-	// reaps a process whose entry in /proc somebody has open.
-	walk   sync.Mutex
-	walked bool // since processes were last reaped
-	// pausing is held by who stops, continues or terminates the tree: what was
-	// asked last is done last.
-	pausing sync.Mutex
-
-	inputs sync.Mutex // held from the look at an input to its record
-
-	mu       sync.Mutex
-	conns    map[*conn]bool
-	host     *conn // the newest host
-	epoch    int
-	effect   EffectID // the newest that was carried out
-	child    *child
-	answered map[string]bool
-	timers   map[string]*time.Timer
-	limits   map[string]*time.Timer // run, inactivity
-	answers  map[string]*time.Timer // of the questions that wait for people, by id
-	idle     time.Duration          // inactivity limit, 0 if none
-	paused   bool
-	ended    bool   // it was said that no prompt will follow
-	signaled string // the last signal that a person asked for, and nothing after it
-	ending   bool   // no process will be started any more
-	gaveUp   bool   // nor another attempt: somebody asked for the end when there was no process
-	reason   string
-	alone    *time.Timer
-	lease    Lease
-	leaseEnd time.Time
-
-	diskMu   sync.Mutex  // held by who waits for room
-	diskFull atomic.Bool // it was waited for in vain
-
-	done chan struct{} // closed when the keeper may leave
-	once sync.Once
-}
-
-// Keep keeps one run until it is released, or until its host is gone and every
-// process of the run with it. It is the main function of amux-shim.
-func Keep(cfg Config) error {
-	launch, err := rawio.NewConn(cfg.Launch)
-	if err != nil {
-		return err
-	}
-	t, _, body, err := readFrame(launch)
-	if err != nil {
-		return fmt.Errorf("read hello: %w", err)
-	}
-	k := &keeper{
-		cfg: cfg, conns: map[*conn]bool{}, answered: map[string]bool{},
-		timers: map[string]*time.Timer{}, limits: map[string]*time.Timer{}, answers: map[string]*time.Timer{},
-		done: make(chan struct{}),
-	}
-	if t != frameHello || json.Unmarshal(body, &k.hello) != nil {
-		return errFrame
-	}
-	if k.hello.Alone == 0 {
-		k.hello.Alone = defaultAlone
-	}
-	if k.cfg.Log == nil {
-		k.cfg.Log = io.Discard
-	}
-	if k.cfg.DiskWait == 0 {
-		k.cfg.DiskWait = defaultDisk
-	}
+// catchSignals is called before anything is started. What it returns collects the
+// processes that end, until the keeper may leave.
+func (k *keeper) catchSignals() (wait func()) {
 	// Terminal signals of whoever started the host are not for us; Notify, not
 	// Ignore, because ignored signals stay ignored in the agent.
 	ignored := make(chan os.Signal, 1)
 	signal.Notify(ignored, syscall.SIGHUP, syscall.SIGINT, syscall.SIGTERM, syscall.SIGPIPE, syscall.SIGTSTP)
 	reaped := make(chan os.Signal, 1)
 	signal.Notify(reaped, syscall.SIGCHLD)
-
-	if err := k.open(); err != nil {
-		_, _ = launch.Write(frame(frameWelcome, 0, encode(Welcome{Version: Version, Code: "SPAWN_ERROR", Error: err.Error()})))
-		return err
-	}
-	go k.serve(newConn(launch), true)
-	for {
-		select {
-		case <-ignored:
-		case <-reaped:
-			k.reap()
-		case <-k.done:
-			k.leave()
-			return nil
-		}
-	}
-}
-
-// open makes the files that the keeper owns and its socket.
-func (k *keeper) open() (retErr error) {
-	var err error
-	if k.journal, err = journal.OpenWriter(filepath.Join(k.cfg.Dir, "journal"), time.Now); err != nil {
-		return err
-	}
-	if k.exit, err = os.OpenFile(filepath.Join(k.cfg.Dir, "exit"), os.O_RDWR|os.O_CREATE, 0o600); err != nil {
-		return err
-	}
-	if _, err := k.exit.WriteAt(make([]byte, exitFileSize), 0); err != nil {
-		return err
-	}
-	listener, err := listen(k.hello.Socket)
-	if err != nil {
-		return fmt.Errorf("listen on %s: %w", k.hello.Socket, err)
-	}
-	defer func() {
-		if retErr != nil {
-			_ = os.Remove(k.hello.Socket)
-		}
-	}()
-	info := k.cfg.Self
-	info.Version, info.RunID, info.Socket, info.Nonce, info.TempDir = Version, k.hello.RunID, k.hello.Socket, k.hello.Nonce, k.hello.TempDir
-	tmp := filepath.Join(k.cfg.Dir, ".shim.json")
-	if err := os.WriteFile(tmp, encode(info), 0o600); err != nil {
-		return err
-	}
-	if err := os.Rename(tmp, filepath.Join(k.cfg.Dir, "shim.json")); err != nil {
-		return err
-	}
-	go func() {
+	return func() {
 		for {
-			c, err := accept(listener)
-			if err != nil {
+			select {
+			case <-ignored:
+			case <-reaped:
+				k.reap()
+			case <-k.done:
 				return
 			}
-			go k.serve(newConn(c), false)
 		}
-	}()
-	return nil
-}
-
-// leave removes what only a live keeper has.
-func (k *keeper) leave() {
-	_ = os.Remove(k.hello.Socket)
-	_ = k.journal.Close()
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	for c := range k.conns {
-		_ = c.Close()
-	}
-}
-
-func (k *keeper) finish() { k.once.Do(func() { close(k.done) }) }
-
-func isClosed(c <-chan struct{}) bool {
-	select {
-	case <-c:
-		return true
-	default:
-		return false
 	}
 }

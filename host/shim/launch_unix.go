@@ -3,7 +3,10 @@
 package shim
 
 import (
+	"context"
 	"fmt"
+	"io"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,6 +17,11 @@ import (
 
 	"github.com/amux-dev/amux/internal/rawio"
 )
+
+func connect(ctx context.Context, socket string) (io.ReadWriteCloser, error) {
+	var d net.Dialer
+	return d.DialContext(ctx, "unix", socket)
+}
 
 // Launched is a keeper that this process has started.
 type Launched struct {

@@ -14,7 +14,12 @@ import (
 // The keeper speaks to its socket without package net, which would double its
 // memory.
 
-func listen(path string) (*os.File, error) {
+type listener = *os.File
+
+// unlisten takes the socket away. Its descriptor ends with the process.
+func unlisten(_ listener, path string) { _ = os.Remove(path) }
+
+func listen(path string) (listener, error) {
 	_ = os.Remove(path)
 	// Under the fork lock, here and in accept: the agent inherits no socket.
 	syscall.ForkLock.RLock()
@@ -44,17 +49,17 @@ func listen(path string) (*os.File, error) {
 	return os.NewFile(uintptr(fd), path), nil
 }
 
-func accept(listener *os.File) (*rawio.Conn, error) {
-	raw, err := listener.SyscallConn()
+func accept(l listener) (*rawio.Conn, error) {
+	raw, err := l.SyscallConn()
 	if err != nil {
 		return nil, err
 	}
 	fd := -1
 	var failed error
-	err = raw.Read(func(l uintptr) bool {
+	err = raw.Read(func(from uintptr) bool {
 		syscall.ForkLock.RLock()
 		defer syscall.ForkLock.RUnlock()
-		if fd, _, failed = unix.Accept(int(l)); failed == nil { // does not block
+		if fd, _, failed = unix.Accept(int(from)); failed == nil { // does not block
 			unix.CloseOnExec(fd)
 		}
 		return failed != unix.EAGAIN && failed != unix.EINTR && failed != unix.ECONNABORTED

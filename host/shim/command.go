@@ -1,14 +1,9 @@
-//go:build unix
-
 package shim
 
 import (
 	"encoding/binary"
 	"encoding/json"
-	"syscall"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/amux-dev/amux/host/journal"
 )
@@ -22,10 +17,6 @@ var (
 	errDiskFull  = &RemoteError{"DISK_FULL", "the disk that holds the run's journal is full"}
 	errStdinFull = &RemoteError{"STDIN_NOT_AVAILABLE", "the agent does not read its stdin: 16 MiB are waiting"}
 )
-
-func errNoSignal(name string) error {
-	return &RemoteError{"VALIDATION_ERROR", "no signal has the name " + name}
-}
 
 func (k *keeper) command(c *conn, t frameType, body []byte) error {
 	switch t {
@@ -219,58 +210,42 @@ func (k *keeper) carryOut(t frameType, body []byte) error {
 		child.endInput()
 		return nil
 	default:
-		sig := unix.SignalNum(string(rest))
-		if sig == 0 {
-			return errNoSignal(string(rest))
+		name := string(rest)
+		if err := checkSignal(child, name); err != nil {
+			return err
 		}
-		k.append(journal.KindSignal, journal.Encode(journal.Signal{Name: string(rest), To: "leader"}))
-		if sent, err := k.signalLeader(child, sig); err != nil || !sent {
-			return errNoChild
-		}
-		return nil
+		k.append(journal.KindSignal, journal.Encode(journal.Signal{Name: name, To: "leader"}))
+		return k.send(child, name, false)
 	}
 }
 
 // asksForEnd are the signals by which people ask a program to end. Every process
 // of the run gets them, as from a terminal: launchers do not pass them on, and
 // what sits in a session of its own would not know. TERM is Stop.
-var asksForEnd = map[string]bool{"SIGHUP": true, "SIGINT": true, "SIGQUIT": true}
+var asksForEnd = map[string]bool{"SIGHUP": true, "SIGINT": true, "SIGQUIT": true, "SIGBREAK": true}
 
 // signalAsked sends a signal that a person asks for. That it was asked for is in
 // the journal before anything happens.
 func (k *keeper) signalAsked(name string) error {
-	sig := unix.SignalNum(name)
-	if sig == 0 {
-		return errNoSignal(name)
-	}
 	k.mu.Lock()
 	child := k.child
 	running := child != nil && !isClosed(child.exited)
-	if running {
+	err := checkSignal(child, name)
+	if running && err == nil {
 		k.signaled = name
 	}
 	k.mu.Unlock()
-	if !running {
+	switch {
+	case err != nil:
+		return err
+	case !running:
 		return errNoChild
 	}
 	k.tryAppend(journal.KindInput, journal.Encode(journal.Input{Kind: "signal", Text: name, By: "user"}))
-	if asksForEnd[name] {
-		k.signal(sig)
-		return nil
+	if err = k.send(child, name, asksForEnd[name]); err != nil {
+		k.mu.Lock()
+		k.signaled = "" // it is no reason for the end
+		k.mu.Unlock()
 	}
-	if sent, err := k.signalLeader(child, sig); err != nil || !sent {
-		return errNoChild
-	}
-	return nil
-}
-
-// signalLeader signals the leader if it has not been reaped: its pid is its own
-// until then.
-func (k *keeper) signalLeader(child *child, sig syscall.Signal) (bool, error) {
-	k.walk.Lock()
-	defer k.walk.Unlock()
-	if isClosed(child.exited) {
-		return false, nil
-	}
-	return true, syscall.Kill(child.pid, sig)
+	return err
 }

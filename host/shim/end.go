@@ -1,5 +1,3 @@
-//go:build unix
-
 package shim
 
 import (
@@ -9,8 +7,6 @@ import (
 	"os"
 	"syscall"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/amux-dev/amux/host/journal"
 )
@@ -55,6 +51,7 @@ func (k *keeper) stop(stop Stop, kill bool) error {
 // writes the exit.
 func (k *keeper) see(child *child) {
 	left := k.endTree(child)
+	child.hangUp()
 	drained := make(chan struct{})
 	go func() { child.outputs.Wait(); close(drained) }()
 	select {
@@ -82,10 +79,8 @@ func (k *keeper) see(child *child) {
 	for id := range k.answers {
 		k.forget(id)
 	}
-	exit := journal.Exit{Spawn: child.spawn.Number, Code: child.status.ExitStatus(), Reason: k.reason, Killed: left}
-	if child.status.Signaled() {
-		exit.Code, exit.Signal = -1, unix.SignalName(child.status.Signal())
-	}
+	exit := journal.Exit{Spawn: child.spawn.Number, Reason: k.reason, Killed: left}
+	exit.Code, exit.Signal = child.ended()
 	if exit.Reason == "" && k.signaled != "" && (asksForEnd[k.signaled] || exit.Signal == k.signaled) {
 		exit.Reason = "signal"
 	}
@@ -129,8 +124,9 @@ func (k *keeper) endTree(child *child) (left int) {
 			leader = false
 		case r := <-child.stop:
 			if kill = r.kill; !kill {
-				k.terminate()
-				if killAt == nil {
+				if !k.terminate(child) {
+					kill = true
+				} else if killAt == nil {
 					killAt = time.After(r.grace)
 				}
 			}
@@ -139,8 +135,7 @@ func (k *keeper) endTree(child *child) (left int) {
 		}
 	}
 	if !kill {
-		if left = k.signal(); left > 0 {
-			k.terminate()
+		if left = k.signal(); left > 0 && k.terminate(child) {
 			deadline := time.NewTimer(leftoverGrace)
 			defer deadline.Stop()
 			for waiting := true; waiting && k.signal() > 0; {
@@ -189,13 +184,12 @@ func (k *keeper) stuck() bool {
 	return k.cfg.Tree.Stuck()
 }
 
-// terminate asks the tree to end. Stopped processes cannot answer TERM, so they
-// are continued.
-func (k *keeper) terminate() {
+// terminate asks the tree to end, and reports whether it can be asked.
+func (k *keeper) terminate(child *child) bool {
 	k.tryAppend(journal.KindSignal, journal.Encode(journal.Signal{Name: "SIGTERM", To: "tree"}))
 	k.pausing.Lock()
 	defer k.pausing.Unlock()
-	k.signal(syscall.SIGTERM, syscall.SIGCONT)
+	return k.askToEnd(child)
 }
 
 func collect(path string) journal.Collected {

@@ -1,0 +1,47 @@
+package shim
+
+import "golang.org/x/sys/windows"
+
+// ctrlC is what a console makes its event of.
+const ctrlC = "\x03"
+
+// checkSignal wants that the signal can be sent to that child: Windows has console
+// events, and what is typed on a pseudo-console makes one of the two.
+func checkSignal(child *child, name string) error {
+	switch {
+	case name == "SIGINT", name == "SIGBREAK" && (child == nil || child.terminal == nil):
+		return nil
+	case name == "SIGBREAK":
+		return &RemoteError{"CAPABILITY_ERROR", "nothing that is typed on a pseudo-console is Ctrl-Break: send INT, or stop the run"}
+	}
+	return &RemoteError{"CAPABILITY_ERROR", "Windows cannot send " + name + ": send INT or BREAK, or end the run by stop or kill"}
+}
+
+// send sends a signal to every process of the run: a console's events go to all that
+// are on it.
+func (k *keeper) send(child *child, name string, _ bool) error {
+	if child.terminal != nil {
+		return child.in.write([]byte(ctrlC))
+	}
+	event := uint32(windows.CTRL_C_EVENT)
+	if name == "SIGBREAK" {
+		event = windows.CTRL_BREAK_EVENT
+	}
+	if err := k.cfg.Tree.Console(event); err != nil {
+		return &RemoteError{"CAPABILITY_ERROR", name + " cannot be delivered: " + err.Error() + "; end the run by stop or kill"}
+	}
+	return nil
+}
+
+// askToEnd is Ctrl-Break for the tree, or Ctrl-C on its pseudo-console. Stopped
+// processes cannot answer, so they are continued.
+func (k *keeper) askToEnd(child *child) bool {
+	k.cfg.Tree.Continue()
+	if child.terminal != nil {
+		return child.in.write([]byte(ctrlC)) == nil
+	}
+	return k.cfg.Tree.Console(windows.CTRL_BREAK_EVENT) == nil
+}
+
+// ended says how the leader has ended.
+func (c *child) ended() (code int, signal string) { return c.status.ExitStatus(), "" }

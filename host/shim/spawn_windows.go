@@ -1,0 +1,97 @@
+package shim
+
+import (
+	"fmt"
+	"os"
+	"syscall"
+
+	"golang.org/x/sys/windows"
+
+	"github.com/amux-dev/amux/internal/namedpipe"
+)
+
+// start starts the agent with pipes, in the run's job and on its console.
+func (k *keeper) start(spawn Spawn) (_ *child, outputs [2]*os.File, retErr error) {
+	var ours []*os.File
+	var theirs []windows.Handle
+	defer func() {
+		for _, h := range theirs {
+			_ = windows.CloseHandle(h)
+		}
+		if retErr != nil {
+			for _, f := range ours {
+				_ = f.Close()
+			}
+		}
+	}()
+	pipe := func(way namedpipe.Direction) (*os.File, uintptr, error) {
+		f, h, err := namedpipe.Pair(way)
+		if err != nil {
+			return nil, 0, fmt.Errorf("make a pipe: %w", err)
+		}
+		ours, theirs = append(ours, f), append(theirs, h)
+		return f, uintptr(h), nil
+	}
+	var files [3]uintptr
+	var input *os.File
+	var err error
+	if spawn.Stdin {
+		input, files[0], err = pipe(namedpipe.Out)
+	} else {
+		var null windows.Handle
+		null, err = openNull()
+		theirs, files[0] = append(theirs, null), uintptr(null)
+	}
+	if err != nil {
+		return nil, outputs, err
+	}
+	for i := range outputs {
+		if outputs[i], files[i+1], err = pipe(namedpipe.In); err != nil {
+			return nil, outputs, err
+		}
+	}
+	pid, process, err := k.cfg.Tree.Spawn(spawn.Program, append([]string{spawn.Program}, spawn.Args...),
+		&syscall.ProcAttr{Dir: spawn.Cwd, Env: spawn.Env, Files: files[:]}, 0)
+	if err != nil {
+		return nil, outputs, fmt.Errorf("start %s: %w", spawn.Program, err)
+	}
+	c := newChild(spawn, pid)
+	c.files = outputs[:]
+	go c.await(windows.Handle(process))
+	if !spawn.Stdin {
+		c.in.ended = true
+		return c, outputs, nil
+	}
+	c.in.file = input
+	go c.in.copy()
+	if len(spawn.Initial) > 0 {
+		if err := c.in.write(spawn.Initial); err != nil {
+			c.in.close()
+		}
+	}
+	if spawn.Close {
+		c.in.close()
+	}
+	return c, outputs, nil
+}
+
+// openNull opens what holds nothing, to be inherited.
+func openNull() (windows.Handle, error) {
+	f, err := os.Open(os.DevNull)
+	if err != nil {
+		return 0, err
+	}
+	defer f.Close()
+	var h windows.Handle
+	self := windows.CurrentProcess()
+	err = windows.DuplicateHandle(self, windows.Handle(f.Fd()), self, &h, 0, true, windows.DUPLICATE_SAME_ACCESS)
+	return h, os.NewSyscallError("DuplicateHandle", err)
+}
+
+// await waits for the leader's end.
+func (c *child) await(process windows.Handle) {
+	defer windows.CloseHandle(process)
+	_, _ = windows.WaitForSingleObject(process, windows.INFINITE)
+	_ = windows.GetExitCodeProcess(process, &c.status.ExitCode)
+	close(c.exited)
+}
