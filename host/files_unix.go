@@ -4,7 +4,10 @@ package host
 
 import (
 	"errors"
+	"net"
 	"os"
+	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 
@@ -66,6 +69,24 @@ func (h *Host) marked(id string) bool { return len(process.Marked(id)) > 0 }
 func reap(pid int) {
 	var status syscall.WaitStatus
 	_, _ = syscall.Wait4(pid, &status, syscall.WNOHANG, nil)
+}
+
+// tempEnv are the variables that name the folder for temporary files.
+var tempEnv = []string{"TMPDIR"}
+
+// socketPath names the address of a run's keeper. It is short: a socket's path has
+// 108 bytes.
+func socketPath(dir, runID string) string {
+	return filepath.Join(dir, strings.ToLower(runID)+".sock")
+}
+
+// answers reports whether somebody listens on a socket.
+func answers(path string) bool {
+	conn, err := net.DialTimeout("unix", path, time.Second)
+	if err == nil {
+		conn.Close()
+	}
+	return err == nil
 }
 
 // isOurs reports whether a file belongs to this user.

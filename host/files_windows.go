@@ -1,24 +1,51 @@
 package host
 
 import (
+	"context"
 	"errors"
 	"os"
+	"path/filepath"
+	"strings"
+	"time"
 
 	"golang.org/x/sys/windows"
 
 	"github.com/amux-dev/amux/host/store"
+	"github.com/amux-dev/amux/internal/namedpipe"
 )
 
-// checkPrivate trusts the user's own temp folder, which Windows protects.
+// checkPrivate trusts the user's own temp folder, which Windows protects. No pipe
+// lies in it.
 func checkPrivate(string) error { return nil }
 
-func isDiskFull(err error) bool { return errors.Is(err, windows.ERROR_DISK_FULL) }
+func isDiskFull(err error) bool {
+	return errors.Is(err, windows.ERROR_DISK_FULL) || errors.Is(err, windows.ERROR_HANDLE_DISK_FULL)
+}
 
-// sweepRun has nothing to do: no run can be started on Windows yet.
+// sweepRun has nothing to do: with its keeper every process of a run has ended.
 func (h *Host) sweepRun(store.Meta) {}
+
+// marked is false: see sweepRun.
+func (h *Host) marked(string) bool { return false }
+
+// tempEnv are the variables that name the folder for temporary files.
+var tempEnv = []string{"TMPDIR", "TEMP", "TMP"}
+
+// socketPath names the address of a run's keeper.
+func socketPath(dir, runID string) string {
+	return namedpipe.Name(filepath.Join(dir, strings.ToLower(runID)))
+}
+
+// answers reports whether somebody listens on a pipe.
+func answers(name string) bool {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	conn, err := namedpipe.Dial(ctx, name)
+	if err == nil {
+		conn.Close()
+	}
+	return err == nil
+}
 
 // isOurs is true: temp folders are the user's own.
 func isOurs(os.FileInfo) bool { return true }
-
-// marked is false: no run can be started on Windows yet.
-func (h *Host) marked(string) bool { return false }

@@ -62,6 +62,7 @@ func New(opts Options) (*Host, error) {
 	if opts.Env == nil {
 		opts.Env = os.Environ()
 	}
+	opts.Env = process.Environ(opts.Env)
 	if opts.Logger == nil {
 		opts.Logger = hclog.NewNullLogger()
 	}

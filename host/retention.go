@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io/fs"
-	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -251,15 +250,6 @@ func (h *Host) leftOver(id string, changed time.Time) bool {
 	// A run of another configuration folder, or none.
 	return time.Since(changed) > strangeAge && time.Since(created(id)) > strangeAge &&
 		!h.marked(id) && !answers(socketPath(h.opts.RuntimeDir, id))
-}
-
-// answers reports whether somebody listens on a socket.
-func answers(path string) bool {
-	conn, err := net.DialTimeout("unix", path, time.Second)
-	if err == nil {
-		conn.Close()
-	}
-	return err == nil
 }
 
 // leftTempDirs finds temp dirs of runs that nothing lives of.

@@ -7,7 +7,6 @@ import (
 	"io"
 	"iter"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -855,8 +854,4 @@ func (r *Run) readEnd() {
 		code := r.result.End.Code
 		r.result.Err = &pluginapi.Error{Code: code, Msg: r.result.End.Message, Hint: code.Info().Hint}
 	}
-}
-
-func socketPath(dir, runID string) string {
-	return filepath.Join(dir, strings.ToLower(runID)+".sock")
 }

@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"strings"
 
+	"github.com/amux-dev/amux/host/process"
 	"github.com/amux-dev/amux/pluginapi"
 	pb "github.com/amux-dev/amux/pluginapi/amuxplugin1"
 )
@@ -87,7 +88,7 @@ func caller(agent *pluginapi.Agent, env []string, cwd string, extra map[string]s
 		}
 	}
 	for name, value := range extra {
-		see(name, value)
+		see(process.EnvName(name), value)
 	}
 	c.Home = c.Env["HOME"]
 	if c.Home == "" {

@@ -388,10 +388,10 @@ func (l *launch) env(plan *pluginapi.Plan) []string {
 		}
 	}
 	for name, value := range l.spec.Env {
-		vars[name] = value
+		vars[process.EnvName(name)] = value
 	}
 	for _, name := range plan.EnvUnset {
-		delete(vars, name)
+		delete(vars, process.EnvName(name))
 	}
 	if plan.Pty {
 		// Of the agent's terminal, not of the caller's.
@@ -400,9 +400,11 @@ func (l *launch) env(plan *pluginapi.Plan) []string {
 		delete(vars, "LINES")
 	}
 	for name, value := range plan.EnvSet {
-		vars[name] = value
+		vars[process.EnvName(name)] = value
 	}
-	vars["TMPDIR"] = l.meta.TempDir
+	for _, name := range tempEnv {
+		vars[name] = l.meta.TempDir
+	}
 	owner := l.meta.RunID
 	if outer := vars[process.RunEnv]; outer != "" {
 		owner = outer + ":" + owner

@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"strings"
 
+	"github.com/amux-dev/amux/host/process"
 	"github.com/amux-dev/amux/internal/cli"
 	"github.com/amux-dev/amux/internal/iostreams"
 	"github.com/amux-dev/amux/internal/rawio"
@@ -28,7 +29,7 @@ func run() int {
 	executable, _ := os.Executable() // empty: what lies beside it is not found, and said to be missing
 	app := &cli.App{
 		IO:            iostreams.System(os.Getenv),
-		Env:           os.Environ(),
+		Env:           process.Environ(os.Environ()),
 		Home:          home,
 		Cwd:           cwd,
 		Executable:    executable,

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"path/filepath"
 )
 
@@ -23,8 +22,7 @@ func Call(ctx context.Context, dir string, req Request) (Reply, error) {
 	if len(line) >= maxLine {
 		return reply, fmt.Errorf("the request has %d MiB, and %d are the limit", len(line)>>20, maxLine>>20)
 	}
-	var d net.Dialer
-	conn, err := d.DialContext(ctx, "unix", filepath.Join(dir, socketName))
+	conn, err := dial(ctx, filepath.Join(dir, socketName))
 	if err != nil {
 		return reply, fmt.Errorf("%w: %w", ErrNone, err)
 	}

@@ -40,7 +40,7 @@ func Listen(dir, version string) (_ *Server, retErr error) {
 		if ok {
 			break
 		}
-		if conn, err := net.Dial("unix", filepath.Join(dir, socketName)); err == nil {
+		if conn, err := dial(context.Background(), filepath.Join(dir, socketName)); err == nil {
 			conn.Close()
 			return nil, ErrServed
 		}

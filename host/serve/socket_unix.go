@@ -3,6 +3,7 @@
 package serve
 
 import (
+	"context"
 	"errors"
 	"net"
 	"os"
@@ -32,6 +33,11 @@ func listenPrivate(path string) (net.Listener, error) {
 		return nil, err
 	}
 	return &private{l, path}, nil
+}
+
+func dial(ctx context.Context, path string) (net.Conn, error) {
+	var d net.Dialer
+	return d.DialContext(ctx, "unix", path)
 }
 
 // private takes its socket away before it closes.

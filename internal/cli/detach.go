@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -179,12 +180,18 @@ func (s *session) serveEnv() []string {
 		switch {
 		case strings.HasPrefix(name, "LC_"), strings.HasPrefix(name, "XDG_"):
 		case name == "PATH", name == "HOME", name == "USER", name == "LOGNAME", name == "LANG", name == "TZ", name == "TMPDIR":
+		case isWindows && slices.Contains(windowsEnv, name):
 		default:
 			continue
 		}
 		env = append(env, variable)
 	}
 	return env
+}
+
+// windowsEnv is what programs need on Windows.
+var windowsEnv = []string{
+	"SYSTEMROOT", "SYSTEMDRIVE", "COMSPEC", "PATHEXT", "TEMP", "TMP", "USERPROFILE", "USERNAME", "APPDATA", "LOCALAPPDATA", "PROGRAMDATA",
 }
 
 func insideRun() *pluginapi.Error {
