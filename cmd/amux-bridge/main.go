@@ -74,9 +74,9 @@ func parse(args []string) (config, error) {
 	flags.StringVar(&c.events, "events", "", "`path` of the server-sent events")
 	flags.StringVar(&c.user, "user", "", "name for basic authentication")
 	flags.StringVar(&c.passwordEnv, "password-env", "", "`variable` with the server's password; a server that is started gets a random one")
-	flags.DurationVar(&c.startTime, "start-time", time.Minute, "longest start of the server")
+	flags.DurationVar(&c.startTime, "start-time", 2*time.Minute, "longest start of the server")
 	flags.DurationVar(&c.answerTime, "answer-time", 2*time.Minute, "longest wait for a response")
-	flags.DurationVar(&c.silence, "silence", time.Minute, "longest silence of the events")
+	flags.DurationVar(&c.silence, "silence", 2*time.Minute, "longest silence of the events")
 	if err := flags.Parse(args); err != nil {
 		return c, fmt.Errorf("%w; it is started by amux, see: amux --help", err)
 	}
