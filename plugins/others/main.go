@@ -12,6 +12,7 @@ import (
 	"github.com/amux-dev/amux/plugins/others/demo"
 	"github.com/amux-dev/amux/plugins/others/omp"
 	"github.com/amux-dev/amux/plugins/others/opencode"
+	opencodehttp "github.com/amux-dev/amux/plugins/others/opencode-http"
 	"github.com/amux-dev/amux/plugins/others/pi"
 	"github.com/amux-dev/amux/plugins/others/qwen"
 	"github.com/amux-dev/amux/plugins/others/remote"
@@ -22,7 +23,7 @@ import (
 const version = "0.1.0"
 
 // adapters are the agents of this plugin.
-var adapters = []sdk.Adapter{demo.Adapter{}, command.Adapter{}, acp.Adapter{}, copilot.Adapter{}, cursor.Adapter{}, omp.Adapter{}, opencode.Adapter{}, pi.Adapter{}, qwen.Adapter{}, remote.Adapter{}}
+var adapters = []sdk.Adapter{demo.Adapter{}, command.Adapter{}, acp.Adapter{}, copilot.Adapter{}, cursor.Adapter{}, omp.Adapter{}, opencode.Adapter{}, opencodehttp.Adapter{}, pi.Adapter{}, qwen.Adapter{}, remote.Adapter{}}
 
 func main() {
 	if len(os.Args) > 1 && os.Args[1] == demo.AgentArg {

@@ -56,12 +56,12 @@ func acpDetail(name string, call acp.Call, servers []string) turn.Detail {
 		return turn.Detail{}
 	}
 	defer doc.Release()
-	return detail(name, doc.Value)
+	return Detail(name, doc.Value)
 }
 
 // complete reads what the CLI notes beside a tool's answer.
 func complete(update jsonl.Value, d turn.Detail, r *turn.Result) {
-	finish(r, d, update.Get("rawOutput", "metadata"))
+	Finish(r, d, update.Get("rawOutput", "metadata"))
 }
 
 // failed reads the error of a prompt: its data have the provider's own.

@@ -28,7 +28,7 @@ const (
 )
 
 // Adapter knows OpenCode. It has no state.
-type Adapter struct{}
+type Adapter struct{ Sessions }
 
 var (
 	_ sdk.Adapter       = Adapter{}
@@ -36,6 +36,9 @@ var (
 	_ sdk.SessionLister = Adapter{}
 	_ sdk.SessionReader = Adapter{}
 )
+
+// Guidance says how to sign in.
+func Guidance() []string { return slices.Clone(authGuidance) }
 
 var authGuidance = []string{
 	"Run `opencode auth login`",
@@ -77,7 +80,7 @@ func (Adapter) Describe() *pluginapi.Agent {
 			{Method: "api_key", Provider: "google", Env: "GEMINI_API_KEY", Meaning: "a key of the Gemini API"},
 			{Method: "config_file", Provider: "configured", File: "${XDG_CONFIG_HOME:-~/.config}/opencode/opencode.json", JsonPath: "provider", Meaning: "a provider of its settings"},
 		},
-		AuthGuidance:     slices.Clone(authGuidance),
+		AuthGuidance:     Guidance(),
 		SessionLocations: []string{"~/.local/share/opencode/opencode.db (read by the CLI's own commands)"},
 		ConfigLocations:  []string{"~/.config/opencode/opencode.json", "opencode.json in the project"},
 		Notes: []string{

@@ -88,7 +88,7 @@ func (c *once) line(line jsonl.Value, out *sdk.Out) bool {
 	case "tool_use":
 		c.tool(part, out)
 	case "step_finish":
-		out.Event(tokens(part.Get("tokens"), ""))
+		out.Event(Tokens(part.Get("tokens"), ""))
 		if usd, ok := part.Float("cost"); ok && usd > 0 {
 			out.Event(pluginapi.Cost{Cost: pluginapi.Money{USD: usd}})
 			if c.cost == nil {
@@ -98,7 +98,7 @@ func (c *once) line(line jsonl.Value, out *sdk.Out) bool {
 		}
 		c.endStep(out)
 	case "error":
-		c.failure = reason(line.Get("error")) // a full context is told twice
+		c.failure = Reason(line.Get("error")) // a full context is told twice
 	}
 	return true
 }
@@ -135,7 +135,7 @@ func (c *once) tool(part jsonl.Value, out *sdk.Out) {
 		return
 	}
 	input := state.Get("input")
-	c.ReadyTool(t, input.Raw(), detail(t.Name, input), out)
+	c.ReadyTool(t, input.Raw(), Detail(t.Name, input), out)
 	text := state.Text("output")
 	r := turn.Result{Text: text, Output: pluginapi.AppendString(nil, text)}
 	if from, ok := state.Int("time", "start"); ok {
@@ -147,13 +147,13 @@ func (c *once) tool(part jsonl.Value, out *sdk.Out) {
 	if state.Text("status") == "error" {
 		r.Failed, r.CutOff, r.Text = true, true, state.Text("error")
 	} else {
-		finish(&r, t.Detail, state.Get("metadata"))
+		Finish(&r, t.Detail, state.Get("metadata"))
 	}
 	c.EndTool(t, r, out)
 }
 
-// reason reads an error of the provider, or of the CLI itself.
-func reason(e jsonl.Value) *pluginapi.Outcome {
+// Reason reads an error of the provider, or of the CLI itself.
+func Reason(e jsonl.Value) *pluginapi.Outcome {
 	message := e.Text("data", "message")
 	if message == "" {
 		message = e.Text("name")

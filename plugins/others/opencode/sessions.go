@@ -14,8 +14,11 @@ import (
 
 var sessionIDRule = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,127}$`)
 
+// Sessions are those of OpenCode, whoever drives it.
+type Sessions struct{}
+
 // ListSessions asks the CLI: its sessions are in a database whose form changes.
-func (Adapter) ListSessions(ctx context.Context, q *pluginapi.SessionsQuery, yield func(*pluginapi.SessionSummary) bool) error {
+func (Sessions) ListSessions(ctx context.Context, q *pluginapi.SessionsQuery, yield func(*pluginapi.SessionSummary) bool) error {
 	results := q.GetExecResults()
 	if len(results) == 0 {
 		return &sdk.ExecNeeded{Argv: []string{"opencode", "session", "list", "--format", "json"}}
@@ -47,7 +50,7 @@ func (Adapter) ListSessions(ctx context.Context, q *pluginapi.SessionsQuery, yie
 }
 
 // ReadSession asks the CLI to export the session.
-func (Adapter) ReadSession(ctx context.Context, q *pluginapi.SessionQuery, yield func(pluginapi.Payload, time.Time) bool) error {
+func (Sessions) ReadSession(ctx context.Context, q *pluginapi.SessionQuery, yield func(pluginapi.Payload, time.Time) bool) error {
 	id := q.GetSessionId()
 	notFound := pluginapi.Errorf(pluginapi.CodeSessionNotFound, "opencode has no session %q", id)
 	if !sessionIDRule.MatchString(id) {
@@ -152,7 +155,7 @@ func (r *sessionReader) assistant(m jsonl.Value) {
 		case "tool":
 			r.tool(part)
 		case "step-finish":
-			r.Event(tokens(part.Get("tokens"), m.Text("info", "modelID")))
+			r.Event(Tokens(part.Get("tokens"), m.Text("info", "modelID")))
 			if usd, ok := part.Float("cost"); ok && usd > 0 {
 				r.Event(pluginapi.Cost{Cost: pluginapi.Money{USD: usd}})
 			}
@@ -168,12 +171,12 @@ func (r *sessionReader) tool(part jsonl.Value) {
 		return
 	}
 	input := state.Get("input")
-	r.ReadyTool(t, input.Raw(), detail(t.Name, input), r)
+	r.ReadyTool(t, input.Raw(), Detail(t.Name, input), r)
 	text := state.Text("output")
 	result := turn.Result{Text: text, Output: pluginapi.AppendString(nil, text)}
 	switch state.Text("status") {
 	case "completed":
-		finish(&result, t.Detail, state.Get("metadata"))
+		Finish(&result, t.Detail, state.Get("metadata"))
 	case "error":
 		result.Failed, result.CutOff, result.Text = true, true, state.Text("error")
 	default:

@@ -6,8 +6,8 @@ import (
 	"github.com/amux-dev/amux/sdk/turn"
 )
 
-// detail is what a tool is for, by its name and input.
-func detail(name string, input jsonl.Value) turn.Detail {
+// Detail is what a tool is for, by its name and input.
+func Detail(name string, input jsonl.Value) turn.Detail {
 	path := input.Text("filePath")
 	switch name {
 	case "bash":
@@ -33,8 +33,8 @@ func detail(name string, input jsonl.Value) turn.Detail {
 	return turn.Detail{}
 }
 
-// finish adds to a result what the CLI notes beside the tool's answer.
-func finish(r *turn.Result, d turn.Detail, metadata jsonl.Value) {
+// Finish adds to a result what the CLI notes beside the tool's answer.
+func Finish(r *turn.Result, d turn.Detail, metadata jsonl.Value) {
 	switch d.Kind {
 	case turn.Shell:
 		r.Quiet = true
@@ -54,8 +54,8 @@ func finish(r *turn.Result, d turn.Detail, metadata jsonl.Value) {
 	}
 }
 
-// tokens are those of a step. The CLI's output lacks the thoughts.
-func tokens(t jsonl.Value, model string) pluginapi.TokenUsage {
+// Tokens are those of a step. The CLI's output lacks the thoughts.
+func Tokens(t jsonl.Value, model string) pluginapi.TokenUsage {
 	u := pluginapi.TokenUsage{
 		InputTokens: t.IntPtr("input"), OutputTokens: t.IntPtr("output"), ThinkingTokens: t.IntPtr("reasoning"),
 		CacheReadTokens: t.IntPtr("cache", "read"), CacheWriteTokens: t.IntPtr("cache", "write"), Model: model,
