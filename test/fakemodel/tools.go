@@ -98,6 +98,7 @@ var tools = map[string][]tool{
 		{"AskUserQuestion", question, ""},
 		{"ask_user_question", question, ""},
 		{"request_user_input", question, ""},
+		{"question", question, "todowrite"},
 	},
 	"structured": {
 		{structuredTool, structured, ""},
