@@ -236,7 +236,8 @@ func (h *Host) enter(ctx context.Context) (_ context.Context, leave func(err err
 
 // Close stops every run that this host started, waits for them, and ends all
 // plugins. When ctx ends, the stops become kills. Detached runs go on; what waits
-// for one of them here is told HOST_GONE.
+// for one of them here is told HOST_GONE. Those that have no process now, in the queue
+// or before their next attempt, end with HOST_GONE: nobody else can start it.
 func (h *Host) Close(ctx context.Context) error {
 	h.mu.Lock()
 	h.close()
@@ -252,6 +253,7 @@ func (h *Host) Close(ctx context.Context) error {
 	for _, r := range runs {
 		wg.Go(func() {
 			if r.spec.Detached {
+				r.endUnstarted()
 				r.letGo()
 				<-r.done
 				return

@@ -347,6 +347,51 @@ func TestHostKilledWithQueue(t *testing.T) {
 	}
 }
 
+// The host is closed with detached runs in its queue and between attempts: these end
+// then, and not when somebody looks; that with an agent goes on.
+func TestCloseWithQueue(t *testing.T) {
+	t.Parallel()
+	s := agents.NewStage(t, "fake", "healthy")
+	h := limited(t, s, 2)
+	detached := func(prompt string) *host.Run {
+		r := s.Start(h, host.RunSpec{Agent: "fake", Prompt: prompt, Detached: true, Retry: someDay(), Timeout: 2 * time.Hour})
+		endRun(t, s, r.ID())
+		return r
+	}
+	goesOn := detached("say on\nwait")
+	until(t, goesOn, "text_delta")
+	between := detached("lines 20\ndo fail OVERLOADED\nexit 1")
+	until(t, between, "retry")
+	queued := detached("say hi")
+	must(t, h.Close(context.Background()))
+	if active, err := os.ReadDir(s.Config + "/runs/active"); err != nil || len(active) != 1 || active[0].Name() != goesOn.ID() {
+		t.Errorf("active: %v, %v", active, err)
+	}
+	for r, want := range map[*host.Run]string{between: "failed", queued: "canceled"} {
+		if end := r.Wait(); end.State != want || end.End.Code != pluginapi.CodeHostGone {
+			t.Errorf("%s, %v, want %s", end.State, end.Err, want)
+		}
+		if got := firstEvents(t, r); !bytes.Contains(got, []byte(`{"type":"run_end"`)) {
+			t.Errorf("its end is not told: %s", got)
+		}
+	}
+	later := next(t, s)
+	adopted, err := later.Adopt(context.Background())
+	must(t, err)
+	if len(adopted) != 1 || adopted[0].ID() != goesOn.ID() {
+		t.Fatalf("%d runs go on", len(adopted))
+	}
+	must(t, adopted[0].Stop(context.Background()))
+	adopted[0].Wait()
+	for _, r := range []*host.Run{between, queued} {
+		if d := agents.Difference(string(replay(t, later, r.ID())), string(firstEvents(t, r))); d != "" {
+			t.Errorf("replay: %s", d)
+		}
+	}
+	must(t, later.Close(context.Background()))
+	wantGone(t, s)
+}
+
 // Hosts that share a queue count together; a run that is taken up needs no place.
 func TestSharedQueue(t *testing.T) {
 	t.Parallel()

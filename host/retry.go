@@ -143,9 +143,31 @@ func ofAttempt(o *pb.RunOptions, retry *journal.Retry) *pb.RunOptions {
 func (r *Run) startAgain(ctx context.Context, retry *journal.Retry) {
 	select {
 	case <-time.After(time.Duration(retry.DelayMS) * time.Millisecond):
-		r.startLate(ctx, retry)
 	case <-r.conn.Gone():
+		return
 	case <-ctx.Done():
+		return
+	case <-r.h.closing.Done(): // who closes the host ends the run
+		return
+	}
+	r.mu.Lock()
+	r.started = retry.Attempt
+	r.mu.Unlock()
+	r.startLate(ctx, retry)
+}
+
+// endUnstarted ends a run of a host that closes, if it waits for its turn or its next
+// attempt.
+func (r *Run) endUnstarted() {
+	r.attempts.Wait() // they start nothing any more, or have
+	r.mu.Lock()
+	waits := r.announced == stateQueued || r.between && r.started < r.begun
+	r.mu.Unlock()
+	if !waits || isClosed(r.done) {
+		return
+	}
+	if r.conn.Kill(shim.Stop{Reason: "host_gone", By: "host"}) == nil {
+		<-r.done
 	}
 }
 

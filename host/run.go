@@ -54,6 +54,7 @@ type Run struct {
 	pending   []string // interactions that wait for people
 	begun     int      // the last attempt that startAgain was called for
 	between   bool     // it has not been started yet
+	started   int      // the last attempt that startAgain has started, or tried to
 	result    Result
 
 	remote  bool           // another process hosts it

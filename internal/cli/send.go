@@ -10,7 +10,7 @@ import (
 )
 
 func newSend(s *session) *cobra.Command {
-	var keys bool
+	var keys, end bool
 	cmd := &cobra.Command{
 		Use:   "send RUN PROMPT|-",
 		Short: "Give the agent of a run another prompt, or type on its terminal",
@@ -18,19 +18,29 @@ func newSend(s *session) *cobra.Command {
 conversation (amux run -i, or --input ndjson). While the agent works on one, it decides
 itself whether the prompt joins the running turn.
 
+With --end nothing follows, as after Ctrl-D in amux run -i: the agent finishes what it
+is at, and the run ends. A prompt may come before it.
+
 With --keys what follows the run are keys that are typed on its terminal (amux run
 --pty): Enter, Esc, Tab, Up, PageDown, F5, C-c, M-x, a character for itself, and
 text after an equals sign. What is typed is not recorded.`,
 		Example: `  amux send fix "and the tests"
+  amux send fix --end
   amux send fix --keys Esc "=:wq" Enter`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if keys {
 				return exactly("a run", "a key")(cmd, args[:min(len(args), 2)])
 			}
+			if end && len(args) == 1 {
+				return nil
+			}
 			return exactly("a run", "a prompt")(cmd, args)
 		},
 		ValidArgsFunction: s.completeRuns(true),
 		RunE: command(func(_ *cobra.Command, args []string) error {
+			if keys && end {
+				return usage("--keys types on a terminal, so it excludes --end").WithHint("Ctrl-D is a key: --keys C-d")
+			}
 			if keys {
 				return s.sendKeys(args[0], args[1:])
 			}
@@ -38,20 +48,33 @@ text after an equals sign. What is typed is not recorded.`,
 			if err != nil {
 				return err
 			}
-			prompt := args[1]
-			if prompt == "-" {
-				if prompt, err = s.readPrompt(true); err != nil {
+			if len(args) > 1 {
+				if err := s.sendPrompt(run, args[1]); err != nil {
 					return err
 				}
 			}
-			if !utf8.ValidString(prompt) {
-				return usage("the prompt is not valid UTF-8").WithHint("convert it, for example: iconv -f latin1 -t utf-8")
+			if end {
+				return run.End(context.Background())
 			}
-			return run.Send(context.Background(), prompt)
+			return nil
 		}),
 	}
 	cmd.Flags().BoolVar(&keys, "keys", false, "type keys on the run's terminal")
+	cmd.Flags().BoolVar(&end, "end", false, "let the run end when the agent has done what it was sent")
 	return cmd
+}
+
+// sendPrompt gives a run's agent a prompt; - is stdin.
+func (s *session) sendPrompt(run Recorded, prompt string) (err error) {
+	if prompt == "-" {
+		if prompt, err = s.readPrompt(true); err != nil {
+			return err
+		}
+	}
+	if !utf8.ValidString(prompt) {
+		return usage("the prompt is not valid UTF-8").WithHint("convert it, for example: iconv -f latin1 -t utf-8")
+	}
+	return run.Send(context.Background(), prompt)
 }
 
 // sendKeys types on the terminal of a run.

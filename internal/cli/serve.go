@@ -42,7 +42,7 @@ for a minute. However it ends, its runs go on: the next one takes them up, and t
 next command that needs one starts it. To end a run: amux stop.
 
 With --max-runs, or max_runs in config.toml, further runs are queued: they begin in
-order, and have their place no longer when the server dies, which ends them.`,
+order, and end with their server, as a run does that waits for its next attempt.`,
 		Args: exactly(),
 		RunE: command(func(cmd *cobra.Command, _ []string) error {
 			if !cmd.Flags().Changed("max-runs") {
@@ -324,6 +324,9 @@ func (d *daemon) leave(server *serve.Server) {
 	all := d.worlds
 	d.mu.Unlock()
 	server.HangUp()
+	if n := d.queue.Waiting(); n > 0 {
+		d.s.errf("%s in the queue: canceled, since no other server can begin what it was not told", plural(n, "run"))
+	}
 	var closing sync.WaitGroup
 	for _, at := range all {
 		closing.Go(func() { closeHost(at.host) }) // gives up what is being started

@@ -69,7 +69,11 @@ func (w *swarm) serve() {
 	go func(cmd *exec.Cmd, ended chan error) { ended <- cmd.Wait() }(w.server, w.ended)
 }
 
-func kill(pid int) { _ = syscall.Kill(pid, syscall.SIGKILL) } // of ours; it may have ended
+// killServer kills the server, which may have ended: its pid may be another's by then.
+func (w *swarm) killServer() {
+	_ = w.server.Process.Kill()
+	<-w.ended
+}
 
 // killKeeper kills that of a run, if it lives.
 func (w *swarm) killKeeper() int {
@@ -79,14 +83,14 @@ func (w *swarm) killKeeper() int {
 		return 0
 	}
 	w.killed[id] = true
-	kill(keeper.PID)
+	_ = syscall.Kill(keeper.PID, syscall.SIGKILL) // it may have ended
 	return 1
 }
 
 // killPlugins kills those of the server.
 func (w *swarm) killPlugins() (n int) {
 	for _, p := range agents.Plugins(w.server.Process.Pid, "fake") {
-		kill(p.PID)
+		_ = syscall.Kill(p.PID, syscall.SIGKILL)
 		n++
 	}
 	return n
@@ -101,8 +105,7 @@ func (w *swarm) wait(limit time.Duration) {
 			w.t.Errorf("the last server: %v", err)
 		}
 	case <-time.After(limit):
-		kill(w.server.Process.Pid)
-		<-w.ended
+		w.killServer()
 		w.t.Error("the last server does not see the end of all runs")
 	}
 }
@@ -182,12 +185,11 @@ func TestDetachedRunsInChaos(t *testing.T) {
 		time.Sleep(time.Duration(50+dice.IntN(400)) * time.Millisecond)
 		switch what := dice.IntN(20); {
 		case what < 9:
-			kill(shaken.server.Process.Pid)
-			counts["server"]++
 			if what < 2 {
 				counts["keeper"] += shaken.killKeeper()
 			}
-			<-shaken.ended
+			shaken.killServer()
+			counts["server"]++
 			time.Sleep(time.Duration(dice.IntN(300)) * time.Millisecond)
 			shaken.serve()
 		case what < 12:
