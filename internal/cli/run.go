@@ -48,6 +48,7 @@ outlives its run, nor do servers it left in the background.`,
 			return s.agentNames(), cobra.ShellCompDirectiveNoFileComp
 		},
 		RunE: command(func(cmd *cobra.Command, args []string) error {
+			o.retrySet = cmd.Flags().Changed("retry")
 			err := s.run(o, args)
 			if o.json {
 				s.tellProgram(err)
@@ -101,6 +102,9 @@ func (s *session) run(o *runOptions, args []string) error {
 	}
 	asked := slices.Contains(args, "-")
 	spec.Conversation = o.interactive || o.input != "" && !asked
+	if n := s.settings.Retry; n > 0 && !o.retrySet && !spec.Conversation {
+		spec.Retry = &host.Retry{MaxAttempts: n}
+	}
 	switch {
 	case o.input != "":
 		if o.commands = newCommands(s.app.IO.In); asked {

@@ -133,16 +133,16 @@ func TestFlags(t *testing.T) {
 
 func TestSettingsAndFlags(t *testing.T) {
 	t.Parallel()
-	config := "agent = 'alpha'\nmodel = 'opus'\neffort = 'low'\nsystem_prompt = 'be brief'\ntags = ['c']\ntimeout = '1m'\ngrace = '3s'\napprove = 'auto'"
+	config := "agent = 'alpha'\nmodel = 'opus'\neffort = 'low'\nsystem_prompt = 'be brief'\ntags = ['c']\ntimeout = '1m'\ngrace = '3s'\nretry = 4\napprove = 'auto'"
 	for _, test := range []struct {
 		name string
 		args []string
 		env  []string
 		want host.RunSpec
 	}{
-		{"all", []string{"alpha", "hi"}, nil, host.RunSpec{Agent: "alpha", Model: "opus", Effort: "low", SystemPrompt: "be brief", Tags: []string{"c"}, Timeout: time.Minute, Grace: 3 * time.Second, Approve: "auto", Unattended: true}},
-		{"model is not for another agent", []string{"beta", "hi"}, nil, host.RunSpec{Agent: "beta", SystemPrompt: "be brief", Tags: []string{"c"}, Timeout: time.Minute, Grace: 3 * time.Second, Approve: "auto", Unattended: true}},
-		{"flags win", []string{"alpha", "hi", "--model", "m", "--system", "s", "--tag", "f", "--timeout", "2m", "--grace", "1s", "--approve", "deny"}, []string{"AGENT_MUX_GRACE_PERIOD_MS=5"},
+		{"all", []string{"alpha", "hi"}, nil, host.RunSpec{Agent: "alpha", Model: "opus", Effort: "low", SystemPrompt: "be brief", Tags: []string{"c"}, Timeout: time.Minute, Grace: 3 * time.Second, Retry: &host.Retry{MaxAttempts: 4}, Approve: "auto", Unattended: true}},
+		{"model is not for another agent", []string{"beta", "hi"}, nil, host.RunSpec{Agent: "beta", SystemPrompt: "be brief", Tags: []string{"c"}, Timeout: time.Minute, Grace: 3 * time.Second, Retry: &host.Retry{MaxAttempts: 4}, Approve: "auto", Unattended: true}},
+		{"flags win", []string{"alpha", "hi", "--model", "m", "--system", "s", "--tag", "f", "--timeout", "2m", "--grace", "1s", "--retry=0", "--approve", "deny"}, []string{"AGENT_MUX_GRACE_PERIOD_MS=5"},
 			host.RunSpec{Agent: "alpha", Model: "m", Effort: "low", SystemPrompt: "s", Tags: []string{"c", "f"}, Timeout: 2 * time.Minute, Grace: time.Second, Approve: "deny", Unattended: true}},
 	} {
 		t.Run(test.name, func(t *testing.T) {

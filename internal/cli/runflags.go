@@ -30,6 +30,7 @@ type runOptions struct {
 	maxBudget                   float64
 	timeout, idleTimeout, grace durationValue
 	retry                       uint32
+	retrySet                    bool
 
 	commands *commands // of --input
 }

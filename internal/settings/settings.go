@@ -41,6 +41,7 @@ type Settings struct {
 	// The rest is the user's alone.
 	Approve      string
 	Grace        time.Duration
+	Retry        int // attempts of a run of one prompt; 0: one
 	MaxRuns      int // detached ones at a time; 0: no limit
 	AlwaysVerify bool
 	AutoMTLS     bool
@@ -73,6 +74,7 @@ var keys = []key{
 	{"idle_timeout", true, duration(func(s *Settings) *time.Duration { return &s.IdleTimeout }, true)},
 	{"approve", false, oneOf(func(s *Settings) *string { return &s.Approve }, "ask", "auto", "deny")},
 	{"grace", false, duration(func(s *Settings) *time.Duration { return &s.Grace }, false)},
+	{"retry", false, count(func(s *Settings) *int { return &s.Retry })},
 	{"max_runs", false, count(func(s *Settings) *int { return &s.MaxRuns })},
 	{"always_verify", false, boolean(func(s *Settings) *bool { return &s.AlwaysVerify })},
 	{"auto_mtls", false, boolean(func(s *Settings) *bool { return &s.AutoMTLS })},

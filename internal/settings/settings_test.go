@@ -41,6 +41,7 @@ timeout = "1h"
 idle_timeout = "0s"
 approve = "auto"
 grace = "2s"
+retry = 5
 max_runs = 4
 always_verify = true
 auto_mtls = true
@@ -49,7 +50,7 @@ require = "signature"
 acme = "/src/acme"
 "with space" = 'C:\x'
 `, "", Settings{Agent: "claude", Model: "opus", Effort: "max", SystemPrompt: "two\nlines", Tags: []string{"a", "b"},
-			Timeout: time.Hour, IdleTimeout: -1, Approve: "auto", Grace: 2 * time.Second, MaxRuns: 4, AlwaysVerify: true, AutoMTLS: true, Require: "signature",
+			Timeout: time.Hour, IdleTimeout: -1, Approve: "auto", Grace: 2 * time.Second, Retry: 5, MaxRuns: 4, AlwaysVerify: true, AutoMTLS: true, Require: "signature",
 			DevOverrides: map[string]string{"acme": "/src/acme", "with space": `C:\x`}}},
 		{"the project's wins", "agent = 'claude'\nmodel = 'opus'\ntags = ['a']\ntimeout = '1h'", "model = 'haiku'\ntags = ['p']\ntimeout = '5m'",
 			Settings{Agent: "claude", Model: "haiku", Tags: []string{"a", "p"}, Timeout: 5 * time.Minute}},
@@ -95,6 +96,8 @@ func TestErrors(t *testing.T) {
 		{"duration without a unit, quoted", "timeout = '600'", "", "config.toml:1: timeout: want a duration with a unit"},
 		{"runs in words", "max_runs = 'four'", "", "config.toml:1: max_runs: want a number, not less than 0"},
 		{"less than no runs", "max_runs = -1", "", "config.toml:1: max_runs: want a number, not less than 0"},
+		{"project retries", "", "retry = 3", "config.toml:1: retry is not for a project's file"},
+		{"retries in words", "retry = true", "", "config.toml:1: retry: want a number, not less than 0"},
 		{"project limits runs", "", "max_runs = 1", "config.toml:1: max_runs is not for a project's file"},
 		{"tags", "tags = 'a'", "", "config.toml:1: tags: want a list"},
 		{"project approves", "", "agent = 'x'\napprove = 'auto'", "config.toml:2: approve is not for a project's file"},
