@@ -124,7 +124,7 @@ func (h *Host) DetectAuth(ctx context.Context, name string) (*pluginapi.AuthResp
 	}
 	resp, err := process.DetectAuth(ctx, &pb.DetectAuthRequest{Agent: h.adapterOf(name), Caller: caller(agent, h.opts.Env, h.opts.ProjectDir, nil)},
 		func(ctx context.Context, argv []string) *pluginapi.ExecResult {
-			return runBounded(ctx, argv, h.opts.Env, "")
+			return runBounded(ctx, execTime, argv, h.opts.Env, "")
 		})
 	h.plugins.hangs(ctx, process, err)
 	return resp, err

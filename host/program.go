@@ -143,7 +143,7 @@ func (h *Host) programVersion(ctx context.Context, agent *pluginapi.Agent, path 
 	if old, found := cache[key]; found && ok && old.same(now) {
 		return old.Version
 	}
-	result := runBounded(ctx, append([]string{path}, v.Args...), env, "")
+	result := runBounded(ctx, execTime, append([]string{path}, v.Args...), env, "")
 	pattern, err := regexp.Compile("(?m)" + v.Pattern)
 	if err != nil {
 		return ""
@@ -210,11 +210,12 @@ func (h *Host) writeVersions(cache map[string]versionEntry) {
 
 const (
 	execTime  = 10 * time.Second
+	storeTime = time.Minute // of a command that reads an agent's store
 	execLimit = 1 << 20
 )
 
 // runBounded runs a short command of the caller's world for an adapter.
-func runBounded(ctx context.Context, argv, env []string, cwd string) *pluginapi.ExecResult {
+func runBounded(ctx context.Context, limit time.Duration, argv, env []string, cwd string) *pluginapi.ExecResult {
 	result := &pluginapi.ExecResult{Argv: argv, ExitCode: -1}
 	path := ""
 	if len(argv) > 0 {
@@ -223,7 +224,7 @@ func runBounded(ctx context.Context, argv, env []string, cwd string) *pluginapi.
 	if path == "" {
 		return result
 	}
-	ctx, cancel := context.WithTimeout(ctx, execTime)
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	var stdout, stderr limited
 	cmd := exec.CommandContext(ctx, path, argv[1:]...)

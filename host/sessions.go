@@ -136,7 +136,7 @@ func (h *Host) sessionProcess(ctx context.Context, name, what string, can func(*
 }
 
 func (h *Host) sessionRunner(ctx context.Context, argv []string) *pluginapi.ExecResult {
-	return runBounded(ctx, argv, h.opts.Env, h.opts.ProjectDir)
+	return runBounded(ctx, storeTime, argv, h.opts.Env, h.opts.ProjectDir)
 }
 
 func moment(unixMS int64) *time.Time {

@@ -251,7 +251,7 @@ func (l *launch) plan(ctx context.Context) (*pluginapi.Plan, error) {
 		PluginPath: l.plugin.Path, SessionId: sessionID(l.meta.RunID), Attempt: uint32(l.attempt),
 	}
 	return l.process.Plan(ctx, req, func(ctx context.Context, argv []string) *pluginapi.ExecResult {
-		return runBounded(ctx, argv, l.world(), l.spec.Cwd)
+		return runBounded(ctx, execTime, argv, l.world(), l.spec.Cwd)
 	})
 }
 

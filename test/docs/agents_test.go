@@ -20,7 +20,7 @@ var update = flag.Bool("update", false, "write docs/agents.md anew")
 
 // docs/agents.md says what describe.json says; make docs writes it.
 func TestAgentsPage(t *testing.T) {
-	page := agentsPage(describedAgents(t))
+	page := agentsPage(t, describedAgents(t))
 	path := filepath.Join("..", "..", "docs", "agents.md")
 	if *update {
 		if err := os.WriteFile(path, []byte(page), 0o644); err != nil {
@@ -60,13 +60,17 @@ func describedAgents(t *testing.T) []*pluginapi.Agent {
 	return agents
 }
 
-func agentsPage(agents []*pluginapi.Agent) string {
+func agentsPage(t *testing.T, agents []*pluginapi.Agent) string {
+	proof := readProof(t, agents)
 	var b strings.Builder
 	b.WriteString("# Agents\n\n<!-- made by make docs of what the plugins say of themselves; do not edit -->\n\n" +
-		"What the bundled adapters can do, and which events each can emit. An option that an\n" +
-		"agent does not have is refused before anything starts. *unproven* means that its CLI\n" +
-		"could not be had for tests; all others are tested against the real CLI, of the version\n" +
-		"named here: `make test-real` prints agent × scenario.\n\n")
+		"What the bundled adapters can do, which events each can emit, and how it is known.\n" +
+		"*real*: a test sees it with the real CLI, of the version named here, each time that\n" +
+		"`make test` runs. *recorded*: a recording of the real CLI is replayed. *made*: a test\n" +
+		"replays what somebody wrote after the documentation or the source. *stored*: in a\n" +
+		"session that is read. *no*: the agent has it not, or says nothing of it; an option that\n" +
+		"it has not is refused before anything starts. *unproven* means that the CLI could not be\n" +
+		"had for tests.\n\n")
 	b.WriteString("| agent | CLI | at least | tested with | efforts | drivers | |\n|---|---|---|---|---|---|---|\n")
 	for _, a := range agents {
 		var efforts []string
@@ -105,7 +109,7 @@ func agentsPage(agents []*pluginapi.Agent) string {
 		}
 		cells := []string{strings.ReplaceAll(string(field.Name()), "_", " ")}
 		for _, a := range agents {
-			cells = append(cells, mark(a.GetCapabilities().ProtoReflect().Get(field).Bool()))
+			cells = append(cells, proof.can(t, a, string(field.Name()), a.GetCapabilities().ProtoReflect().Get(field).Bool()))
 		}
 		row(&b, cells...)
 	}
@@ -116,12 +120,16 @@ func agentsPage(agents []*pluginapi.Agent) string {
 			types[t] = true
 		}
 	}
-	for _, t := range slices.Sorted(maps.Keys(types)) {
-		cells := []string{"`" + t + "`"}
+	for _, typ := range slices.Sorted(maps.Keys(types)) {
+		cells := []string{"`" + typ + "`"}
 		for _, a := range agents {
-			cells = append(cells, mark(slices.Contains(a.EventTypes, t)))
+			cells = append(cells, proof.emits(t, a, typ))
 		}
 		row(&b, cells...)
+	}
+	b.WriteString("\n## Why not\n\nWhat was tried, or read where nothing could be tried.\n\n")
+	for _, a := range agents {
+		fmt.Fprintf(&b, "- `%s`: %s.\n", a.Id, strings.Join(proof[a.Id].whyNot, "; "))
 	}
 	b.WriteString("\nThe host itself writes `run_state`, `user_message` of a prompt, `aborted`, `timeout`,\n" +
 		"`turn_limit`, `crash`, `paused`, `resumed` and `run_end`, for every agent.\n")
@@ -130,13 +138,6 @@ func agentsPage(agents []*pluginapi.Agent) string {
 
 func row(b *strings.Builder, cells ...string) {
 	fmt.Fprintf(b, "| %s |\n", strings.Join(cells, " | "))
-}
-
-func mark(yes bool) string {
-	if yes {
-		return "yes"
-	}
-	return "–"
 }
 
 func dash(text string) string {

@@ -303,6 +303,9 @@ func (r *run) read() (event, bool) {
 		r.t.Fatalf("stdout is not JSON: %v\n%s", err, raw)
 	}
 	r.events = append(r.events, e)
+	if strings.HasPrefix(r.t.Name(), "TestAgents/") {
+		report.see(r.agent.id, e.Type)
+	}
 	return e, true
 }
 

@@ -6,9 +6,12 @@ import (
 	"io"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"text/tabwriter"
+
+	"github.com/amux-dev/amux/pluginapi"
 )
 
 // report collects the table agent × scenario that ends a test run.
@@ -17,6 +20,7 @@ var report results
 type results struct {
 	mu    sync.Mutex
 	cells map[[2]string]cell // agent, scenario
+	seen  map[[2]string]int  // agent, event type → how often TestAgents was told it
 }
 
 type cell struct{ state, reason string } // passed, failed, n.a.
@@ -40,6 +44,31 @@ func (r *results) set(agent, scenario string, c cell) {
 		r.cells = map[[2]string]cell{}
 	}
 	r.cells[[2]string{agent, scenario}] = c
+}
+
+func (r *results) see(agent string, t pluginapi.Type) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.seen == nil {
+		r.seen = map[[2]string]int{}
+	}
+	r.seen[[2]string{agent, string(t)}]++
+}
+
+// proof is what test/real/proof.txt is to say: a line for each scenario that an agent
+// passes or cannot have, and for each event type that it was told to emit.
+func (r *results) proof() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var lines []string
+	for key, c := range r.cells {
+		lines = append(lines, strings.TrimSuffix(key[0]+"\t"+c.state+"\t"+key[1]+"\t"+c.reason, "\t"))
+	}
+	for key := range r.seen {
+		lines = append(lines, key[0]+"\tevent\t"+key[1])
+	}
+	slices.Sort(lines)
+	return strings.Join(lines, "\n") + "\n"
 }
 
 // print writes the table, reasons below it and the counts as the last line; also

@@ -2,9 +2,12 @@ package real
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
+	"errors"
 	"net"
 	"os"
+	"os/exec"
 	"path"
 	"slices"
 	"strings"
@@ -381,6 +384,43 @@ var scenarios = []scenario{
 		}
 		r.sameCost(next)
 	}},
+	{"sessions", func(r *run) {
+		r.once("[fm:text-then-bash] remember the milk", "--approve", "auto")
+		r.ok(1)
+		id := one[pluginapi.SessionStart](r).SessionID
+		sessions := func(args ...string) string {
+			out, err := r.amux(r.t.Context(), append([]string{"sessions"}, args...)...).Output()
+			if err != nil {
+				r.t.Errorf("sessions %v: %v\n%s", args, err, stderrOf(err))
+			}
+			return string(out)
+		}
+		store := cmp.Or(r.agent.stores, r.agent.id)
+		if list := sessions("list", store, "--json"); !strings.Contains(list, id) {
+			r.t.Errorf("%s is not listed:\n%s", id, list)
+		}
+		shown := sessions("show", id, "--agent", store, "--json")
+		for _, words := range []string{"remember the milk", fakemodel.DoneText, `"tool_call_start"`} {
+			if !strings.Contains(shown, words) {
+				r.t.Errorf("the session shows no %s:\n%s", words, shown)
+			}
+		}
+	}},
+	{"another model", func(r *run) {
+		r.converse()
+		r.prompt("[fm:text] one")
+		r.until("turn_end")
+		r.send(map[string]any{"type": "set_model", "model": cmp.Or(r.agent.model, "haiku")})
+		r.prompt("[fm:text] two")
+		r.until("turn_end")
+		r.send(map[string]any{"type": "end"})
+		r.wait()
+		r.ok(2)
+		other := path.Base(cmp.Or(r.agent.model, "haiku"))
+		if a, b := r.asked(0).Model, r.asked(-1).Model; strings.Contains(a, other) || !strings.Contains(b, other) {
+			r.t.Errorf("models %s, %s; want the second to be %s", a, b, other)
+		}
+	}},
 	{"unknown session", func(r *run) {
 		r.once("[fm:text]", "--resume", "aaaaaaaa-0000-4000-8000-000000000000")
 		r.failed(pluginapi.CodeSessionNotFound, 8)
@@ -533,4 +573,12 @@ var scenarios = []scenario{
 			r.t.Errorf("exit %d, stderr %q", r.exit, r.stderr.String())
 		}
 	}},
+}
+
+// stderrOf is what a command said that failed.
+func stderrOf(err error) []byte {
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+		return exit.Stderr
+	}
+	return nil
 }
