@@ -12,7 +12,7 @@ export GO VERSION
 TOOL  = $(GO) -C tools tool
 TESTS = ./...
 
-.PHONY: help build run test race fuzz lint generate check-generated cross bench chaos test-real drift install clean
+.PHONY: help build run test race fuzz lint generate check-generated cross bench chaos test-real drift proof docs install clean
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -49,6 +49,9 @@ lint: check-generated ## gofmt, go vet, staticcheck, generated code
 	@$(GO) -C tools build -o ../.cache/staticcheck honnef.co/go/tools/cmd/staticcheck
 	@.cache/staticcheck ./...
 	@echo "lint: clean"
+
+proof: build agents ## test/real/proof.txt anew: what the real agents show, for docs/agents.md
+	@$(GO) test -count=1 -timeout 40m -run 'TestAgents|TestProof' ./test/real -update && $(MAKE) -s docs
 
 docs: build ## write docs/agents.md anew
 	@$(GO) test ./test/docs -update >/dev/null && echo "docs/agents.md is written"

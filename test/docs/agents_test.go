@@ -129,7 +129,7 @@ func agentsPage(t *testing.T, agents []*pluginapi.Agent) string {
 	}
 	b.WriteString("\n## Why not\n\nWhat was tried, or read where nothing could be tried.\n\n")
 	for _, a := range agents {
-		fmt.Fprintf(&b, "- `%s`: %s.\n", a.Id, strings.Join(proof[a.Id].whyNot, "; "))
+		fmt.Fprintf(&b, "- `%s`: %s.\n", a.Id, proof[a.Id].whyNot())
 	}
 	b.WriteString("\nThe host itself writes `run_state`, `user_message` of a prompt, `aborted`, `timeout`,\n" +
 		"`turn_limit`, `crash`, `paused`, `resumed` and `run_end`, for every agent.\n")

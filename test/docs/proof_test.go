@@ -16,13 +16,14 @@ import (
 type proofs map[string]*proof
 
 type proof struct {
-	real     bool              // test/real has it
-	passed   map[string]bool   // scenarios
-	na       map[string]string // scenario → why the agent cannot have it
-	told     map[string]bool   // event types that the real agent was told to emit
-	recorded map[string]bool   // event types in replays of recordings
-	made     map[string]bool   // event types in replays of what somebody wrote
-	whyNot   []string
+	real     bool                // test/real has it
+	passed   map[string]bool     // scenarios
+	na       map[string]string   // scenario → why the agent cannot have it
+	told     map[string]bool     // event types that the real agent was told to emit
+	recorded map[string]bool     // event types in replays of recordings
+	made     map[string]bool     // event types in replays of what somebody wrote
+	lacks    map[string][]string // reason → capabilities
+	reasons  []string            // in order
 }
 
 // scenarioOf has the scenario of test/real in which an agent shows a capability; "" is
@@ -54,14 +55,15 @@ var whyNot = map[string]map[string]string{
 	"amux-remote": {
 		"list_sessions": storedThere, "read_session": storedThere, "tool_rules": judged, "bypass_approvals": granted,
 	},
-	"claude":   {"bypass_approvals": granted},
-	"codex":    {"tool_rules": judged, "bypass_approvals": granted},
-	"copilot":  {"no_session": keepsAll, "set_model": "by ACP amux gives it a model at its start only", "add_dirs": "its --add-dir changes nothing by ACP, and it asks about what is outside of the folder", "tool_rules": judged, "bypass_approvals": granted},
-	"gemini":   {"continue_last": "it cannot list its sessions to a client of ACP", "no_session": keepsAll, "system_append": "its system prompt can be replaced only", "tool_rules": judged, "bypass_approvals": granted},
-	"omp":      {"set_model": "amux gives it a model at its start only", "tool_rules": judged},
-	"opencode": {"no_session": keepsAll, "add_dirs": "it has no option for it", "tool_rules": judged, "bypass_approvals": granted},
-	"pi":       {"set_model": "amux gives it a model at its start only", "add_dirs": "it reads and writes everywhere unasked, and has no option for it", "tool_rules": "it asks for nothing before it acts"},
-	"qwen":     {"bypass_approvals": granted},
+	"claude":        {"bypass_approvals": granted},
+	"codex":         {"tool_rules": judged, "bypass_approvals": granted},
+	"copilot":       {"no_session": keepsAll, "set_model": "by ACP amux gives it a model at its start only", "add_dirs": "its --add-dir changes nothing by ACP, and it asks about what is outside of the folder", "tool_rules": judged, "bypass_approvals": granted},
+	"gemini":        {"continue_last": "it cannot list its sessions to a client of ACP", "no_session": keepsAll, "system_append": "its system prompt can be replaced only", "tool_rules": judged, "bypass_approvals": granted},
+	"omp":           {"set_model": "amux gives it a model at its start only", "tool_rules": judged},
+	"opencode":      {"no_session": keepsAll, "add_dirs": "it has no option for it", "tool_rules": judged, "bypass_approvals": granted},
+	"opencode-http": {"no_session": keepsAll, "add_dirs": "it has no option for it", "tool_rules": judged, "bypass_approvals": granted},
+	"pi":            {"set_model": "amux gives it a model at its start only", "add_dirs": "it reads and writes everywhere unasked, and has no option for it", "tool_rules": "it asks for nothing before it acts"},
+	"qwen":          {"bypass_approvals": granted},
 }
 
 const (
@@ -75,7 +77,7 @@ func readProof(t *testing.T, agents []*pluginapi.Agent) proofs {
 	t.Helper()
 	all := proofs{}
 	for _, a := range agents {
-		all[a.Id] = &proof{passed: map[string]bool{}, na: map[string]string{}, told: map[string]bool{}, recorded: map[string]bool{}, made: map[string]bool{}}
+		all[a.Id] = &proof{passed: map[string]bool{}, na: map[string]string{}, told: map[string]bool{}, recorded: map[string]bool{}, made: map[string]bool{}, lacks: map[string][]string{}}
 		all[a.Id].replays(t, a.Id)
 	}
 	file, err := os.Open(filepath.Join("..", "real", "proof.txt"))
@@ -132,6 +134,29 @@ func (p *proof) replays(t *testing.T, agent string) {
 	}
 }
 
+// recordings reports whether an agent's transcripts come from a program that is not of
+// amux itself.
+func (p *proof) recordings(a *pluginapi.Agent) bool {
+	return !a.Unproven && !a.Demo && a.Id != "command"
+}
+
+// lack notes a reason, and what it is the reason for.
+func (p *proof) lack(why, capability string) {
+	if _, known := p.lacks[why]; !known {
+		p.reasons = append(p.reasons, why)
+	}
+	p.lacks[why] = append(p.lacks[why], capability)
+}
+
+// whyNot is the agent's part of the list of reasons.
+func (p *proof) whyNot() string {
+	var parts []string
+	for _, why := range p.reasons {
+		parts = append(parts, "*"+strings.Join(p.lacks[why], "*, *")+"*: "+why)
+	}
+	return strings.Join(parts, "; ")
+}
+
 // can is the cell of a capability.
 func (all proofs) can(t *testing.T, a *pluginapi.Agent, capability string, can bool) string {
 	p := all[a.Id]
@@ -149,18 +174,15 @@ func (all proofs) can(t *testing.T, a *pluginapi.Agent, capability string, can b
 			return "no" // it needs none
 		case why == "":
 			t.Errorf("nobody says why %s has no %s", a.Id, capability)
-		case !slices.Contains(p.whyNot, why):
-			p.whyNot = append(p.whyNot, "*"+strings.ReplaceAll(capability, "_", " ")+"*: "+why)
 		}
+		p.lack(why, strings.ReplaceAll(capability, "_", " "))
 		return "no"
 	}
 	switch {
 	case p.real && known && (scenario == "" || p.passed[scenario]):
 		return "real"
-	case event != "" && p.recorded[event] && !a.Unproven:
+	case event != "" && p.recorded[event] && p.recordings(a):
 		return "recorded"
-	case !p.real:
-		return "made"
 	}
 	return "made"
 }
@@ -173,7 +195,7 @@ func (all proofs) emits(t *testing.T, a *pluginapi.Agent, typ string) string {
 		return "no"
 	case p.told[typ]:
 		return "real"
-	case p.recorded[typ] && !a.Unproven && !a.Demo:
+	case p.recorded[typ] && p.recordings(a):
 		return "recorded"
 	case p.recorded[typ] || p.made[typ] || a.Demo:
 		return "made"

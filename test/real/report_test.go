@@ -56,15 +56,18 @@ func (r *results) see(agent string, t pluginapi.Type) {
 }
 
 // proof is what test/real/proof.txt is to say: a line for each scenario that an agent
-// passes or cannot have, and for each event type that it was told to emit.
-func (r *results) proof() string {
+// passes or cannot have, and for each event type that it told at least so often.
+func (r *results) proof(often int) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var lines []string
 	for key, c := range r.cells {
 		lines = append(lines, strings.TrimSuffix(key[0]+"\t"+c.state+"\t"+key[1]+"\t"+c.reason, "\t"))
 	}
-	for key := range r.seen {
+	for key, n := range r.seen {
+		if n < often {
+			continue
+		}
 		lines = append(lines, key[0]+"\tevent\t"+key[1])
 	}
 	slices.Sort(lines)
