@@ -42,6 +42,7 @@ func TestPluginsThatDoNotStart(t *testing.T) {
 		{name: "hangs-plan", trouble: agents.HangAtPlan, code: pluginapi.CodePluginCrashed, says: "gave no answer within " + patience.String() + " (plan)"},
 		{name: "exits-plan", trouble: agents.ExitAtPlan, code: pluginapi.CodePluginCrashed, says: "died (plan)"},
 		{name: "shell-plan", trouble: agents.ShellAtPlan, code: pluginapi.CodePluginCrashed, says: "its shell line is not the user's own"},
+		{name: "bridge-plan", trouble: agents.BridgeAtPlan, code: pluginapi.CodeSpawn, says: "/amux-bridge, which is missing or not executable"},
 		{name: "leaves-child", trouble: agents.OrphanAtStart, code: pluginapi.CodePluginInvalid, says: "exited before its handshake"},
 		{name: "no-program", trouble: agents.Healthy, code: pluginapi.CodePluginInvalid, says: "no such file",
 			spoil: func(t *testing.T, _, executable string) { must(t, os.Remove(executable)) }},

@@ -66,6 +66,9 @@ func (a adapter) Plan(_ context.Context, req *pluginapi.PlanRequest) (*pluginapi
 	if a.trouble == ShellAtPlan {
 		return &pluginapi.Plan{Program: "touch pwned", Shell: true}, nil
 	}
+	if a.trouble == BridgeAtPlan {
+		return &pluginapi.Plan{Program: pluginapi.Bridge, Stdin: pb.Stdin_STDIN_OPEN}, nil
+	}
 	plan := &pluginapi.Plan{
 		Program: self(), Args: []string{castArg, "agent"}, Stdin: pb.Stdin_STDIN_OPEN, SessionId: req.SessionId,
 		Pty: req.Options.GetPty(),

@@ -36,6 +36,7 @@ const (
 	HangAtPlan       Trouble = "hang-at-plan"
 	ExitAtPlan       Trouble = "exit-at-plan"
 	ShellAtPlan      Trouble = "shell-at-plan"   // plans a shell line of its own
+	BridgeAtPlan     Trouble = "bridge-at-plan"  // plans amux-bridge, which the tests do not have
 	BreaksTheWire    Trouble = "breaks-the-wire" // obeys the agent's "breach" lines
 	OrphanAtStart    Trouble = "orphan-at-start" // leaves a child that holds its stdout, and dies
 	orphanAtStartFor         = "300"
