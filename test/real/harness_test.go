@@ -54,6 +54,8 @@ type agentRow struct {
 	// patience is what a scenario may take; default scenarioTime. Some agents
 	// cannot be kept from trying for long.
 	patience time.Duration
+	// slow: what it starts takes longer than other agents on a busy machine.
+	slow bool
 	// model is another one than the usual (default haiku), and subagent are the options with which
 	// the agent has sub-agents.
 	model    string
@@ -75,6 +77,9 @@ type agentRow struct {
 
 // timeout is one within which the agent starts a tool.
 func (a agentRow) timeout() string {
+	if a.slow {
+		return "45s"
+	}
 	if a.patience > 0 {
 		return "15s"
 	}

@@ -18,7 +18,7 @@ import (
 var opencodeHTTPRow = agentRow{
 	id: "opencode-http", program: "opencode", env: opencodeEnv, read: readChat, shell: "bash",
 	model: "fake/other-model", mcpTool: "echo_echo",
-	noCacheWrites: true, patience: 3 * time.Minute,
+	noCacheWrites: true, patience: 3 * time.Minute, slow: true,
 	lacks: map[string]string{
 		"tool_input_delta": "a tool is told when it is whole",
 		"how long to wait": "it tells the time at which it tries again, not how long that is",
