@@ -86,7 +86,7 @@ func contains(list []string, s string) bool {
 // with a separator is a path; relative entries of PATH are not searched, so that
 // a repository cannot bring its own agent.
 func lookPath(name string, env []string, cwd string) string {
-	if strings.ContainsRune(name, '/') || filepath.IsAbs(name) {
+	if strings.ContainsRune(name, '/') || strings.ContainsRune(name, filepath.Separator) || filepath.IsAbs(name) {
 		if !filepath.IsAbs(name) {
 			name = filepath.Join(cwd, name)
 		}

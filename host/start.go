@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -320,6 +321,11 @@ func (l *launch) prepareSpawn(plan *pluginapi.Plan) (shim.Spawn, journal.Plan, e
 		}
 		if strings.ContainsRune(arg, 0) {
 			return fail(bad("argument %d has a NUL byte", i+1))
+		}
+	}
+	if runtime.GOOS == "windows" && isBatch(program) {
+		if err := checkBatch(program, plan.Args, l.spec.Prompt, l.spec.SystemPrompt); err != nil {
+			return fail(err)
 		}
 	}
 	record := journal.Plan{

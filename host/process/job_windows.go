@@ -172,14 +172,19 @@ var ErrNoConsole = errors.New("the run has no console")
 
 // Spawn starts a program in the job: there is no moment in which it is not in it.
 // It inherits the handles of attr.Files, the first three of which are its stdio, and
-// no other. With a pseudo-console it has that and inherits nothing.
+// no other. With a pseudo-console it has that and inherits nothing. Of attr.Sys only
+// the command line counts, which then stands for argv.
 func (j *Job) Spawn(program string, argv []string, attr *syscall.ProcAttr, console uintptr) (pid int, process uintptr, err error) {
 	fail := func(call string, err error) (int, uintptr, error) { return 0, 0, os.NewSyscallError(call, err) }
 	name, err := windows.UTF16PtrFromString(program)
 	if err != nil {
 		return 0, 0, err
 	}
-	line, err := windows.UTF16PtrFromString(windows.ComposeCommandLine(argv))
+	text := windows.ComposeCommandLine(argv)
+	if attr.Sys != nil && attr.Sys.CmdLine != "" {
+		text = attr.Sys.CmdLine
+	}
+	line, err := windows.UTF16PtrFromString(text)
 	if err != nil {
 		return 0, 0, err
 	}

@@ -3,6 +3,9 @@ package shim
 import (
 	"fmt"
 	"os"
+	"path/filepath"
+	"slices"
+	"strings"
 	"syscall"
 
 	"golang.org/x/sys/windows"
@@ -51,7 +54,7 @@ func (k *keeper) start(spawn Spawn) (_ *child, outputs [2]*os.File, retErr error
 		}
 	}
 	pid, process, err := k.cfg.Tree.Spawn(spawn.Program, append([]string{spawn.Program}, spawn.Args...),
-		&syscall.ProcAttr{Dir: spawn.Cwd, Env: spawn.Env, Files: files[:]}, 0)
+		&syscall.ProcAttr{Dir: spawn.Cwd, Env: spawn.Env, Files: files[:], Sys: shellLine(spawn)}, 0)
 	if err != nil {
 		return nil, outputs, fmt.Errorf("start %s: %w", spawn.Program, err)
 	}
@@ -73,6 +76,16 @@ func (k *keeper) start(spawn Spawn) (_ *child, outputs [2]*os.File, retErr error
 		c.in.close()
 	}
 	return c, outputs, nil
+}
+
+// shellLine is the command line of cmd.exe with a line of the user's own, which cmd.exe
+// reads as it is: nil for other programs.
+func shellLine(spawn Spawn) *syscall.SysProcAttr {
+	last := len(spawn.Args) - 1
+	if !strings.EqualFold(filepath.Base(spawn.Program), "cmd.exe") || last < 1 || !slices.Equal(spawn.Args[:last], []string{"/d", "/s", "/c"}) {
+		return nil
+	}
+	return &syscall.SysProcAttr{CmdLine: syscall.EscapeArg(spawn.Program) + ` /d /s /c "` + spawn.Args[last] + `"`}
 }
 
 // openNull opens what holds nothing, to be inherited.

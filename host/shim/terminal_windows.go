@@ -50,7 +50,7 @@ func (k *keeper) startTerminal(spawn Spawn) (*child, error) {
 	}
 	input, output := console.Files()
 	pid, process, err := k.cfg.Tree.Spawn(spawn.Program, append([]string{spawn.Program}, spawn.Args...),
-		&syscall.ProcAttr{Dir: spawn.Cwd, Env: spawn.Env}, console.Handle())
+		&syscall.ProcAttr{Dir: spawn.Cwd, Env: spawn.Env, Sys: shellLine(spawn)}, console.Handle())
 	if err != nil {
 		_ = input.Close()
 		_ = output.Close() // nobody waits for what the console has to say
