@@ -12,7 +12,7 @@ export GO VERSION
 TOOL  = $(GO) -C tools tool
 TESTS = ./...
 
-.PHONY: help build run test race fuzz lint generate check-generated cross bench chaos test-real drift proof docs install clean
+.PHONY: help build run test race fuzz lint generate check-generated cross wine bench chaos test-real drift proof docs install clean
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -66,6 +66,9 @@ check-generated:
 
 cross: ## build and vet for the other platforms
 	@sh tools/cross.sh
+
+wine: ## the tests of what is Windows' own, under Wine; AMUX_WINE_INSTALL=1 has apt install that
+	@sh tools/wine.sh
 
 bench: build ## the rows of docs/performance.md, each beside its floor
 	@$(GO) run ./test/bench -count $(COUNT)

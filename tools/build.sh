@@ -6,6 +6,8 @@ set -eu
 out=$1
 : "${GO:=go}" "${VERSION:=0.1.0-dev}"
 exe=$($GO env GOEXE)
+native=
+[ "$($GO env GOOS)/$($GO env GOARCH)" != "$($GO env GOHOSTOS)/$($GO env GOHOSTARCH)" ] || native=yes
 hashes=
 names=
 for main in plugins/*/main.go; do
@@ -15,7 +17,11 @@ for main in plugins/*/main.go; do
 	mkdir -p "$to"
 	$GO build -trimpath -ldflags "-s -w" -o "$to/amux-plugin-$name$exe" "./$dir"
 	cp "$dir/amux-plugin.toml" "$to/"
-	"$to/amux-plugin-$name$exe" --amux-describe >"$to/describe.json"
+	if [ $native ]; then
+		"$to/amux-plugin-$name$exe" --amux-describe >"$to/describe.json"
+	else
+		env -u GOOS -u GOARCH $GO run "./$dir" --amux-describe >"$to/describe.json"
+	fi
 	if command -v sha256sum >/dev/null; then
 		sum=$(sha256sum "$to/amux-plugin-$name$exe")
 	else
