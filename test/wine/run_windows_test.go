@@ -501,13 +501,50 @@ func TestBatchFile(t *testing.T) {
 
 // Ctrl-Break asks a run to end, well before its grace time is over.
 func TestBreak(t *testing.T) {
-	wine.Cannot(t, "it does not deliver console events")
+	wine.Cannot(t, "it has no Ctrl-Break")
 	w := newWorld(t)
 	w.env = append(w.env, "AGENT_MUX_GRACE_PERIOD_MS=600000")
 	r := w.start("demo", "[sleep:1000]")
 	w.must("stop", r.id)
 	r.code()
 	w.ends(r.id, "canceled")
+}
+
+// Ctrl-C is an event of the run's own console: the agent ends of it, and what it has
+// left behind on no console ends as it does after any exit.
+func TestInterrupt(t *testing.T) {
+	w := newWorld(t)
+	r := w.start("demo", family)
+	tree, keeper := r.tree(3)
+	w.must("kill", "--signal", "INT", r.id)
+	r.code()
+	if reason := w.ends(r.id, "canceled"); reason != "signal" {
+		t.Errorf("the reason is %s", reason)
+	}
+	gone(t, append(tree, keeper)...)
+}
+
+// A signal that cannot be delivered says so and changes nothing, and nobody waits for an
+// agent that could not be asked to end.
+func TestNotDelivered(t *testing.T) {
+	if !wine.Here() {
+		t.Skip("Ctrl-Break is delivered here: TestBreak")
+	}
+	w := newWorld(t)
+	w.env = append(w.env, "AGENT_MUX_GRACE_PERIOD_MS=600000")
+	r := w.start("demo", family)
+	tree, keeper := r.tree(3)
+	if _, words, code := w.amux("kill", "--signal", "BREAK", r.id); code == 0 || !strings.Contains(words, "SIGBREAK cannot be delivered") ||
+		!strings.Contains(words, "stop or kill") {
+		t.Errorf("code %d: %s", code, words)
+	}
+	if state, _ := w.info(r.id); state != "running" {
+		t.Errorf("it is %s", state)
+	}
+	w.must("stop", r.id)
+	r.code()
+	w.ends(r.id, "canceled")
+	gone(t, append(tree, keeper)...)
 }
 
 func TestPseudoConsole(t *testing.T) {
