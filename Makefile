@@ -73,8 +73,11 @@ wine: ## the tests of what is Windows' own, under Wine; AMUX_WINE_INSTALL=1 has 
 bench: build ## the rows of docs/performance.md, each beside its floor
 	@$(GO) run ./test/bench -count $(COUNT)
 
-chaos: build ## kill everything at random, many times (minutes)
-	@AMUX_CHAOS=1 $(GO) test -json -count=1 -timeout 40m ./test/chaos/... ./host/... | $(GO) run -C tools ./testcount
+RACES = TestStopAgainst|TestTwoHosts|TestRacesOfTheEnd|TestSendAgainstEnd|TestApprovedTwice
+
+chaos: build ## kill everything at random, many times (an hour or two)
+	@AMUX_CHAOS=1 $(GO) test -json -count=1 -timeout 120m ./test/chaos/... ./host/... | $(GO) run -C tools ./testcount
+	@AMUX_CHAOS=1 CGO_ENABLED=1 $(GO) test -race -json -count=1 -timeout 90m -run '$(RACES)' ./host | $(GO) run -C tools ./testcount
 
 install: build ## copy to PREFIX/lib/amux and link PREFIX/bin/amux (default ~/.local)
 	@mkdir -p $(PREFIX)/lib/amux $(PREFIX)/bin

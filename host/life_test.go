@@ -262,7 +262,7 @@ func TestTwoHostsForOneRun(t *testing.T) {
 	t.Parallel()
 	s := agents.NewStage(t, "fake", "healthy")
 	for round := range agents.Rounds(t, 10, 1000) {
-		owner := next(t, s)
+		owner := patient(next(t, s))
 		r := s.Start(owner, host.RunSpec{Agent: "fake", Prompt: "lines 30\nask go\nlines 30", Approve: host.ApproveAsk, Detached: true})
 		endRun(t, s, r.ID())
 		wantState(t, r, "waiting")
@@ -270,7 +270,10 @@ func TestTwoHostsForOneRun(t *testing.T) {
 		var wg sync.WaitGroup
 		var owners atomic.Int32
 		var mine atomic.Pointer[host.Run]
-		hosts := []*host.Host{next(t, s), next(t, s), next(t, s), next(t, s), next(t, s)}
+		var hosts []*host.Host
+		for range 5 {
+			hosts = append(hosts, patient(next(t, s)))
+		}
 		for i, h := range hosts[1:] {
 			wg.Go(func() {
 				if i%2 == 0 {

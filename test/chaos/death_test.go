@@ -209,6 +209,17 @@ func (d death) round(t *testing.T, s *agents.Stage, kind string, round int, term
 		t.Errorf("%s/%s: survived: %v", d.name, kind, p)
 		_ = syscall.Kill(p.PID, syscall.SIGKILL)
 	}
+	// The next start of amux would look for what it has left, once more.
+	h := after(t, s)
+	if err := h.Recover(context.Background()); err != nil {
+		t.Error(err)
+	}
+	if r, err := h.Open(context.Background(), k.id); err != nil || r.Info().End == nil {
+		t.Errorf("%s/%s: the run has no end: %v", d.name, kind, err)
+	}
+	if err := h.Close(context.Background()); err != nil {
+		t.Error(err)
+	}
 	return last.Sub(at)
 }
 
