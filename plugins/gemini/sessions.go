@@ -115,7 +115,7 @@ func (adapter) ReadSession(ctx context.Context, q *pluginapi.SessionQuery, yield
 	}
 	for _, file := range sessionfile.Find(root, "*/chats/session-*-"+id[:8]+".jsonl") {
 		if s, err := summarize(ctx, file); err == nil && s != nil && s.Id == id {
-			r := &sessionReader{id: id, yield: yield}
+			r := &sessionReader{id: id, Stored: turn.Stored{Yield: yield}}
 			return r.read(ctx, file.Path)
 		}
 	}
@@ -124,21 +124,8 @@ func (adapter) ReadSession(ctx context.Context, q *pluginapi.SessionQuery, yield
 
 // sessionReader makes events of one session.
 type sessionReader struct {
-	turn.Writer
-	id    string
-	yield func(pluginapi.Payload, time.Time) bool
-
-	at      time.Time
-	stopped bool
-	inTurn  bool
-	turns   int
-}
-
-// Event passes an event to the caller.
-func (r *sessionReader) Event(p pluginapi.Payload) {
-	if !r.stopped && !r.yield(p, r.at) {
-		r.stopped = true
-	}
+	turn.Stored
+	id string
 }
 
 func (r *sessionReader) read(ctx context.Context, path string) error {
@@ -152,21 +139,20 @@ func (r *sessionReader) read(ctx context.Context, path string) error {
 	}
 	defer lines.Close()
 	begun := false
-	for n := int32(0); !r.stopped && lines.Next(); n++ {
+	for n := int32(0); !r.Stopped && lines.Next(); n++ {
 		if n%1024 == 0 && ctx.Err() != nil {
 			return ctx.Err()
 		}
 		if lines.Long {
-			offset, length := lines.Offset, lines.Length
-			r.Event(pluginapi.Log{Source: "session", Offset: &offset, Length: &length})
+			r.Long(lines.Offset, lines.Length)
 			continue
 		}
 		doc, err := jsonl.ParseObject(lines.Line)
 		if err != nil {
 			continue
 		}
-		if at, err := time.Parse(time.RFC3339Nano, doc.Text("timestamp")+doc.Text("startTime")); err == nil && at.After(r.at) {
-			r.at = at
+		if at, err := time.Parse(time.RFC3339Nano, doc.Text("timestamp")+doc.Text("startTime")); err == nil && at.After(r.At) {
+			r.At = at
 		}
 		if !begun {
 			begun = true
@@ -176,9 +162,8 @@ func (r *sessionReader) read(ctx context.Context, path string) error {
 		r.line(doc.Value, place == n)
 		doc.Release()
 	}
-	r.endTurn()
 	if begun {
-		r.Event(pluginapi.SessionEnd{SessionID: r.id, TurnCount: r.turns})
+		r.End(r.id)
 	}
 	return lines.Err()
 }
@@ -203,26 +188,13 @@ func lastLines(ctx context.Context, path string) (*sessionfile.Index, error) {
 	return last, lines.Err()
 }
 
-func (r *sessionReader) endTurn() {
-	r.Main().End(r)
-	r.CloseTools("the session has no result of this tool", r)
-	if r.inTurn {
-		r.Event(pluginapi.TurnEnd{TurnIndex: r.turns})
-		r.turns++
-		r.inTurn = false
-	}
-}
-
 // line emits the events of a line; final says that no later one replaces it. Tools
 // are told where they first appear, each once.
 func (r *sessionReader) line(line jsonl.Value, final bool) {
 	switch line.Text("type") {
 	case "user":
 		if text := userText(line); text != "" && final {
-			r.endTurn()
-			r.Event(pluginapi.TurnStart{TurnIndex: r.turns})
-			r.inTurn = true
-			r.Event(pluginapi.UserMessage{ID: line.Text("id"), Text: text})
+			r.Prompt(line.Text("id"), text)
 		}
 	case "gemini":
 		if final {

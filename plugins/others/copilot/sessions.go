@@ -73,54 +73,28 @@ func (Adapter) ReadSession(ctx context.Context, q *pluginapi.SessionQuery, yield
 	if len(files) == 0 {
 		return notFound
 	}
-	r := &sessionReader{yield: yield}
+	r := &sessionReader{Stored: turn.Stored{Yield: yield}}
 	r.talk = newTalk(&r.Writer)
 	err := tree.Read(ctx, files[0].Path, q.GetAllBranches(), sessionfile.Visit{
-		Line: func(line jsonl.Value) bool { r.line(line); return !r.stopped },
-		Long: func(offset, length int64) bool {
-			r.Event(pluginapi.Log{Source: "session", Offset: &offset, Length: &length})
-			return !r.stopped
-		},
+		Line: func(line jsonl.Value) bool { r.line(line); return !r.Stopped },
+		Long: r.Long,
 	})
 	if err != nil {
 		return err
 	}
-	r.endTurn()
-	r.Event(pluginapi.SessionEnd{SessionID: id, TurnCount: r.turns})
+	r.End(id)
 	return nil
 }
 
 // sessionReader makes events of the lines of one session.
 type sessionReader struct {
-	turn.Writer
+	turn.Stored
 	talk
-	yield   func(pluginapi.Payload, time.Time) bool
-	at      time.Time
-	stopped bool
-	inTurn  bool
-	turns   int
-}
-
-// Event passes an event to the caller.
-func (r *sessionReader) Event(p pluginapi.Payload) {
-	if !r.stopped && !r.yield(p, r.at) {
-		r.stopped = true
-	}
-}
-
-func (r *sessionReader) endTurn() {
-	r.Main().End(r)
-	r.CloseTools("the session has no result of this tool", r)
-	if r.inTurn {
-		r.Event(pluginapi.TurnEnd{TurnIndex: r.turns})
-		r.turns++
-		r.inTurn = false
-	}
 }
 
 func (r *sessionReader) line(line jsonl.Value) {
 	if at, ok := sessionfile.Time(line); ok {
-		r.at = at
+		r.At = at
 	}
 	data := line.Get("data")
 	switch line.Text("type") {
@@ -130,10 +104,7 @@ func (r *sessionReader) line(line jsonl.Value) {
 		if line.Text("agentId") != "" {
 			return // what a sub-agent was told
 		}
-		r.endTurn()
-		r.Event(pluginapi.TurnStart{TurnIndex: r.turns})
-		r.inTurn = true
-		r.Event(pluginapi.UserMessage{ID: line.Text("id"), Text: data.Text("content")})
+		r.Prompt(line.Text("id"), data.Text("content"))
 	case "session.usage_record":
 		r.Event(tokens(data.Get("usage"), data.Text("usage", "model")))
 	default:

@@ -75,60 +75,34 @@ func ReadSession(ctx context.Context, dialect Dialect, dir string, q *pluginapi.
 	if len(files) == 0 {
 		return notFound
 	}
-	r := &sessionReader{dialect: dialect, yield: yield}
+	r := &sessionReader{dialect: dialect, Stored: turn.Stored{Yield: yield}}
 	// The head has an id, but belongs to no branch.
 	start := pluginapi.SessionStart{SessionID: id}
 	if s, err := summarize(ctx, files[0]); err == nil && s != nil {
 		start.Model, start.ForkedFrom = s.Model, s.ForkedFrom
-		r.at = time.UnixMilli(s.CreatedUnixMs).UTC()
+		r.At = time.UnixMilli(s.CreatedUnixMs).UTC()
 	}
 	r.Event(start)
 	err := tree.Read(ctx, files[0].Path, q.GetAllBranches(), sessionfile.Visit{
-		Line: func(line jsonl.Value) bool { r.line(line); return !r.stopped },
-		Long: func(offset, length int64) bool {
-			r.Event(pluginapi.Log{Source: "session", Offset: &offset, Length: &length})
-			return !r.stopped
-		},
+		Line: func(line jsonl.Value) bool { r.line(line); return !r.Stopped },
+		Long: r.Long,
 	})
 	if err != nil {
 		return err
 	}
-	r.endTurn()
-	r.Event(pluginapi.SessionEnd{SessionID: id, TurnCount: r.turns})
+	r.End(id)
 	return nil
 }
 
 // sessionReader makes events of the lines of one session.
 type sessionReader struct {
-	turn.Writer
+	turn.Stored
 	dialect Dialect
-	yield   func(pluginapi.Payload, time.Time) bool
-	at      time.Time
-	stopped bool
-	inTurn  bool
-	turns   int
-}
-
-// Event passes an event to the caller.
-func (r *sessionReader) Event(p pluginapi.Payload) {
-	if !r.stopped && !r.yield(p, r.at) {
-		r.stopped = true
-	}
-}
-
-func (r *sessionReader) endTurn() {
-	r.Main().End(r)
-	r.CloseTools("the session has no result of this tool", r)
-	if r.inTurn {
-		r.Event(pluginapi.TurnEnd{TurnIndex: r.turns})
-		r.turns++
-		r.inTurn = false
-	}
 }
 
 func (r *sessionReader) line(line jsonl.Value) {
 	if at, ok := sessionfile.Time(line); ok {
-		r.at = at
+		r.At = at
 	}
 	message := line.Get("message")
 	switch line.Text("type") {
@@ -137,10 +111,7 @@ func (r *sessionReader) line(line jsonl.Value) {
 	case "message":
 		switch message.Text("role") {
 		case "user":
-			r.endTurn()
-			r.Event(pluginapi.TurnStart{TurnIndex: r.turns})
-			r.inTurn = true
-			r.Event(pluginapi.UserMessage{ID: line.Text("id"), Text: contentText(message.Get("content"))})
+			r.Prompt(line.Text("id"), contentText(message.Get("content")))
 		case "assistant":
 			r.assistant(line.Text("id"), message)
 		case "toolResult":

@@ -96,57 +96,31 @@ func (Adapter) ReadSession(ctx context.Context, q *pluginapi.SessionQuery, yield
 	if len(files) == 0 {
 		return notFound
 	}
-	r := &sessionReader{id: id, yield: yield}
+	r := &sessionReader{id: id, Stored: turn.Stored{Yield: yield}}
 	err := tree.Read(ctx, files[0].Path, q.GetAllBranches(), sessionfile.Visit{
-		Line: func(line jsonl.Value) bool { r.line(line); return !r.stopped },
-		Long: func(offset, length int64) bool {
-			r.Event(pluginapi.Log{Source: "session", Offset: &offset, Length: &length})
-			return !r.stopped
-		},
+		Line: func(line jsonl.Value) bool { r.line(line); return !r.Stopped },
+		Long: r.Long,
 	})
 	if err != nil {
 		return err
 	}
-	r.endTurn()
 	if r.begun {
-		r.Event(pluginapi.SessionEnd{SessionID: id, TurnCount: r.turns})
+		r.End(id)
 	}
 	return nil
 }
 
 // sessionReader makes events of the lines of one session.
 type sessionReader struct {
-	turn.Writer
-	id    string
-	yield func(pluginapi.Payload, time.Time) bool
+	turn.Stored
+	id string
 
-	at      time.Time
-	stopped bool
-	begun   bool
-	inTurn  bool
-	turns   int
-}
-
-// Event passes an event to the caller.
-func (r *sessionReader) Event(p pluginapi.Payload) {
-	if !r.stopped && !r.yield(p, r.at) {
-		r.stopped = true
-	}
-}
-
-func (r *sessionReader) endTurn() {
-	r.Main().End(r)
-	r.CloseTools("the session has no result of this tool", r)
-	if r.inTurn {
-		r.Event(pluginapi.TurnEnd{TurnIndex: r.turns})
-		r.turns++
-		r.inTurn = false
-	}
+	begun bool
 }
 
 func (r *sessionReader) line(line jsonl.Value) {
 	if at, ok := sessionfile.Time(line); ok {
-		r.at = at
+		r.At = at
 	}
 	if !r.begun {
 		r.begun = true
@@ -155,10 +129,7 @@ func (r *sessionReader) line(line jsonl.Value) {
 	switch line.Text("type") {
 	case "user":
 		if text := parts(line); text != "" {
-			r.endTurn()
-			r.Event(pluginapi.TurnStart{TurnIndex: r.turns})
-			r.inTurn = true
-			r.Event(pluginapi.UserMessage{ID: line.Text("uuid"), Text: text})
+			r.Prompt(line.Text("uuid"), text)
 		}
 	case "assistant":
 		r.assistant(line)
