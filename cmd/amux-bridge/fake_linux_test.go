@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 // What a flooding server says.
 const (
 	floodEvents = 50_000
-	hugeBytes   = 200 << 20
+	hugeBytes   = 128 << 20
 )
 
 // serve is a server that behaves as its kind says.
