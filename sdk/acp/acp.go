@@ -64,6 +64,9 @@ type Config struct {
 	// ErrorText reads a failed request of the model from what is said in the model's
 	// place; nil: it is none.
 	ErrorText func(text string) *pluginapi.Outcome
+	// Wordless is what a turn means that ends well without a word: a request of the
+	// model has failed, and the agent does not say so; empty: nothing.
+	Wordless string
 	// Failure reads the error that a prompt is answered with; nil: by its code and
 	// text.
 	Failure func(e *jsonrpc.Error) *pluginapi.Outcome

@@ -443,6 +443,10 @@ func (c *conversation) ended(m *jsonrpc.Message, out *sdk.Out) error {
 			outcome = turn.Aborted()
 		case "max_turn_requests":
 			outcome = &pluginapi.Outcome{Code: string(pluginapi.CodeTurnLimit), Message: c.Agent + " has reached the limit of requests in a turn"}
+		case "end_turn":
+			if c.config.Wordless != "" && !c.said {
+				outcome = &pluginapi.Outcome{Code: string(pluginapi.CodeAgentFailed), Message: c.config.Wordless}
+			}
 		case "refusal":
 			outcome = &pluginapi.Outcome{Code: string(pluginapi.CodeAgentFailed), Message: c.Agent + " refuses to go on with this prompt"}
 		case "max_tokens":

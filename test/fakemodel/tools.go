@@ -29,6 +29,7 @@ var tools = map[string][]tool{
 			return map[string]any{"command": a["command"], "description": "Run a scripted command", "is_background": false}
 		}, ""},
 		{"exec_command", func(a map[string]any) map[string]any { return map[string]any{"cmd": a["command"]} }, ""},
+		{"exec", func(a map[string]any) map[string]any { return map[string]any{"command": a["command"]} }, "process"},
 	},
 	"write": {
 		{"Write", func(a map[string]any) map[string]any {

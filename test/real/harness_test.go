@@ -702,12 +702,23 @@ func (r *run) running(command string) {
 	if r.lacking("processes") {
 		return
 	}
-	for deadline := time.Now().Add(scenarioTime); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(max(scenarioTime, r.agent.patience)); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
 		if slices.ContainsFunc(processesWith(r.events[0].RunID), func(p string) bool { return strings.Contains(p, command) }) {
 			return
 		}
 	}
 	r.t.Fatalf("no process %q came", command)
+}
+
+// inTool waits until the command of the script sleep runs.
+func (r *run) inTool() {
+	r.t.Helper()
+	if r.lacking("shell_start") {
+		r.until("run_state")
+	} else {
+		r.until("shell_start")
+	}
+	r.running(`"sleep 987`)
 }
 
 // account tells a failed run.

@@ -25,6 +25,7 @@ type set struct {
 	pkg     string // whose version is pinned
 	glob    string // of the program, below node_modules
 	version string // what --version prints before the version
+	runs    string // glob of what runs the program, if it is none that others have
 }
 
 // sets in the order of their installation: what follows may run on Node.js or Bun.
@@ -36,6 +37,7 @@ var sets = []set{
 	{name: "qwen", pkg: "@qwen-code/qwen-code", glob: "@qwen-code/qwen-code/cli-entry.js"},
 	{name: "pi", pkg: "@earendil-works/pi-coding-agent", glob: "@earendil-works/pi-coding-agent/dist/bundle/cli.js"},
 	{name: "opencode", pkg: "opencode-linux-x64", glob: "opencode-linux-*/bin/opencode"},
+	{name: "openclaw", pkg: "openclaw", glob: "openclaw/openclaw.mjs", version: "OpenClaw ", runs: "node-linux-*/bin/node"},
 	{name: "gemini", pkg: "@google/gemini-cli", glob: "@google/gemini-cli/bundle/gemini.js"},
 }
 
@@ -160,7 +162,14 @@ func (tc *Toolchain) linkSet(ctx context.Context, s set, version, dir string) er
 	if err != nil {
 		return err
 	}
-	if err := os.Symlink(target, filepath.Join(bin, s.name)); err != nil {
+	program := filepath.Join(bin, s.name)
+	if s.runs != "" {
+		// A script that becomes the program: its own first line would find another one's.
+		script := "#!/bin/sh\nbin=$(dirname \"$(readlink -f \"$0\")\")\nexec \"$bin\"/../node_modules/" + s.runs + " \"$bin\"/" + target + " \"$@\"\n"
+		if err := os.WriteFile(program, []byte(script), 0o755); err != nil {
+			return err
+		}
+	} else if err := os.Symlink(target, program); err != nil {
 		return err
 	}
 	home, err := os.MkdirTemp("", "amux-toolchain-")
@@ -168,7 +177,7 @@ func (tc *Toolchain) linkSet(ctx context.Context, s set, version, dir string) er
 		return err
 	}
 	defer os.RemoveAll(home)
-	command := exec.CommandContext(ctx, found[0], "--version")
+	command := exec.CommandContext(ctx, program, "--version")
 	command.Env = append(Env(home), "PATH="+tc.Path())
 	output, err := command.Output()
 	if err != nil {

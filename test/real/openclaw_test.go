@@ -1,0 +1,82 @@
+package real
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+const (
+	openclawOnce    = "one prompt is told as one document at the end, with the names of the tools alone"
+	openclawGateway = "one process is one prompt; TestOpenclawOptions has it with a gateway"
+	openclawTries   = "it tries for minutes, which cannot be lowered; the adapter's recordings have it"
+)
+
+var openclawRow = agentRow{
+	id: "openclaw", program: "openclaw", env: openclawEnv, read: readChat, shell: "exec",
+	model: "fake/other-model", always: []string{"--approve", "auto"},
+	noCacheWrites: true, patience: 5 * time.Minute,
+	lacks: map[string]string{
+		"shell_start":      openclawOnce,
+		"a stored session": "a usual run keeps none; TestOpenclawOptions has one with the driver local",
+		"its prompt alone": "it adds what it knows of the time and the folder to a prompt",
+	},
+	na: map[string]string{
+		"partials":                    openclawOnce,
+		"thinking":                    openclawOnce,
+		"tool":                        openclawOnce,
+		"failing tool":                openclawOnce,
+		"file edit":                   openclawOnce,
+		"story":                       openclawOnce,
+		"parallel tools":              openclawOnce,
+		"sub-agent":                   openclawOnce,
+		"two turns":                   openclawGateway,
+		"stdin ends the conversation": openclawGateway,
+		"approval granted":            openclawGateway,
+		"approval denied":             openclawGateway,
+		"nobody to approve":           openclawGateway,
+		"interrupt a stream":          openclawGateway,
+		"interrupt a tool":            openclawGateway,
+		"question":                    "it asks nothing",
+		"resume":                      "TestOpenclawOptions has it with the driver local",
+		"fork":                        "it has no fork",
+		"unknown session":             "it begins a session of that name",
+		"429":                         openclawTries,
+		"529":                         openclawTries,
+		"connection refused":          openclawTries,
+		"max turns":                   "it has no limit of requests in a turn, and amux counts prompts",
+		"max budget":                  "it has no limit of money",
+		"json schema":                 "it has no structured output",
+		"image":                       "it takes images by a gateway only",
+		"5 MB prompt":                 "it takes no prompt of more than 4 MiB, and amux says so",
+		"prompt above the context":    "it takes no prompt of more than 4 MiB, and amux says so",
+		"options":                     "it takes no system prompt; TestOpenclawOptions has model and effort",
+		"system replaced":             "it takes no system prompt",
+	},
+}
+
+// openclawConfig is a provider of the chat completions API. What only costs time is
+// off.
+const openclawConfig = `{
+  "gateway": {"mode": "local"},
+  "agents": {"defaults": {"model": {"primary": "fake/fake-model"}, "skipBootstrap": true}},
+  "models": {"mode": "merge", "providers": {"fake": {"baseUrl": "%s/v1", "apiKey": "sk-test-fake", "api": "openai-completions", "models": [
+    {"id": "fake-model", "name": "Fake", "reasoning": true, "input": ["text", "image"], "contextWindow": 200000, "maxTokens": 8192,
+     "cost": {"input": 1, "output": 2, "cacheRead": 0.1, "cacheWrite": 0}},
+    {"id": "other-model", "name": "Other", "reasoning": true, "input": ["text"], "contextWindow": 200000, "maxTokens": 8192,
+     "cost": {"input": 1, "output": 2, "cacheRead": 0.1, "cacheWrite": 0}}
+  ]}}}
+}`
+
+// openclawEnv points openclaw at a fake model by its settings file. What Node.js has
+// compiled is kept from one test to the next.
+func openclawEnv(home, baseURL string) []string {
+	dir := filepath.Join(home, ".openclaw")
+	os.MkdirAll(dir, 0o700)
+	os.WriteFile(filepath.Join(dir, "openclaw.json"), fmt.Appendf(nil, openclawConfig, baseURL), 0o600)
+	return []string{
+		"OPENCLAW_TELEMETRY_DISABLED=1", "DO_NOT_TRACK=1", "OPENCLAW_OFFLINE=1",
+		"NODE_COMPILE_CACHE=" + filepath.Join(tc.Root, ".cache", "agents.d", "openclaw", "compiled"),
+	}
+}
