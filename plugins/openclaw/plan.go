@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -190,11 +191,15 @@ func (p *planner) settings(agents map[string]any) (file string, err error) {
 	for i, s := range p.opts.McpServers {
 		switch transports[i] {
 		case mcp.Stdio:
-			servers[s.Name] = map[string]any{"command": s.Command, "args": append([]string{}, s.Args...), "env": orEmpty(s.Env)}
+			args := []string{}
+			for _, arg := range s.Args {
+				args = append(args, literal(arg))
+			}
+			servers[s.Name] = map[string]any{"command": literal(s.Command), "args": args, "env": p.environment(s.Env)}
 		case mcp.SSE:
-			servers[s.Name] = map[string]any{"url": s.Url, "transport": "sse", "headers": orEmpty(s.Headers)}
+			servers[s.Name] = map[string]any{"url": literal(s.Url), "transport": "sse", "headers": literals(s.Headers)}
 		default:
-			servers[s.Name] = map[string]any{"url": s.Url, "transport": "streamable-http", "headers": orEmpty(s.Headers)}
+			servers[s.Name] = map[string]any{"url": literal(s.Url), "transport": "streamable-http", "headers": literals(s.Headers)}
 		}
 	}
 	if len(servers) > 0 {
@@ -208,11 +213,26 @@ func (p *planner) settings(agents map[string]any) (file string, err error) {
 	return filepath.Join(p.req.GetTempDir(), "openclaw.json"), nil
 }
 
-func orEmpty(m map[string]string) map[string]string {
-	if m == nil {
-		return map[string]string{}
+// environment is that of a server: its own, and by their names the variables that
+// the run was given, which the CLI does not pass on.
+func (p *planner) environment(own map[string]string) map[string]string {
+	env := map[string]string{}
+	for name := range p.opts.GetEnv() {
+		env[name] = "${" + name + "}"
 	}
-	return m
+	maps.Copy(env, literals(own))
+	return env
+}
+
+// literal keeps the CLI from putting variables into a text.
+func literal(text string) string { return strings.ReplaceAll(text, "${", "$${") }
+
+func literals(m map[string]string) map[string]string {
+	all := map[string]string{}
+	for key, text := range m {
+		all[key] = literal(text)
+	}
+	return all
 }
 
 // ownSettings is the user's file, if there is one.

@@ -50,6 +50,12 @@ type Config struct {
 	// Output is what a command has printed so far, of what an update says; nil: all
 	// the text.
 	Output func(update jsonl.Value) string
+	// Whole: a tool is told when it begins, with all that will be told of its input,
+	// whatever its status.
+	Whole bool
+	// Asks reports whether a question, which has a tool of its own, is about a tool
+	// that was told before; nil: questions name their tool.
+	Asks func(asked jsonl.Value, call Call) bool
 	// InputFirst: the input that was told before a question is the tool's own; the
 	// question shows it in another way.
 	InputFirst bool
@@ -91,6 +97,7 @@ func Converse(config Config, start *pluginapi.Start) (sdk.Conversation, error) {
 		opts:   opts,
 		cwd:    start.GetCwd(),
 		calls:  map[string]*Call{},
+		asked:  map[string]bool{},
 	}
 	c.Effort = opts.GetEffort()
 	if data := start.GetState(); len(data) > 0 {

@@ -43,6 +43,7 @@ type conversation struct {
 	pending         int // settings that the agent has not confirmed yet
 
 	calls map[string]*Call // tools, by id
+	asked map[string]bool  // ids of questions that are about another tool
 
 	cost      float64 // of the session, as last told
 	costKnown bool
@@ -463,6 +464,7 @@ func (c *conversation) ended(m *jsonrpc.Message, out *sdk.Out) error {
 	c.errorText = nil
 	c.TurnEnd(outcome, c.turnCost, out)
 	clear(c.calls)
+	clear(c.asked)
 	c.Done()
 	if err := c.next(out); err != nil {
 		return err

@@ -2,6 +2,8 @@ package acp
 
 import (
 	"encoding/json"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -212,7 +214,7 @@ func (call *Call) input() json.RawMessage {
 	if len(call.Input) > 0 {
 		return call.Input
 	}
-	key, value := "title", call.Title
+	key, value := "title", strings.TrimPrefix(call.Title, call.name+": ")
 	switch {
 	case call.Kind == "execute":
 		key = "command"
@@ -267,6 +269,9 @@ func (c *conversation) detail(call *Call) turn.Detail {
 }
 
 func (c *conversation) tool(update jsonl.Value, out *sdk.Out) {
+	if c.asked[update.Text("toolCallId")] {
+		return // how a question ended
+	}
 	call, t := c.tell(update, out)
 	if t == nil {
 		return // told after its end
@@ -275,6 +280,10 @@ func (c *conversation) tool(update jsonl.Value, out *sdk.Out) {
 	switch status {
 	case "in_progress", "completed", "failed":
 		c.ready(call, t, out)
+	default:
+		if c.config.Whole {
+			c.ready(call, t, out)
+		}
 	}
 	if !t.Ready() {
 		return
@@ -347,7 +356,10 @@ func (c *conversation) permission(m *jsonrpc.Message, out *sdk.Out) {
 	if known != nil {
 		input = known.Input
 	}
-	call, t := c.tell(told, out)
+	call, t := c.about(told)
+	if call == nil {
+		call, t = c.tell(told, out)
+	}
 	if len(input) > 0 && c.config.InputFirst {
 		call.Input = input
 	}
@@ -361,6 +373,25 @@ func (c *conversation) permission(m *jsonrpc.Message, out *sdk.Out) {
 		}
 	}
 	c.Ask(q, out)
+}
+
+// about finds the tool of a question that has another id.
+func (c *conversation) about(told jsonl.Value) (*Call, *turn.Tool) {
+	id := told.Text("toolCallId")
+	if c.config.Asks == nil || c.calls[id] != nil {
+		return nil, nil
+	}
+	for _, known := range slices.Sorted(maps.Keys(c.calls)) {
+		call := c.calls[known]
+		if t := c.Tool(call.ID); t != nil && c.config.Asks(told, *call) {
+			c.asked[id] = true
+			if told.IsArray("content") {
+				call.content(told)
+			}
+			return call, t
+		}
+	}
+	return nil, nil
 }
 
 // asked is what the answer to a permission needs.

@@ -30,6 +30,7 @@ var tools = map[string][]tool{
 		}, ""},
 		{"exec_command", func(a map[string]any) map[string]any { return map[string]any{"cmd": a["command"]} }, ""},
 		{"exec", func(a map[string]any) map[string]any { return map[string]any{"command": a["command"]} }, "process"},
+		{"terminal", func(a map[string]any) map[string]any { return map[string]any{"command": a["command"]} }, ""},
 	},
 	"write": {
 		{"Write", func(a map[string]any) map[string]any {
@@ -41,6 +42,9 @@ var tools = map[string][]tool{
 		{"create", func(a map[string]any) map[string]any {
 			return map[string]any{"path": a["path"], "file_text": a["content"]}
 		}, ""},
+		{"write_file", func(a map[string]any) map[string]any {
+			return map[string]any{"path": a["path"], "content": a["content"]}
+		}, "terminal"},
 		{"write_file", func(a map[string]any) map[string]any {
 			return map[string]any{"file_path": a["path"], "content": a["content"]}
 		}, ""},
@@ -66,6 +70,9 @@ var tools = map[string][]tool{
 		{"edit", func(a map[string]any) map[string]any {
 			return map[string]any{"path": a["path"], "edits": []any{map[string]any{"oldText": a["old"], "newText": a["new"]}}}
 		}, "bash"},
+		{"patch", func(a map[string]any) map[string]any {
+			return map[string]any{"mode": "replace", "path": a["path"], "old_string": a["old"], "new_string": a["new"]}
+		}, "terminal"},
 		{"replace", func(a map[string]any) map[string]any {
 			return map[string]any{"file_path": a["path"], "instruction": "replace it", "old_string": a["old"], "new_string": a["new"]}
 		}, ""},
@@ -80,6 +87,7 @@ var tools = map[string][]tool{
 		{"Read", func(a map[string]any) map[string]any { return map[string]any{"file_path": a["path"]} }, ""},
 		{"read", func(a map[string]any) map[string]any { return map[string]any{"filePath": a["path"], "path": a["path"]} }, "bash"},
 		{"view", func(a map[string]any) map[string]any { return map[string]any{"path": a["path"]} }, ""},
+		{"read_file", func(a map[string]any) map[string]any { return map[string]any{"path": a["path"]} }, "terminal"},
 		{"read_file", func(a map[string]any) map[string]any { return map[string]any{"file_path": a["path"]} }, ""},
 		{"exec_command", func(a map[string]any) map[string]any { return map[string]any{"cmd": fmt.Sprint("cat ", a["path"])} }, ""},
 	},

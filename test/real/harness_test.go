@@ -702,7 +702,7 @@ func (r *run) running(command string) {
 	if r.lacking("processes") {
 		return
 	}
-	for deadline := time.Now().Add(max(scenarioTime, r.agent.patience)); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(max(scenarioTime, r.agent.patience)); time.Now().Before(deadline); time.Sleep(200 * time.Millisecond) {
 		if slices.ContainsFunc(processesWith(r.events[0].RunID), func(p string) bool { return strings.Contains(p, command) }) {
 			return
 		}

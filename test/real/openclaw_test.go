@@ -16,7 +16,7 @@ const (
 var openclawRow = agentRow{
 	id: "openclaw", program: "openclaw", env: openclawEnv, read: readChat, shell: "exec",
 	model: "fake/other-model", always: []string{"--approve", "auto"},
-	noCacheWrites: true, patience: 5 * time.Minute,
+	noCacheWrites: true, patience: 15 * time.Minute,
 	lacks: map[string]string{
 		"shell_start":      openclawOnce,
 		"a stored session": "a usual run keeps none; TestOpenclawOptions has one with the driver local",
@@ -45,6 +45,7 @@ var openclawRow = agentRow{
 		"429":                         openclawTries,
 		"529":                         openclawTries,
 		"connection refused":          openclawTries,
+		"mcp":                         "of tools only the names are told; TestOpenclawOptions has it",
 		"max turns":                   "it has no limit of requests in a turn, and amux counts prompts",
 		"max budget":                  "it has no limit of money",
 		"json schema":                 "it has no structured output",

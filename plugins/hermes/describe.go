@@ -1,0 +1,83 @@
+package main
+
+import (
+	"slices"
+
+	"github.com/amux-dev/amux/pluginapi"
+)
+
+const (
+	agentID        = "hermes"
+	driverAuto     = "auto" // stream-json, or acp where it is needed
+	driverStream   = "stream-json"
+	driverACP      = "acp"
+	minimumVersion = "0.21.0"
+
+	// It tries a provider that refuses for minutes, without a line.
+	inactivitySeconds = 660
+)
+
+// nativeEfforts are the levels of --reasoning.
+var nativeEfforts = []string{"none", "minimal", "low", "medium", "high", "xhigh", "max", "ultra"}
+
+var authGuidance = []string{
+	"Run `hermes model`, or `hermes auth`",
+	"or set the key of a provider: OPENROUTER_API_KEY, ANTHROPIC_API_KEY, OPENAI_API_KEY, … (also in ~/.hermes/.env)",
+}
+
+// Describe says what Hermes Agent is and can do.
+func (adapter) Describe() *pluginapi.Agent {
+	agent := &pluginapi.Agent{
+		Id:          agentID,
+		DisplayName: "Hermes Agent",
+		Summary:     "Nous Research's agent, by its lines, or by the Agent Client Protocol where it is to ask",
+		Program:     "hermes",
+		Versions: &pluginapi.Versions{
+			Minimum: minimumVersion,
+			Args:    []string{"--version"}, Pattern: `Hermes Agent v(\d+\.\d+\.\d+)`,
+		},
+		Platforms: []string{"linux", "darwin", "windows"},
+		Capabilities: &pluginapi.Capabilities{
+			Resume: true, ContinueLast: true, Fork: true, MultiTurn: true, TextStreaming: true, Thinking: true, Tools: true,
+			Approvals: true, Interrupt: true, Model: true, Mcp: true, AttachFiles: true, AttachImages: true, BypassApprovals: true,
+		},
+		AuthProbes: []*pluginapi.AuthProbe{
+			{Method: "config_file", Provider: "hermes", File: "${HERMES_HOME:-~/.hermes}/auth.json", Meaning: "signed in with `hermes auth`"},
+			{Method: "api_key", Provider: "openrouter", Env: "OPENROUTER_API_KEY", Meaning: "a key of OpenRouter"},
+			{Method: "api_key", Provider: "anthropic", Env: "ANTHROPIC_API_KEY", Meaning: "a key of the Anthropic API"},
+			{Method: "api_key", Provider: "openai", Env: "OPENAI_API_KEY", Meaning: "a key of the OpenAI API"},
+			{Method: "config_file", Provider: "configured", File: "${HERMES_HOME:-~/.hermes}/.env", Meaning: "perhaps keys: its file of variables is there, which amux does not read"},
+		},
+		AuthGuidance:     slices.Clone(authGuidance),
+		SessionLocations: []string{"~/.hermes/state.db (or $HERMES_HOME/state.db)"},
+		ConfigLocations:  []string{"~/.hermes/config.yaml", "~/.hermes/.env"},
+		Notes: []string{
+			"Recorded with 0.22.2 as repackaged by others: its makers publish nothing that a registry has since 0.19.0, which lacks stream-json. It is not among the agents that every test run drives.",
+			"Its makers' own way to install it: curl -fsSL https://hermes-agent.nousresearch.com/install.sh | bash",
+			"It asks by ACP, about commands that it takes for dangerous and about edits of files; other commands it runs unasked.",
+			"stream-json tells no thoughts and no money, and no ids of tools: those of one name are matched in their order. Outputs of more than 5000 characters are cut.",
+			"Besides the portable efforts it has none, minimal, xhigh and ultra. An effort, and what is not ACP's, can be had with stream-json only.",
+		},
+		CallerEnv:         []string{"HERMES_*", "OPENROUTER_API_KEY", "ANTHROPIC_API_KEY", "OPENAI_API_KEY"},
+		InactivitySeconds: inactivitySeconds,
+		Drivers:           []string{driverAuto, driverStream, driverACP},
+		Unproven:          true,
+	}
+	for _, level := range []string{"low", "medium", "high", "max"} {
+		agent.Efforts = append(agent.Efforts, &pluginapi.Effort{Level: level, Native: level})
+	}
+	for _, t := range eventTypes {
+		agent.EventTypes = append(agent.EventTypes, string(t))
+	}
+	return agent
+}
+
+// eventTypes is what this adapter can emit, and nothing else: a test holds the
+// transcripts against it.
+var eventTypes = []pluginapi.Type{
+	"session_start", "session_resume", "session_fork", "session_end", "turn_start", "turn_end", "message_start", "text_delta", "message_stop",
+	"thinking_start", "thinking_delta", "thinking_stop", "tool_call_start", "tool_call_ready", "tool_result", "tool_error",
+	"file_read", "file_create", "file_write", "file_patch", "shell_start", "shell_stdout_delta", "shell_exit", "session_title",
+	"token_usage", "approval_request", "approval_granted", "approval_denied", "interrupted",
+	"auth_error", "rate_limit_error", "context_exceeded", "error", "log",
+}

@@ -1,0 +1,113 @@
+package main
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/amux-dev/amux/pluginapi"
+	pb "github.com/amux-dev/amux/pluginapi/amuxplugin1"
+	"github.com/amux-dev/amux/sdk/acp"
+	"github.com/amux-dev/amux/sdk/attachment"
+)
+
+// Plan makes the command line. Values follow their flag in the same word. Prompts
+// go to stdin.
+func (adapter) Plan(_ context.Context, req *pluginapi.PlanRequest) (*pluginapi.Plan, error) {
+	o := req.GetOptions()
+	if o == nil {
+		o = &pluginapi.RunOptions{}
+	}
+	plan := &pluginapi.Plan{Program: req.GetProgram()}
+	if plan.Program == "" {
+		plan.Program = "hermes"
+	}
+	switch {
+	case o.Resume != "" && o.ContinueLast:
+		return nil, pluginapi.Errorf(pluginapi.CodeValidation, "hermes: resume and continue cannot be used together").
+			WithHint("give a session id, or ask for the last session, not both")
+	case o.Fork && o.Resume == "" && !o.ContinueLast:
+		return nil, pluginapi.Errorf(pluginapi.CodeValidation, "hermes: fork needs a session to fork from").
+			WithHint("add --resume ID or --continue")
+	}
+	if !o.Fork {
+		plan.SessionId = o.Resume
+	}
+	if !byACP(o) {
+		return plan, stream(req, o, plan)
+	}
+	if o.Effort != "" {
+		return nil, cannot("an effort by the Agent Client Protocol", "use --driver stream-json --approve auto, or set agent.reasoning_effort in its config.yaml")
+	}
+	plan.Args = []string{"acp"}
+	plan.Stdin = pb.Stdin_STDIN_OPEN
+	return plan, acp.Prepare(agentID, acp.Abilities{Images: true}, req, plan)
+}
+
+// byACP reports whether a run needs what the lines have not: questions, more prompts,
+// a fork, servers, images.
+func byACP(o *pluginapi.RunOptions) bool {
+	switch o.GetDriver() {
+	case driverACP:
+		return true
+	case driverStream:
+		return false
+	}
+	images := slices.ContainsFunc(o.GetAttachments(), func(a *pluginapi.Attachment) bool { return strings.HasPrefix(a.GetMimeType(), "image/") })
+	return o.GetApprove() != pb.Approve_APPROVE_AUTO || o.GetConversation() || o.GetFork() || images ||
+		len(o.GetMcpServers())+len(o.GetAllowRules())+len(o.GetDenyRules()) > 0
+}
+
+// stream is one prompt, told as lines.
+func stream(req *pluginapi.PlanRequest, o *pluginapi.RunOptions, plan *pluginapi.Plan) error {
+	switch {
+	case o.Approve != pb.Approve_APPROVE_AUTO:
+		return cannot("approvals with the driver stream-json", "use the driver acp, or --approve auto")
+	case len(o.AllowRules)+len(o.DenyRules) > 0:
+		return cannot("rules with the driver stream-json", "use the driver acp, where amux judges each request")
+	case o.Conversation:
+		return cannot("more than one prompt with the driver stream-json", "use the driver acp")
+	case o.Fork:
+		return cannot("a fork with the driver stream-json", "use the driver acp")
+	case len(o.McpServers) > 0:
+		return cannot("MCP servers with the driver stream-json", "use the driver acp, or put them into its config.yaml")
+	}
+	files, err := attachment.Read(agentID, 0, o.Attachments)
+	if err != nil {
+		return err
+	}
+	var prompt strings.Builder
+	for _, f := range files {
+		prompt.WriteString(f.Text() + "\n\n")
+	}
+	prompt.WriteString(o.Prompt)
+	plan.Stdin, plan.InitialStdin = pb.Stdin_STDIN_PROMPT, []byte(prompt.String())
+	plan.Args = []string{"chat", "--query-file=-", "--format=stream-json", "--yolo"}
+	flag := func(name, value string) { plan.Args = append(plan.Args, name+"="+value) }
+	if o.Model != "" {
+		flag("--model", o.Model)
+	}
+	if e := o.Effort; e != "" {
+		if !slices.Contains(nativeEfforts, e) {
+			return cannot("effort "+strconv.Quote(e), "it has "+strings.Join(nativeEfforts, ", "))
+		}
+		flag("--reasoning", e)
+	}
+	session := o.Resume
+	if o.ContinueLast {
+		session = "latest"
+		flag("--in", req.GetCaller().GetCwd())
+	}
+	if session != "" {
+		flag("--resume", session)
+		plan.Args = append(plan.Args, "--no-restore-cwd")
+	}
+	return nil
+}
+
+// cannot is the refusal of an option: it names the agent, the option, and what
+// can be had instead.
+func cannot(option, instead string) error {
+	return pluginapi.Errorf(pluginapi.CodeCapability, "hermes cannot do %s", option).WithHint("%s", instead)
+}

@@ -1,0 +1,183 @@
+package main
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/amux-dev/amux/pluginapi"
+	pb "github.com/amux-dev/amux/pluginapi/amuxplugin1"
+	"github.com/amux-dev/amux/sdk"
+	"github.com/amux-dev/amux/sdk/failure"
+	"github.com/amux-dev/amux/sdk/jsonl"
+	"github.com/amux-dev/amux/sdk/turn"
+)
+
+// refusals are complaints by which the CLI refuses to start, or ends.
+var refusals = []turn.Refusal{
+	{Text: "Session not found", Code: pluginapi.CodeSessionNotFound},
+	{Text: "No session found", Code: pluginapi.CodeSessionNotFound},
+	{Text: "ACP dependencies not installed", Code: pluginapi.CodeAgentNotInstalled, Hint: "pip install 'hermes-agent[acp]'"},
+	{Text: "unrecognized arguments", Code: pluginapi.CodeAgentNotInstalled, Hint: "this hermes is too old; amux needs " + minimumVersion + " or later"},
+	{Text: "no provider configured", Code: pluginapi.CodeAuth},
+}
+
+// Converse begins the conversation with one process.
+func (adapter) Converse(start *pluginapi.Start) (sdk.Conversation, error) {
+	o := start.GetOptions()
+	if byACP(o) {
+		return converse(start)
+	}
+	s := &lines{
+		Base:    turn.Base{Agent: agentID, Guidance: authGuidance, Refusals: refusals},
+		resumed: o.GetResume() != "" || o.GetContinueLast(),
+	}
+	s.Prompts = 1 // in the plan
+	return s, nil
+}
+
+// lines is the codec of one process with the driver stream-json.
+type lines struct {
+	turn.Base
+	resumed bool
+	calls   int
+	open    []call // tools without a result, in the order they began
+	said    bool   // text, since the last tool
+}
+
+// call is a tool that runs. The CLI names most by their name alone.
+type call struct{ id, name, native string }
+
+// Handle turns one input into outputs.
+func (s *lines) Handle(in *pluginapi.Input, out *sdk.Out) error {
+	switch in.Kind {
+	case pb.InputKind_INPUT_STDOUT:
+		doc, err := jsonl.ParseObject(in.Data)
+		if err != nil {
+			out.Log("stdout", in.Data)
+			return nil
+		}
+		defer doc.Release()
+		if !s.line(doc.Value, out) {
+			out.Log("stdout", in.Data)
+		}
+	case pb.InputKind_INPUT_INTERRUPT:
+		// It takes no words; the signal makes it tell a result.
+		s.Interrupt(out)
+		out.Signal("SIGINT")
+	case pb.InputKind_INPUT_PROMPT:
+		// The plan has written it.
+	default:
+		s.Base.Handle(in, out)
+	}
+	return nil
+}
+
+func (s *lines) line(line jsonl.Value, out *sdk.Out) bool {
+	switch string(line.Bytes("type")) {
+	case "system":
+		if line.Text("subtype") != "init" {
+			return false
+		}
+		if s.Session != "" {
+			return true
+		}
+		s.Session = line.Text("session_id")
+		out.Event(pluginapi.SessionStart{SessionID: s.Session, Model: line.Text("model"), Resumed: s.resumed})
+		if s.resumed {
+			out.Event(pluginapi.SessionResume{SessionID: s.Session})
+		}
+		s.TurnStart(out)
+	case "text":
+		text := line.Text("text")
+		if !s.said {
+			text = strings.TrimLeft(text, "\n") // what parts it from the text before a tool
+		}
+		if text != "" {
+			s.said = true
+			s.Main().Text("", text, out)
+		}
+	case "tool_use":
+		s.use(line, out)
+	case "tool_result":
+		s.result(line, out)
+	case "result":
+		s.end(line, out)
+	default:
+		return false
+	}
+	return true
+}
+
+// use begins a tool, whose input is whole.
+func (s *lines) use(line jsonl.Value, out *sdk.Out) {
+	s.Main().End(out)
+	s.said = false
+	s.calls++
+	c := call{id: line.Text("tool_call_id"), name: line.Text("name"), native: line.Text("tool_call_id")}
+	if c.id == "" {
+		c.id = "tool-" + strconv.Itoa(s.calls)
+	}
+	t := s.StartTool(c.id, c.name, "", out)
+	if t == nil {
+		return
+	}
+	s.open = append(s.open, c)
+	input := line.Get("input")
+	raw := input.Raw()
+	if !input.IsObject() {
+		raw = []byte("{}")
+	}
+	s.ReadyTool(t, raw, detail(c.name, input), out)
+}
+
+// result ends the tool of that id, or else the first of that name.
+func (s *lines) result(line jsonl.Value, out *sdk.Out) {
+	id, name := line.Text("tool_call_id"), line.Text("name")
+	for i, c := range s.open {
+		if c.name != name || c.native != id {
+			continue
+		}
+		s.open = append(s.open[:i:i], s.open[i+1:]...)
+		if t := s.Tool(c.id); t != nil {
+			r := answer(t.Detail, line.Text("output"))
+			r.Failed = r.Failed || line.Bool("is_error")
+			r.DurationMS = line.IntPtr("duration_ms")
+			s.EndTool(t, r, out)
+		}
+		return
+	}
+	out.Log("stdout", line.Raw())
+}
+
+// end ends the turn, the only one.
+func (s *lines) end(line jsonl.Value, out *sdk.Out) {
+	s.Main().End(out)
+	if t := line.Get("tokens"); t.IsObject() {
+		if total, _ := t.Int("total"); total > 0 {
+			out.Event(pluginapi.TokenUsage{
+				InputTokens: t.IntPtr("input"), OutputTokens: t.IntPtr("output"),
+				CacheReadTokens: t.IntPtr("cache_read"), CacheWriteTokens: t.IntPtr("cache_write"),
+			})
+		}
+	}
+	var outcome *pluginapi.Outcome
+	switch code, _ := line.Int("exit_code"); {
+	case code == 130:
+		outcome = turn.Aborted()
+	case code != 0 || line.Text("error") != "":
+		outcome = reason(line.Text("error"), line.Text("text"))
+	}
+	s.TurnEnd(outcome, nil, out)
+	s.Idle(out)
+}
+
+// reason tells errors apart by what is said.
+func reason(message, text string) *pluginapi.Outcome {
+	if message == "" {
+		message = text
+	}
+	if strings.Contains(message, "credentials or agent init failed") {
+		return &pluginapi.Outcome{Code: string(pluginapi.CodeAuth), Message: message}
+	}
+	return failure.Of(status(message), message)
+}
