@@ -166,6 +166,9 @@ func (s *lines) end(line jsonl.Value, out *sdk.Out) {
 		outcome = turn.Aborted()
 	case code != 0 || line.Text("error") != "":
 		outcome = reason(line.Text("error"), line.Text("text"))
+		if said := s.Stderr(); strings.Contains(said, "Session not found") || strings.Contains(said, "session_not_found") {
+			outcome = &pluginapi.Outcome{Code: string(pluginapi.CodeSessionNotFound), Message: "hermes has no session " + s.Session}
+		}
 	}
 	s.TurnEnd(outcome, nil, out)
 	s.Idle(out)
@@ -178,6 +181,9 @@ func reason(message, text string) *pluginapi.Outcome {
 	}
 	if strings.Contains(message, "credentials or agent init failed") {
 		return &pluginapi.Outcome{Code: string(pluginapi.CodeAuth), Message: message}
+	}
+	if strings.Contains(message, "Context compression") {
+		return &pluginapi.Outcome{Code: string(pluginapi.CodeContextExceeded), Message: message}
 	}
 	return failure.Of(status(message), message)
 }
