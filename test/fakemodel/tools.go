@@ -147,6 +147,9 @@ func subagent(a map[string]any) map[string]any {
 	return map[string]any{"description": a["description"], "prompt": a["prompt"], "subagent_type": "general-purpose"}
 }
 
+// catalogTool is by which OpenClaw has tools called that it does not offer.
+const catalogTool = "tool_call"
+
 // inCode are the tools of Codex that its code mode has without offering them.
 var inCode = []string{"exec_command", "apply_patch"}
 
@@ -159,8 +162,14 @@ func patch(what string, path any, lines string) map[string]any {
 // the tools of these names.
 func (c Call) native(offered []string) (string, map[string]any) {
 	if c.Kind == "raw" {
-		input, _ := c.Args["input"].(map[string]any)
-		return c.Args["name"].(string), input
+		name, input := c.Args["name"].(string), map[string]any{}
+		if given, ok := c.Args["input"].(map[string]any); ok {
+			input = given
+		}
+		if !slices.Contains(offered, name) && slices.Contains(offered, catalogTool) {
+			return catalogTool, map[string]any{"id": name, "args": input}
+		}
+		return name, input
 	}
 	candidates := tools[c.Kind]
 	chosen := candidates[0]

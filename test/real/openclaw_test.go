@@ -63,9 +63,9 @@ const openclawConfig = `{
   "gateway": {"mode": "local"},
   "agents": {"defaults": {"model": {"primary": "fake/fake-model"}, "skipBootstrap": true}},
   "models": {"mode": "merge", "providers": {"fake": {"baseUrl": "%s/v1", "apiKey": "sk-test-fake", "api": "openai-completions", "models": [
-    {"id": "fake-model", "name": "Fake", "reasoning": true, "input": ["text", "image"], "contextWindow": 200000, "maxTokens": 8192,
+    {"id": "fake-model", "name": "Fake", "reasoning": true, "input": ["text", "image"], "contextWindow": 200000, "maxTokens": 8192, "compat": {"supportsReasoningEffort": true},
      "cost": {"input": 1, "output": 2, "cacheRead": 0.1, "cacheWrite": 0}},
-    {"id": "other-model", "name": "Other", "reasoning": true, "input": ["text"], "contextWindow": 200000, "maxTokens": 8192,
+    {"id": "other-model", "name": "Other", "reasoning": true, "input": ["text"], "contextWindow": 200000, "maxTokens": 8192, "compat": {"supportsReasoningEffort": true},
      "cost": {"input": 1, "output": 2, "cacheRead": 0.1, "cacheWrite": 0}}
   ]}}}
 }`
