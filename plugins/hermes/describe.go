@@ -46,7 +46,7 @@ func (adapter) Describe() *pluginapi.Agent {
 			{Method: "api_key", Provider: "openrouter", Env: "OPENROUTER_API_KEY", Meaning: "a key of OpenRouter"},
 			{Method: "api_key", Provider: "anthropic", Env: "ANTHROPIC_API_KEY", Meaning: "a key of the Anthropic API"},
 			{Method: "api_key", Provider: "openai", Env: "OPENAI_API_KEY", Meaning: "a key of the OpenAI API"},
-			{Method: "config_file", Provider: "configured", File: "${HERMES_HOME:-~/.hermes}/.env", Meaning: "perhaps keys: its file of variables is there, which amux does not read"},
+			{Method: "config_file", Provider: "configured", File: "${HERMES_HOME:-~/.hermes}/.env", JsonPath: "keys", Meaning: "perhaps keys: its file of variables is there, which amux does not read"},
 		},
 		AuthGuidance:     slices.Clone(authGuidance),
 		SessionLocations: []string{"~/.hermes/state.db (or $HERMES_HOME/state.db)"},

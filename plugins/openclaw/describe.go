@@ -54,7 +54,7 @@ func (adapter) Describe() *pluginapi.Agent {
 			},
 		}},
 		AuthProbes: []*pluginapi.AuthProbe{
-			{Method: "config_file", Provider: "openclaw", File: "${OPENCLAW_STATE_DIR:-~/.openclaw}/agents/main/agent/openclaw-agent.sqlite", Meaning: "perhaps signed in: its database is there, which amux does not read; `openclaw models status` tells"},
+			{Method: "config_file", Provider: "openclaw", File: "${OPENCLAW_STATE_DIR:-~/.openclaw}/agents/main/agent/openclaw-agent.sqlite", JsonPath: "credentials", Meaning: "perhaps signed in: its database is there, which amux does not read; `openclaw models status` tells"},
 			{Method: "api_key", Provider: "anthropic", Env: "ANTHROPIC_API_KEY", Meaning: "a key of the Anthropic API"},
 			{Method: "api_key", Provider: "openai", Env: "OPENAI_API_KEY", Meaning: "a key of the OpenAI API"},
 			{Method: "api_key", Provider: "google", Env: "GEMINI_API_KEY", Meaning: "a key of the Gemini API"},

@@ -24,7 +24,7 @@ func TestFlags(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			ctx, cancel := context.WithTimeout(t.Context(), scenarioTime)
+			ctx, cancel := context.WithTimeout(t.Context(), max(scenarioTime, a.patience))
 			defer cancel()
 			help := exec.CommandContext(ctx, program, append(a.helpOf, "--help")...)
 			help.Env = append(toolchain.Env(t.TempDir()), "PATH="+tc.Path())

@@ -133,12 +133,13 @@ func (r *run) listed(id string) {
 	var list []byte
 	for deadline := time.Now().Add(r.agent.patience); time.Now().Before(deadline); {
 		var err error
-		if list, err = r.amux(r.t.Context(), "sessions", "list", r.agent.id, "--json", "--all").CombinedOutput(); err == nil {
-			if n := strings.Count(string(list), id); n == 0 {
-				break
-			}
+		if list, err = r.amux(r.t.Context(), "sessions", "list", r.agent.id, "--json", "--all").CombinedOutput(); err != nil {
+			continue
+		}
+		if strings.Contains(string(list), id) {
 			return
 		}
+		break
 	}
 	r.t.Errorf("session %s is not listed: %s", id, list)
 }

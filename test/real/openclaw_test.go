@@ -15,11 +15,12 @@ const (
 
 var openclawRow = agentRow{
 	id: "openclaw", program: "openclaw", env: openclawEnv, read: readChat, shell: "exec",
-	model: "fake/other-model", always: []string{"--approve", "auto"},
+	plan: "plugins/openclaw/plan.go", helpOf: []string{"agent", "exec"},
+	hidden: "--local --agent --session-id --url --token-file", // of agent and acp; TestOpenclawOptions uses them
+	model:  "fake/other-model", always: []string{"--approve", "auto"},
 	noCacheWrites: true, patience: 15 * time.Minute,
 	lacks: map[string]string{
 		"shell_start":      openclawOnce,
-		"a stored session": "a usual run keeps none; TestOpenclawOptions has one with the driver local",
 		"its prompt alone": "it adds what it knows of the time and the folder to a prompt",
 	},
 	na: map[string]string{
@@ -53,6 +54,8 @@ var openclawRow = agentRow{
 		"5 MB prompt":                 "it takes no prompt of more than 4 MiB, and amux says so",
 		"prompt above the context":    "it takes no prompt of more than 4 MiB, and amux says so",
 		"options":                     "it takes no system prompt; TestOpenclawOptions has model and effort",
+		"option tool_rules":           openclawGateway,
+		"option no_session":           "a usual run keeps none; TestOpenclawOptions has one with the driver local",
 		"system replaced":             "it takes no system prompt",
 	},
 }
