@@ -39,6 +39,8 @@ var openclawRow = agentRow{
 		"nobody to approve":           openclawGateway,
 		"interrupt a stream":          openclawGateway,
 		"interrupt a tool":            openclawGateway,
+		"another model":               "the gateway's model cannot be chosen by ACP, and one process of the others is one prompt",
+		"sessions":                    "a usual run keeps none; TestOpenclawOptions lists one of the driver local",
 		"question":                    "it asks nothing",
 		"resume":                      "TestOpenclawOptions has it with the driver local",
 		"fork":                        "it has no fork",
