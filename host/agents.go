@@ -129,3 +129,21 @@ func (h *Host) DetectAuth(ctx context.Context, name string) (*pluginapi.AuthResp
 	h.plugins.hangs(ctx, process, err)
 	return resp, err
 }
+
+// AgentPlugins lists the agent's own plugins, or extensions, by its own command. It
+// starts the plugin of amux, and changes nothing.
+func (h *Host) AgentPlugins(ctx context.Context, name string) ([]*pluginapi.AgentPlugin, error) {
+	process, agent, err := h.capableProcess(ctx, name, "list plugins", (*pluginapi.Capabilities).GetListPlugins)
+	if err != nil {
+		return nil, err
+	}
+	if agent.Program != "" && lookPath(agent.Program, h.opts.Env, h.opts.ProjectDir) == "" {
+		return nil, pluginapi.Errorf(pluginapi.CodeAgentNotInstalled, "agent %s is not installed: no program %q in PATH", name, agent.Program).
+			WithHint("%s", installHint(agent))
+	}
+	list, err := process.ListPlugins(ctx, &pluginapi.PluginsQuery{
+		Agent: h.adapterOf(name), Caller: caller(agent, h.opts.Env, h.opts.ProjectDir, nil),
+	}, h.projectRunner)
+	h.plugins.hangs(ctx, process, err)
+	return list, err
+}

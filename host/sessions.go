@@ -38,7 +38,7 @@ type SessionQuery struct {
 // Sessions lists sessions of one agent, the newest first. It starts the plugin; the
 // agent's store is only read.
 func (h *Host) Sessions(ctx context.Context, q SessionQuery) ([]Session, error) {
-	process, agent, err := h.sessionProcess(ctx, q.Agent, "list", (*pluginapi.Capabilities).GetListSessions)
+	process, agent, err := h.capableProcess(ctx, q.Agent, "list sessions", (*pluginapi.Capabilities).GetListSessions)
 	if err != nil {
 		return nil, err
 	}
@@ -46,7 +46,7 @@ func (h *Host) Sessions(ctx context.Context, q SessionQuery) ([]Session, error) 
 	query := &pluginapi.SessionsQuery{
 		Agent: h.adapterOf(q.Agent), Caller: caller(agent, h.opts.Env, q.Cwd, nil), AllProjects: q.Cwd == "", Limit: uint32(max(0, q.Limit)),
 	}
-	err = process.ListSessions(ctx, query, h.sessionRunner, func(s *pluginapi.SessionSummary) bool {
+	err = process.ListSessions(ctx, query, h.projectRunner, func(s *pluginapi.SessionSummary) bool {
 		sessions = append(sessions, Session{
 			Agent: q.Agent, ID: s.Id, Title: s.Title, Cwd: s.Cwd, Path: s.Path, Created: moment(s.CreatedUnixMs),
 			Updated: moment(s.UpdatedUnixMs), Turns: int(s.Turns), Model: s.Model, ForkedFrom: s.ForkedFrom, Bytes: int64(s.Bytes),
@@ -67,7 +67,7 @@ func (h *Host) Sessions(ctx context.Context, q SessionQuery) ([]Session, error) 
 // false: those of its active branch, or of all. Events have no run; seq counts them
 // from 1. Nothing of the session is kept.
 func (h *Host) ReadSession(ctx context.Context, agent, id string, allBranches bool, each func(Event) bool) error {
-	process, description, err := h.sessionProcess(ctx, agent, "read", (*pluginapi.Capabilities).GetReadSession)
+	process, description, err := h.capableProcess(ctx, agent, "read sessions", (*pluginapi.Capabilities).GetReadSession)
 	if err != nil {
 		return err
 	}
@@ -76,7 +76,7 @@ func (h *Host) ReadSession(ctx context.Context, agent, id string, allBranches bo
 	}
 	var seq uint64
 	var broken error
-	err = process.ReadSession(ctx, query, h.sessionRunner, func(s *pb.SessionEvent) bool {
+	err = process.ReadSession(ctx, query, h.projectRunner, func(s *pb.SessionEvent) bool {
 		seq++
 		event := Event{Type: pluginapi.Type(s.Type), Seq: seq, Agent: agent}
 		if at := moment(s.TimeUnixMs); at != nil {
@@ -114,14 +114,14 @@ func sessionEvent(e Event, object []byte) json.RawMessage {
 	return append(raw, object[1:]...)
 }
 
-// sessionProcess starts the plugin of an agent that has a capability.
-func (h *Host) sessionProcess(ctx context.Context, name, what string, can func(*pluginapi.Capabilities) bool) (*adapter.Process, *pluginapi.Agent, error) {
+// capableProcess starts the plugin of an agent that has a capability.
+func (h *Host) capableProcess(ctx context.Context, name, what string, can func(*pluginapi.Capabilities) bool) (*adapter.Process, *pluginapi.Agent, error) {
 	plugin, agent, _, err := h.findAgent(name, nil)
 	if err != nil {
 		return nil, nil, err
 	}
 	if !can(agent.GetCapabilities()) {
-		return nil, nil, pluginapi.Errorf(pluginapi.CodeCapability, "agent %s: its adapter cannot %s sessions", name, what).
+		return nil, nil, pluginapi.Errorf(pluginapi.CodeCapability, "agent %s: its adapter cannot %s", name, what).
 			WithHint("amux agents list shows the agents; amux agents info AGENT what each can do")
 	}
 	if err := h.prepare(); err != nil {
@@ -135,7 +135,7 @@ func (h *Host) sessionProcess(ctx context.Context, name, what string, can func(*
 	return process, agent, err
 }
 
-func (h *Host) sessionRunner(ctx context.Context, argv []string) *pluginapi.ExecResult {
+func (h *Host) projectRunner(ctx context.Context, argv []string) *pluginapi.ExecResult {
 	return runBounded(ctx, storeTime, argv, h.opts.Env, h.opts.ProjectDir)
 }
 

@@ -40,6 +40,8 @@ type (
 	SessionSummary = pb.Session
 	SessionQuery   = pb.ReadSessionRequest
 	SessionEvent   = pb.SessionEvent
+	PluginsQuery   = pb.ListPluginsRequest
+	AgentPlugin    = pb.AgentPlugin
 )
 
 // What a Plan does with the agent's stdin.

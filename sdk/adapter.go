@@ -2,6 +2,7 @@ package sdk
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/amux-dev/amux/pluginapi"
@@ -64,8 +65,32 @@ type SessionReader interface {
 	ReadSession(ctx context.Context, q *pluginapi.SessionQuery, yield func(pluginapi.Payload, time.Time) bool) error
 }
 
+// PluginLister is implemented by adapters that can list what the user has added to
+// the agent: its own plugins or extensions.
+type PluginLister interface {
+	ListPlugins(ctx context.Context, q *pluginapi.PluginsQuery) ([]*pluginapi.AgentPlugin, error)
+}
+
 // ExecNeeded is the error by which an on-demand call asks the host to run a
 // command and call again with its output in exec_results.
 type ExecNeeded struct{ Argv []string }
 
 func (e *ExecNeeded) Error() string { return "the host should run a command first" }
+
+// OutputOf is what a command has printed on stdout, for an on-demand call that needs
+// no other one. The error is ExecNeeded until the host has run it.
+func OutputOf(results []*pluginapi.ExecResult, argv ...string) ([]byte, error) {
+	if len(results) == 0 {
+		return nil, &ExecNeeded{Argv: argv}
+	}
+	command, result := strings.Join(argv, " "), results[0]
+	switch code := result.GetExitCode(); {
+	case code < 0:
+		return nil, pluginapi.Errorf(pluginapi.CodeAgentFailed, "%s could not be run, or took too long", command)
+	case code > 0:
+		said := strings.TrimSpace(validText(string(result.GetStderr())))
+		said = said[strings.LastIndexByte(said, '\n')+1:]
+		return nil, pluginapi.Errorf(pluginapi.CodeAgentFailed, "%s failed with code %d: %.300s", command, code, said)
+	}
+	return result.GetStdout(), nil
+}

@@ -244,6 +244,26 @@ func (s *server) ReadSession(req *pb.ReadSessionRequest, stream grpc.ServerStrea
 	return sendErr
 }
 
+func (s *server) ListPlugins(ctx context.Context, req *pb.ListPluginsRequest) (*pb.ListPluginsResponse, error) {
+	resp := &pb.ListPluginsResponse{}
+	exec, err := s.call("list plugins of "+req.Agent, req.Agent, func(adapter Adapter) (err error) {
+		lister, ok := adapter.(PluginLister)
+		if !ok {
+			return pluginapi.Errorf(pluginapi.CodeCapability, "agent %s cannot list plugins", req.Agent)
+		}
+		resp.Plugins, err = lister.ListPlugins(ctx, req)
+		return err
+	})
+	switch {
+	case err != nil:
+		return nil, err
+	case exec != nil:
+		return &pb.ListPluginsResponse{Exec: exec}, nil
+	}
+	makeValid(resp.ProtoReflect())
+	return resp, nil
+}
+
 // call calls the adapter of agent. The error is a status; ExecNeeded is none.
 func (s *server) call(op, agent string, f func(Adapter) error) (*pb.Exec, error) {
 	adapter, err := s.adapter(agent)

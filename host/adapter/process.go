@@ -301,6 +301,23 @@ func (p *Process) DetectAuth(ctx context.Context, req *pluginapi.AuthRequest, ru
 	return nil, p.breach("detect auth", "asked for too many commands")
 }
 
+// ListPlugins asks for the agent's own plugins.
+func (p *Process) ListPlugins(ctx context.Context, req *pluginapi.PluginsQuery, run Runner) ([]*pluginapi.AgentPlugin, error) {
+	for range maxExecs {
+		callCtx, cancel := context.WithTimeout(ctx, p.callTime)
+		resp, err := p.rpc.ListPlugins(callCtx, req)
+		cancel()
+		if err != nil {
+			return nil, p.Error("list plugins", err)
+		}
+		if resp.Exec == nil {
+			return resp.Plugins, nil
+		}
+		req.ExecResults = append(req.ExecResults, run(ctx, resp.Exec.Argv))
+	}
+	return nil, p.breach("list plugins", "asked for too many commands")
+}
+
 // Conversation is one run's stream. Send and Recv may be called concurrently
 // with each other.
 type Conversation struct {

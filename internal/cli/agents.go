@@ -19,11 +19,12 @@ type lister interface {
 	Agents(ctx context.Context) ([]host.AgentInfo, error)
 	Agent(ctx context.Context, name string) (host.AgentInfo, error)
 	DetectAuth(ctx context.Context, name string) (*pluginapi.AuthResponse, error)
+	AgentPlugins(ctx context.Context, name string) ([]*pluginapi.AgentPlugin, error)
 }
 
 func newAgents(s *session) *cobra.Command {
 	return group("agents", "See which agents there are, and whether they are ready",
-		newAgentsList(s), newAgentsInfo(s), newAgentsModels(s), newAgentsAuth(s), newAgentsInstall(s), newAgentsUpdate(s))
+		newAgentsList(s), newAgentsInfo(s), newAgentsModels(s), newAgentsPlugins(s), newAgentsAuth(s), newAgentsInstall(s), newAgentsUpdate(s))
 }
 
 // agentJSON is an agent in --json.

@@ -34,6 +34,7 @@ type fakeHost struct {
 	asked    []string
 	closed   bool
 	sessions []host.Session
+	plugins  []*pluginapi.AgentPlugin
 	way      host.Installation
 	talks    map[string][]host.Event
 }
@@ -62,6 +63,13 @@ func (h *fakeHost) Agent(_ context.Context, name string) (host.AgentInfo, error)
 		}
 	}
 	return host.AgentInfo{}, pluginapi.Errorf(pluginapi.CodeAgentNotFound, "there is no agent named %q", name).WithHint("did you mean x?")
+}
+
+func (h *fakeHost) AgentPlugins(_ context.Context, name string) ([]*pluginapi.AgentPlugin, error) {
+	if name != "alpha" {
+		return nil, pluginapi.Errorf(pluginapi.CodeCapability, "agent %s: its adapter cannot list plugins", name)
+	}
+	return h.plugins, nil
 }
 
 func (h *fakeHost) DetectAuth(context.Context, string) (*pluginapi.AuthResponse, error) {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"encoding/json"
 	"errors"
 	"io"
 	"os"
@@ -208,7 +209,7 @@ func TestBadCommandLines(t *testing.T) {
 	}{
 		{"rnu", 2, `error: amux has no command "rnu"` + "\namux: hint: did you mean amux run?"},
 		{"agents lits", 2, "did you mean amux agents list?"},
-		{"agents", 2, "needs a command: auth, info, install, list, models, update"},
+		{"agents", 2, "needs a command: auth, info, install, list, models, plugins, update"},
 		{"agents info", 2, "amux agents info needs an agent"},
 		{"agents list x", 2, `takes no argument "x"`},
 		{"logs", 2, "amux logs needs a run"},
@@ -534,6 +535,33 @@ func TestRefusalForPrograms(t *testing.T) {
 	want := `{"type":"error","code":"CAPABILITY_ERROR","message":"alpha cannot do that","hint":"do it yourself","recoverable":false}` + "\n"
 	if code != 6 || b.out.String() != want || b.err.String() != "amux: error: alpha cannot do that\namux: hint: do it yourself\n" {
 		t.Errorf("code %d, stdout %s, stderr %s", code, b.out, b.err)
+	}
+}
+
+func TestAgentsPlugins(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, "")
+	b.host.plugins = []*pluginapi.AgentPlugin{
+		{Id: "hello@local", Version: "1.2.3", Source: "local", Path: "/p"}, {Id: "b\x1b[31m", Disabled: true},
+	}
+	if code := b.main("agents", "plugins", "alpha"); code != 0 || b.out.String() != ""+
+		"PLUGIN       VERSION            SOURCE\nhello@local  1.2.3    enabled   local\nb            -        disabled  -\n" {
+		t.Errorf("code %d: %q", code, b.out)
+	}
+	b = newBench(t, "")
+	b.host.plugins = []*pluginapi.AgentPlugin{{Id: "hello", Version: "1.2.3", Source: "local", Path: "/p", Description: "d"}}
+	var got []map[string]any
+	if code := b.main("agents", "plugins", "alpha", "--json"); code != 0 || json.Unmarshal([]byte(b.out.String()), &got) != nil || !cmp.Equal(got,
+		[]map[string]any{{"id": "hello", "version": "1.2.3", "source": "local", "path": "/p", "description": "d", "enabled": true}}) {
+		t.Errorf("code %d: %s", code, b.out)
+	}
+	b = newBench(t, "")
+	if code := b.main("agents", "plugins", "alpha"); code != 0 || b.out.String() != "" || b.err.String() != "amux: alpha has no plugins of its own\n" {
+		t.Errorf("code %d: %q %q", code, b.out, b.err)
+	}
+	b = newBench(t, "")
+	if code := b.main("agents", "plugins", "demo"); code != 6 || strings.Count(b.err.String(), "error: ") != 1 || !strings.Contains(b.err.String(), "agent demo: its adapter cannot list plugins") {
+		t.Errorf("code %d: %q", code, b.err)
 	}
 }
 

@@ -746,6 +746,7 @@ type Capabilities struct {
 	PtyOptional     bool                   `protobuf:"varint,27,opt,name=pty_optional,json=ptyOptional,proto3" json:"pty_optional,omitempty"`
 	ToolRules       bool                   `protobuf:"varint,28,opt,name=tool_rules,json=toolRules,proto3" json:"tool_rules,omitempty"` // allow and deny rules of the agent's own
 	BypassApprovals bool                   `protobuf:"varint,29,opt,name=bypass_approvals,json=bypassApprovals,proto3" json:"bypass_approvals,omitempty"`
+	ListPlugins     bool                   `protobuf:"varint,30,opt,name=list_plugins,json=listPlugins,proto3" json:"list_plugins,omitempty"` // the agent's own
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
@@ -979,6 +980,13 @@ func (x *Capabilities) GetToolRules() bool {
 func (x *Capabilities) GetBypassApprovals() bool {
 	if x != nil {
 		return x.BypassApprovals
+	}
+	return false
+}
+
+func (x *Capabilities) GetListPlugins() bool {
+	if x != nil {
+		return x.ListPlugins
 	}
 	return false
 }
@@ -2066,8 +2074,8 @@ func (*PlanResponse_Plan) isPlanResponse_Result() {}
 
 func (*PlanResponse_Exec) isPlanResponse_Result() {}
 
-// Exec asks the host to run a command (10 s, 1 MiB of output, the caller's
-// environment) and to make the same call again with the result added.
+// Exec asks the host to run a command (10 s, for sessions and plugins a minute; 1 MiB
+// of output, the caller's environment) and to make the same call again with the result added.
 type Exec struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Argv          []string               `protobuf:"bytes,1,rep,name=argv,proto3" json:"argv,omitempty"`
@@ -3556,6 +3564,203 @@ func (x *SessionEvent) GetTimeUnixMs() int64 {
 	return 0
 }
 
+type ListPluginsRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Agent         string                 `protobuf:"bytes,1,opt,name=agent,proto3" json:"agent,omitempty"`
+	Caller        *Caller                `protobuf:"bytes,2,opt,name=caller,proto3" json:"caller,omitempty"`
+	ExecResults   []*ExecResult          `protobuf:"bytes,15,rep,name=exec_results,json=execResults,proto3" json:"exec_results,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListPluginsRequest) Reset() {
+	*x = ListPluginsRequest{}
+	mi := &file_amuxplugin1_proto_msgTypes[37]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListPluginsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListPluginsRequest) ProtoMessage() {}
+
+func (x *ListPluginsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_amuxplugin1_proto_msgTypes[37]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListPluginsRequest.ProtoReflect.Descriptor instead.
+func (*ListPluginsRequest) Descriptor() ([]byte, []int) {
+	return file_amuxplugin1_proto_rawDescGZIP(), []int{37}
+}
+
+func (x *ListPluginsRequest) GetAgent() string {
+	if x != nil {
+		return x.Agent
+	}
+	return ""
+}
+
+func (x *ListPluginsRequest) GetCaller() *Caller {
+	if x != nil {
+		return x.Caller
+	}
+	return nil
+}
+
+func (x *ListPluginsRequest) GetExecResults() []*ExecResult {
+	if x != nil {
+		return x.ExecResults
+	}
+	return nil
+}
+
+type ListPluginsResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Plugins       []*AgentPlugin         `protobuf:"bytes,1,rep,name=plugins,proto3" json:"plugins,omitempty"`
+	Exec          *Exec                  `protobuf:"bytes,15,opt,name=exec,proto3" json:"exec,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListPluginsResponse) Reset() {
+	*x = ListPluginsResponse{}
+	mi := &file_amuxplugin1_proto_msgTypes[38]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListPluginsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListPluginsResponse) ProtoMessage() {}
+
+func (x *ListPluginsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_amuxplugin1_proto_msgTypes[38]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListPluginsResponse.ProtoReflect.Descriptor instead.
+func (*ListPluginsResponse) Descriptor() ([]byte, []int) {
+	return file_amuxplugin1_proto_rawDescGZIP(), []int{38}
+}
+
+func (x *ListPluginsResponse) GetPlugins() []*AgentPlugin {
+	if x != nil {
+		return x.Plugins
+	}
+	return nil
+}
+
+func (x *ListPluginsResponse) GetExec() *Exec {
+	if x != nil {
+		return x.Exec
+	}
+	return nil
+}
+
+// AgentPlugin is one of the agent's own. What the agent does not say is empty.
+type AgentPlugin struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"` // as the agent's commands take it
+	Version       string                 `protobuf:"bytes,2,opt,name=version,proto3" json:"version,omitempty"`
+	Description   string                 `protobuf:"bytes,3,opt,name=description,proto3" json:"description,omitempty"`
+	Disabled      bool                   `protobuf:"varint,4,opt,name=disabled,proto3" json:"disabled,omitempty"`
+	Source        string                 `protobuf:"bytes,5,opt,name=source,proto3" json:"source,omitempty"` // in the agent's words: a marketplace, an address, a path
+	Path          string                 `protobuf:"bytes,6,opt,name=path,proto3" json:"path,omitempty"`     // where it lies
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AgentPlugin) Reset() {
+	*x = AgentPlugin{}
+	mi := &file_amuxplugin1_proto_msgTypes[39]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AgentPlugin) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AgentPlugin) ProtoMessage() {}
+
+func (x *AgentPlugin) ProtoReflect() protoreflect.Message {
+	mi := &file_amuxplugin1_proto_msgTypes[39]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AgentPlugin.ProtoReflect.Descriptor instead.
+func (*AgentPlugin) Descriptor() ([]byte, []int) {
+	return file_amuxplugin1_proto_rawDescGZIP(), []int{39}
+}
+
+func (x *AgentPlugin) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *AgentPlugin) GetVersion() string {
+	if x != nil {
+		return x.Version
+	}
+	return ""
+}
+
+func (x *AgentPlugin) GetDescription() string {
+	if x != nil {
+		return x.Description
+	}
+	return ""
+}
+
+func (x *AgentPlugin) GetDisabled() bool {
+	if x != nil {
+		return x.Disabled
+	}
+	return false
+}
+
+func (x *AgentPlugin) GetSource() string {
+	if x != nil {
+		return x.Source
+	}
+	return ""
+}
+
+func (x *AgentPlugin) GetPath() string {
+	if x != nil {
+		return x.Path
+	}
+	return ""
+}
+
 // Error travels as a gRPC status detail.
 type Error struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -3569,7 +3774,7 @@ type Error struct {
 
 func (x *Error) Reset() {
 	*x = Error{}
-	mi := &file_amuxplugin1_proto_msgTypes[37]
+	mi := &file_amuxplugin1_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3581,7 +3786,7 @@ func (x *Error) String() string {
 func (*Error) ProtoMessage() {}
 
 func (x *Error) ProtoReflect() protoreflect.Message {
-	mi := &file_amuxplugin1_proto_msgTypes[37]
+	mi := &file_amuxplugin1_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3594,7 +3799,7 @@ func (x *Error) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Error.ProtoReflect.Descriptor instead.
 func (*Error) Descriptor() ([]byte, []int) {
-	return file_amuxplugin1_proto_rawDescGZIP(), []int{37}
+	return file_amuxplugin1_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *Error) GetCode() string {
@@ -3671,7 +3876,7 @@ const file_amuxplugin1_proto_rawDesc = "" +
 	"\aminimum\x18\x01 \x01(\tR\aminimum\x12\x16\n" +
 	"\x06tested\x18\x02 \x01(\tR\x06tested\x12\x12\n" +
 	"\x04args\x18\x03 \x03(\tR\x04args\x12\x18\n" +
-	"\apattern\x18\x04 \x01(\tR\apattern\"\x97\a\n" +
+	"\apattern\x18\x04 \x01(\tR\apattern\"\xba\a\n" +
 	"\fCapabilities\x12\x16\n" +
 	"\x06resume\x18\x01 \x01(\bR\x06resume\x12#\n" +
 	"\rcontinue_last\x18\x02 \x01(\bR\fcontinueLast\x12\x12\n" +
@@ -3707,7 +3912,8 @@ const file_amuxplugin1_proto_rawDesc = "" +
 	"\fpty_optional\x18\x1b \x01(\bR\vptyOptional\x12\x1d\n" +
 	"\n" +
 	"tool_rules\x18\x1c \x01(\bR\ttoolRules\x12)\n" +
-	"\x10bypass_approvals\x18\x1d \x01(\bR\x0fbypassApprovals\"6\n" +
+	"\x10bypass_approvals\x18\x1d \x01(\bR\x0fbypassApprovals\x12!\n" +
+	"\flist_plugins\x18\x1e \x01(\bR\vlistPlugins\"6\n" +
 	"\x06Effort\x12\x14\n" +
 	"\x05level\x18\x01 \x01(\tR\x05level\x12\x16\n" +
 	"\x06native\x18\x02 \x01(\tR\x06native\"s\n" +
@@ -3947,7 +4153,21 @@ const file_amuxplugin1_proto_rawDesc = "" +
 	"\x04type\x18\x01 \x01(\tR\x04type\x12\x12\n" +
 	"\x04data\x18\x02 \x01(\fR\x04data\x12 \n" +
 	"\ftime_unix_ms\x18\x03 \x01(\x03R\n" +
-	"timeUnixMs\"Y\n" +
+	"timeUnixMs\"\x99\x01\n" +
+	"\x12ListPluginsRequest\x12\x14\n" +
+	"\x05agent\x18\x01 \x01(\tR\x05agent\x12.\n" +
+	"\x06caller\x18\x02 \x01(\v2\x16.amux.plugin.v1.CallerR\x06caller\x12=\n" +
+	"\fexec_results\x18\x0f \x03(\v2\x1a.amux.plugin.v1.ExecResultR\vexecResults\"v\n" +
+	"\x13ListPluginsResponse\x125\n" +
+	"\aplugins\x18\x01 \x03(\v2\x1b.amux.plugin.v1.AgentPluginR\aplugins\x12(\n" +
+	"\x04exec\x18\x0f \x01(\v2\x14.amux.plugin.v1.ExecR\x04exec\"\xa1\x01\n" +
+	"\vAgentPlugin\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x18\n" +
+	"\aversion\x18\x02 \x01(\tR\aversion\x12 \n" +
+	"\vdescription\x18\x03 \x01(\tR\vdescription\x12\x1a\n" +
+	"\bdisabled\x18\x04 \x01(\bR\bdisabled\x12\x16\n" +
+	"\x06source\x18\x05 \x01(\tR\x06source\x12\x12\n" +
+	"\x04path\x18\x06 \x01(\tR\x04path\"Y\n" +
 	"\x05Error\x12\x12\n" +
 	"\x04code\x18\x01 \x01(\tR\x04code\x12\x0e\n" +
 	"\x02op\x18\x02 \x01(\tR\x02op\x12\x18\n" +
@@ -3997,7 +4217,7 @@ const file_amuxplugin1_proto_rawDesc = "" +
 	"\x13OUTPUT_TURN_STARTED\x10\x05\x12\x0f\n" +
 	"\vOUTPUT_IDLE\x10\x06\x12\x12\n" +
 	"\x0eOUTPUT_OUTCOME\x10\a\x12\x11\n" +
-	"\rOUTPUT_SIGNAL\x10\b2\xfa\x03\n" +
+	"\rOUTPUT_SIGNAL\x10\b2\xd2\x04\n" +
 	"\aAdapter\x12M\n" +
 	"\bDescribe\x12\x1f.amux.plugin.v1.DescribeRequest\x1a .amux.plugin.v1.DescribeResponse\x12A\n" +
 	"\x04Plan\x12\x1b.amux.plugin.v1.PlanRequest\x1a\x1c.amux.plugin.v1.PlanResponse\x12Q\n" +
@@ -4005,7 +4225,8 @@ const file_amuxplugin1_proto_rawDesc = "" +
 	"\n" +
 	"DetectAuth\x12!.amux.plugin.v1.DetectAuthRequest\x1a\".amux.plugin.v1.DetectAuthResponse\x12[\n" +
 	"\fListSessions\x12#.amux.plugin.v1.ListSessionsRequest\x1a$.amux.plugin.v1.ListSessionsResponse0\x01\x12X\n" +
-	"\vReadSession\x12\".amux.plugin.v1.ReadSessionRequest\x1a#.amux.plugin.v1.ReadSessionResponse0\x01B0Z.github.com/amux-dev/amux/pluginapi/amuxplugin1b\x06proto3"
+	"\vReadSession\x12\".amux.plugin.v1.ReadSessionRequest\x1a#.amux.plugin.v1.ReadSessionResponse0\x01\x12V\n" +
+	"\vListPlugins\x12\".amux.plugin.v1.ListPluginsRequest\x1a#.amux.plugin.v1.ListPluginsResponseB0Z.github.com/amux-dev/amux/pluginapi/amuxplugin1b\x06proto3"
 
 var (
 	file_amuxplugin1_proto_rawDescOnce sync.Once
@@ -4020,7 +4241,7 @@ func file_amuxplugin1_proto_rawDescGZIP() []byte {
 }
 
 var file_amuxplugin1_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
-var file_amuxplugin1_proto_msgTypes = make([]protoimpl.MessageInfo, 43)
+var file_amuxplugin1_proto_msgTypes = make([]protoimpl.MessageInfo, 46)
 var file_amuxplugin1_proto_goTypes = []any{
 	(Approve)(0),                 // 0: amux.plugin.v1.Approve
 	(Stdin)(0),                   // 1: amux.plugin.v1.Stdin
@@ -4063,12 +4284,15 @@ var file_amuxplugin1_proto_goTypes = []any{
 	(*ReadSessionRequest)(nil),   // 38: amux.plugin.v1.ReadSessionRequest
 	(*ReadSessionResponse)(nil),  // 39: amux.plugin.v1.ReadSessionResponse
 	(*SessionEvent)(nil),         // 40: amux.plugin.v1.SessionEvent
-	(*Error)(nil),                // 41: amux.plugin.v1.Error
-	nil,                          // 42: amux.plugin.v1.Caller.EnvEntry
-	nil,                          // 43: amux.plugin.v1.RunOptions.EnvEntry
-	nil,                          // 44: amux.plugin.v1.McpServer.EnvEntry
-	nil,                          // 45: amux.plugin.v1.McpServer.HeadersEntry
-	nil,                          // 46: amux.plugin.v1.SpawnPlan.EnvSetEntry
+	(*ListPluginsRequest)(nil),   // 41: amux.plugin.v1.ListPluginsRequest
+	(*ListPluginsResponse)(nil),  // 42: amux.plugin.v1.ListPluginsResponse
+	(*AgentPlugin)(nil),          // 43: amux.plugin.v1.AgentPlugin
+	(*Error)(nil),                // 44: amux.plugin.v1.Error
+	nil,                          // 45: amux.plugin.v1.Caller.EnvEntry
+	nil,                          // 46: amux.plugin.v1.RunOptions.EnvEntry
+	nil,                          // 47: amux.plugin.v1.McpServer.EnvEntry
+	nil,                          // 48: amux.plugin.v1.McpServer.HeadersEntry
+	nil,                          // 49: amux.plugin.v1.SpawnPlan.EnvSetEntry
 }
 var file_amuxplugin1_proto_depIdxs = []int32{
 	6,  // 0: amux.plugin.v1.DescribeResponse.agents:type_name -> amux.plugin.v1.Agent
@@ -4079,7 +4303,7 @@ var file_amuxplugin1_proto_depIdxs = []int32{
 	11, // 5: amux.plugin.v1.Agent.installs:type_name -> amux.plugin.v1.Install
 	13, // 6: amux.plugin.v1.Agent.auth_probes:type_name -> amux.plugin.v1.AuthProbe
 	12, // 7: amux.plugin.v1.Install.prerequisites:type_name -> amux.plugin.v1.Prerequisite
-	42, // 8: amux.plugin.v1.Caller.env:type_name -> amux.plugin.v1.Caller.EnvEntry
+	45, // 8: amux.plugin.v1.Caller.env:type_name -> amux.plugin.v1.Caller.EnvEntry
 	14, // 9: amux.plugin.v1.PlanRequest.caller:type_name -> amux.plugin.v1.Caller
 	17, // 10: amux.plugin.v1.PlanRequest.options:type_name -> amux.plugin.v1.RunOptions
 	16, // 11: amux.plugin.v1.PlanRequest.launch:type_name -> amux.plugin.v1.Launch
@@ -4087,12 +4311,12 @@ var file_amuxplugin1_proto_depIdxs = []int32{
 	18, // 13: amux.plugin.v1.RunOptions.attachments:type_name -> amux.plugin.v1.Attachment
 	19, // 14: amux.plugin.v1.RunOptions.mcp_servers:type_name -> amux.plugin.v1.McpServer
 	0,  // 15: amux.plugin.v1.RunOptions.approve:type_name -> amux.plugin.v1.Approve
-	43, // 16: amux.plugin.v1.RunOptions.env:type_name -> amux.plugin.v1.RunOptions.EnvEntry
-	44, // 17: amux.plugin.v1.McpServer.env:type_name -> amux.plugin.v1.McpServer.EnvEntry
-	45, // 18: amux.plugin.v1.McpServer.headers:type_name -> amux.plugin.v1.McpServer.HeadersEntry
+	46, // 16: amux.plugin.v1.RunOptions.env:type_name -> amux.plugin.v1.RunOptions.EnvEntry
+	47, // 17: amux.plugin.v1.McpServer.env:type_name -> amux.plugin.v1.McpServer.EnvEntry
+	48, // 18: amux.plugin.v1.McpServer.headers:type_name -> amux.plugin.v1.McpServer.HeadersEntry
 	23, // 19: amux.plugin.v1.PlanResponse.plan:type_name -> amux.plugin.v1.SpawnPlan
 	21, // 20: amux.plugin.v1.PlanResponse.exec:type_name -> amux.plugin.v1.Exec
-	46, // 21: amux.plugin.v1.SpawnPlan.env_set:type_name -> amux.plugin.v1.SpawnPlan.EnvSetEntry
+	49, // 21: amux.plugin.v1.SpawnPlan.env_set:type_name -> amux.plugin.v1.SpawnPlan.EnvSetEntry
 	1,  // 22: amux.plugin.v1.SpawnPlan.stdin:type_name -> amux.plugin.v1.Stdin
 	24, // 23: amux.plugin.v1.SpawnPlan.files:type_name -> amux.plugin.v1.PlanFile
 	26, // 24: amux.plugin.v1.ConverseRequest.inputs:type_name -> amux.plugin.v1.Input
@@ -4115,23 +4339,29 @@ var file_amuxplugin1_proto_depIdxs = []int32{
 	22, // 41: amux.plugin.v1.ReadSessionRequest.exec_results:type_name -> amux.plugin.v1.ExecResult
 	40, // 42: amux.plugin.v1.ReadSessionResponse.events:type_name -> amux.plugin.v1.SessionEvent
 	21, // 43: amux.plugin.v1.ReadSessionResponse.exec:type_name -> amux.plugin.v1.Exec
-	4,  // 44: amux.plugin.v1.Adapter.Describe:input_type -> amux.plugin.v1.DescribeRequest
-	15, // 45: amux.plugin.v1.Adapter.Plan:input_type -> amux.plugin.v1.PlanRequest
-	25, // 46: amux.plugin.v1.Adapter.Converse:input_type -> amux.plugin.v1.ConverseRequest
-	32, // 47: amux.plugin.v1.Adapter.DetectAuth:input_type -> amux.plugin.v1.DetectAuthRequest
-	35, // 48: amux.plugin.v1.Adapter.ListSessions:input_type -> amux.plugin.v1.ListSessionsRequest
-	38, // 49: amux.plugin.v1.Adapter.ReadSession:input_type -> amux.plugin.v1.ReadSessionRequest
-	5,  // 50: amux.plugin.v1.Adapter.Describe:output_type -> amux.plugin.v1.DescribeResponse
-	20, // 51: amux.plugin.v1.Adapter.Plan:output_type -> amux.plugin.v1.PlanResponse
-	29, // 52: amux.plugin.v1.Adapter.Converse:output_type -> amux.plugin.v1.ConverseResponse
-	33, // 53: amux.plugin.v1.Adapter.DetectAuth:output_type -> amux.plugin.v1.DetectAuthResponse
-	36, // 54: amux.plugin.v1.Adapter.ListSessions:output_type -> amux.plugin.v1.ListSessionsResponse
-	39, // 55: amux.plugin.v1.Adapter.ReadSession:output_type -> amux.plugin.v1.ReadSessionResponse
-	50, // [50:56] is the sub-list for method output_type
-	44, // [44:50] is the sub-list for method input_type
-	44, // [44:44] is the sub-list for extension type_name
-	44, // [44:44] is the sub-list for extension extendee
-	0,  // [0:44] is the sub-list for field type_name
+	14, // 44: amux.plugin.v1.ListPluginsRequest.caller:type_name -> amux.plugin.v1.Caller
+	22, // 45: amux.plugin.v1.ListPluginsRequest.exec_results:type_name -> amux.plugin.v1.ExecResult
+	43, // 46: amux.plugin.v1.ListPluginsResponse.plugins:type_name -> amux.plugin.v1.AgentPlugin
+	21, // 47: amux.plugin.v1.ListPluginsResponse.exec:type_name -> amux.plugin.v1.Exec
+	4,  // 48: amux.plugin.v1.Adapter.Describe:input_type -> amux.plugin.v1.DescribeRequest
+	15, // 49: amux.plugin.v1.Adapter.Plan:input_type -> amux.plugin.v1.PlanRequest
+	25, // 50: amux.plugin.v1.Adapter.Converse:input_type -> amux.plugin.v1.ConverseRequest
+	32, // 51: amux.plugin.v1.Adapter.DetectAuth:input_type -> amux.plugin.v1.DetectAuthRequest
+	35, // 52: amux.plugin.v1.Adapter.ListSessions:input_type -> amux.plugin.v1.ListSessionsRequest
+	38, // 53: amux.plugin.v1.Adapter.ReadSession:input_type -> amux.plugin.v1.ReadSessionRequest
+	41, // 54: amux.plugin.v1.Adapter.ListPlugins:input_type -> amux.plugin.v1.ListPluginsRequest
+	5,  // 55: amux.plugin.v1.Adapter.Describe:output_type -> amux.plugin.v1.DescribeResponse
+	20, // 56: amux.plugin.v1.Adapter.Plan:output_type -> amux.plugin.v1.PlanResponse
+	29, // 57: amux.plugin.v1.Adapter.Converse:output_type -> amux.plugin.v1.ConverseResponse
+	33, // 58: amux.plugin.v1.Adapter.DetectAuth:output_type -> amux.plugin.v1.DetectAuthResponse
+	36, // 59: amux.plugin.v1.Adapter.ListSessions:output_type -> amux.plugin.v1.ListSessionsResponse
+	39, // 60: amux.plugin.v1.Adapter.ReadSession:output_type -> amux.plugin.v1.ReadSessionResponse
+	42, // 61: amux.plugin.v1.Adapter.ListPlugins:output_type -> amux.plugin.v1.ListPluginsResponse
+	55, // [55:62] is the sub-list for method output_type
+	48, // [48:55] is the sub-list for method input_type
+	48, // [48:48] is the sub-list for extension type_name
+	48, // [48:48] is the sub-list for extension extendee
+	0,  // [0:48] is the sub-list for field type_name
 }
 
 func init() { file_amuxplugin1_proto_init() }
@@ -4149,7 +4379,7 @@ func file_amuxplugin1_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_amuxplugin1_proto_rawDesc), len(file_amuxplugin1_proto_rawDesc)),
 			NumEnums:      4,
-			NumMessages:   43,
+			NumMessages:   46,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -32,6 +32,7 @@ const (
 	Adapter_DetectAuth_FullMethodName   = "/amux.plugin.v1.Adapter/DetectAuth"
 	Adapter_ListSessions_FullMethodName = "/amux.plugin.v1.Adapter/ListSessions"
 	Adapter_ReadSession_FullMethodName  = "/amux.plugin.v1.Adapter/ReadSession"
+	Adapter_ListPlugins_FullMethodName  = "/amux.plugin.v1.Adapter/ListPlugins"
 )
 
 // AdapterClient is the client API for Adapter service.
@@ -61,6 +62,9 @@ type AdapterClient interface {
 	ListSessions(ctx context.Context, in *ListSessionsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[ListSessionsResponse], error)
 	// ReadSession streams one stored conversation as events.
 	ReadSession(ctx context.Context, in *ReadSessionRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[ReadSessionResponse], error)
+	// ListPlugins lists what the user has added to the agent: plugins or extensions
+	// of its own, which are none of amux.
+	ListPlugins(ctx context.Context, in *ListPluginsRequest, opts ...grpc.CallOption) (*ListPluginsResponse, error)
 }
 
 type adapterClient struct {
@@ -152,6 +156,16 @@ func (c *adapterClient) ReadSession(ctx context.Context, in *ReadSessionRequest,
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Adapter_ReadSessionClient = grpc.ServerStreamingClient[ReadSessionResponse]
 
+func (c *adapterClient) ListPlugins(ctx context.Context, in *ListPluginsRequest, opts ...grpc.CallOption) (*ListPluginsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListPluginsResponse)
+	err := c.cc.Invoke(ctx, Adapter_ListPlugins_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // AdapterServer is the server API for Adapter service.
 // All implementations must embed UnimplementedAdapterServer
 // for forward compatibility.
@@ -179,6 +193,9 @@ type AdapterServer interface {
 	ListSessions(*ListSessionsRequest, grpc.ServerStreamingServer[ListSessionsResponse]) error
 	// ReadSession streams one stored conversation as events.
 	ReadSession(*ReadSessionRequest, grpc.ServerStreamingServer[ReadSessionResponse]) error
+	// ListPlugins lists what the user has added to the agent: plugins or extensions
+	// of its own, which are none of amux.
+	ListPlugins(context.Context, *ListPluginsRequest) (*ListPluginsResponse, error)
 	mustEmbedUnimplementedAdapterServer()
 }
 
@@ -206,6 +223,9 @@ func (UnimplementedAdapterServer) ListSessions(*ListSessionsRequest, grpc.Server
 }
 func (UnimplementedAdapterServer) ReadSession(*ReadSessionRequest, grpc.ServerStreamingServer[ReadSessionResponse]) error {
 	return status.Errorf(codes.Unimplemented, "method ReadSession not implemented")
+}
+func (UnimplementedAdapterServer) ListPlugins(context.Context, *ListPluginsRequest) (*ListPluginsResponse, error) {
+	return nil, status.Errorf(codes.Unimplemented, "method ListPlugins not implemented")
 }
 func (UnimplementedAdapterServer) mustEmbedUnimplementedAdapterServer() {}
 func (UnimplementedAdapterServer) testEmbeddedByValue()                 {}
@@ -311,6 +331,24 @@ func _Adapter_ReadSession_Handler(srv interface{}, stream grpc.ServerStream) err
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Adapter_ReadSessionServer = grpc.ServerStreamingServer[ReadSessionResponse]
 
+func _Adapter_ListPlugins_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListPluginsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AdapterServer).ListPlugins(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Adapter_ListPlugins_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AdapterServer).ListPlugins(ctx, req.(*ListPluginsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // Adapter_ServiceDesc is the grpc.ServiceDesc for Adapter service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -329,6 +367,10 @@ var Adapter_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "DetectAuth",
 			Handler:    _Adapter_DetectAuth_Handler,
+		},
+		{
+			MethodName: "ListPlugins",
+			Handler:    _Adapter_ListPlugins_Handler,
 		},
 	},
 	Streams: []grpc.StreamDesc{

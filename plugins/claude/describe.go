@@ -46,7 +46,7 @@ func (adapter) Describe() *pluginapi.Agent {
 			Interrupt: true, Model: true, SetModel: true, SystemAppend: true, SystemReplace: true,
 			Mcp: true, AddDirs: true, MaxTurns: true, MaxBudget: true, JsonSchema: true,
 			AttachFiles: true, AttachImages: true, Subagents: true, ListSessions: true,
-			ReadSession: true, ToolRules: true,
+			ReadSession: true, ListPlugins: true, ToolRules: true,
 		},
 		// The CLI resolves an alias to the newest model of that name. Which one it
 		// takes without --model depends on the account.

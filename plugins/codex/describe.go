@@ -81,7 +81,7 @@ func (adapter) Describe() *pluginapi.Agent {
 			TextStreaming: true, Thinking: true, Tools: true, Approvals: true, Questions: true,
 			Interrupt: true, Model: true, SetModel: true, SystemAppend: true, SystemReplace: true,
 			Mcp: true, AddDirs: true, MaxTurns: true, JsonSchema: true, AttachFiles: true, AttachImages: true,
-			Subagents: true, ListSessions: true, ReadSession: true,
+			Subagents: true, ListSessions: true, ReadSession: true, ListPlugins: true,
 		},
 		// Those that the CLI's own catalog lists; which one it takes without --model
 		// depends on its configuration.

@@ -24,4 +24,5 @@ var (
 	_ sdk.AuthDetector  = adapter{}
 	_ sdk.SessionLister = adapter{}
 	_ sdk.SessionReader = adapter{}
+	_ sdk.PluginLister  = adapter{}
 )

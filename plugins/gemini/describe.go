@@ -38,7 +38,7 @@ func (adapter) Describe() *pluginapi.Agent {
 		Capabilities: &pluginapi.Capabilities{
 			Resume: true, MultiTurn: true, TextStreaming: true, Thinking: true, Tools: true, Approvals: true,
 			Interrupt: true, Model: true, SetModel: true, SystemReplace: true, Mcp: true, AddDirs: true,
-			AttachFiles: true, AttachImages: true, ListSessions: true, ReadSession: true,
+			AttachFiles: true, AttachImages: true, ListSessions: true, ReadSession: true, ListPlugins: true,
 		},
 		Models: []*pluginapi.Model{
 			{Id: "auto", DisplayName: "Auto", IsDefault: true},

@@ -23,4 +23,5 @@ var (
 	_ sdk.Converser     = adapter{}
 	_ sdk.SessionLister = adapter{}
 	_ sdk.SessionReader = adapter{}
+	_ sdk.PluginLister  = adapter{}
 )

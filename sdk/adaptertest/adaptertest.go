@@ -200,4 +200,7 @@ func (k *kit) describe(t *testing.T) {
 	if _, ok := k.config.Adapter.(sdk.SessionReader); ok != capabilities.GetReadSession() {
 		t.Errorf("capability read_session is %v, and SessionReader implemented: %v", !ok, ok)
 	}
+	if _, ok := k.config.Adapter.(sdk.PluginLister); ok != capabilities.GetListPlugins() {
+		t.Errorf("capability list_plugins is %v, and PluginLister implemented: %v", !ok, ok)
+	}
 }

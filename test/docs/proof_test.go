@@ -27,7 +27,7 @@ type proof struct {
 }
 
 // scenarioOf has the scenario of test/real in which an agent shows a capability; "" is
-// TestOptions, in which each agent that has it shows it.
+// TestOptions, or TestAgentPlugins, in which each agent that has it shows it.
 var scenarioOf = map[string]string{
 	"resume": "resume", "continue_last": "resume", "fork": "fork", "no_session": "", "multi_turn": "two turns",
 	"text_streaming": "partials", "thinking": "thinking", "tools": "tool", "approvals": "approval granted",
@@ -35,7 +35,7 @@ var scenarioOf = map[string]string{
 	"system_append": "", "system_replace": "system replaced", "mcp": "mcp", "add_dirs": "", "max_turns": "max turns",
 	"max_budget": "max budget", "json_schema": "json schema", "attach_files": "", "attach_images": "image",
 	"subagents": "sub-agent", "list_sessions": "sessions", "read_session": "sessions", "tool_rules": "",
-	"bypass_approvals": "tool",
+	"bypass_approvals": "tool", "list_plugins": "",
 }
 
 // showsIt are capabilities that a recording shows by an event.
@@ -54,6 +54,7 @@ var whyNot = map[string]map[string]string{
 	"demo":    {"": "it is a toy that asks no model and keeps nothing"},
 	"amux-remote": {
 		"list_sessions": storedThere, "read_session": storedThere, "tool_rules": judged, "bypass_approvals": granted,
+		"list_plugins": "the plugins are where the other amux is: run amux agents plugins there",
 	},
 	"claude":  {"bypass_approvals": granted},
 	"codex":   {"tool_rules": judged, "bypass_approvals": granted},
@@ -70,8 +71,8 @@ var whyNot = map[string]map[string]string{
 		"": "neither its command line nor its Agent Client Protocol has an option for it",
 	},
 	"omp":           {"set_model": "amux gives it a model at its start only", "tool_rules": judged},
-	"opencode":      {"no_session": keepsAll, "add_dirs": "it has no option for it", "tool_rules": judged, "bypass_approvals": granted},
-	"opencode-http": {"no_session": keepsAll, "add_dirs": "it has no option for it", "tool_rules": judged, "bypass_approvals": granted},
+	"opencode":      {"list_plugins": noList, "no_session": keepsAll, "add_dirs": "it has no option for it", "tool_rules": judged, "bypass_approvals": granted},
+	"opencode-http": {"list_plugins": noList, "no_session": keepsAll, "add_dirs": "it has no option for it", "tool_rules": judged, "bypass_approvals": granted},
 	"pi":            {"set_model": "amux gives it a model at its start only", "add_dirs": "it reads and writes everywhere unasked, and has no option for it", "tool_rules": "it asks for nothing before it acts"},
 	"qwen":          {"bypass_approvals": granted},
 }
@@ -80,6 +81,7 @@ const (
 	judged      = "it has no such option that amux could use; --allow and --deny are judged by amux when it asks"
 	granted     = "it asks, and with --approve auto amux grants"
 	keepsAll    = "it keeps every session"
+	noList      = "it has no command that lists its plugins; they stand in its settings"
 	storedThere = "the sessions are where the other amux is: run amux sessions there"
 )
 

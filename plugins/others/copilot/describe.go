@@ -38,6 +38,7 @@ var (
 	_ sdk.AuthDetector  = Adapter{}
 	_ sdk.SessionLister = Adapter{}
 	_ sdk.SessionReader = Adapter{}
+	_ sdk.PluginLister  = Adapter{}
 )
 
 // nativeEfforts are the levels of --reasoning-effort.
@@ -107,7 +108,7 @@ func (Adapter) Describe() *pluginapi.Agent {
 		Capabilities: &pluginapi.Capabilities{
 			Resume: true, ContinueLast: true, MultiTurn: true, TextStreaming: true, Thinking: true, Tools: true, Approvals: true,
 			Interrupt: true, Model: true, SystemAppend: true, Mcp: true, AttachFiles: true, AttachImages: true,
-			Subagents: true, ListSessions: true, ReadSession: true,
+			Subagents: true, ListSessions: true, ReadSession: true, ListPlugins: true,
 		},
 		Installs: []*pluginapi.Install{{
 			Kind: "npm", Argv: []string{"npm", "install", "-g", "@github/copilot@" + testedVersion},

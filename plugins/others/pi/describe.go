@@ -30,6 +30,7 @@ var (
 	_ sdk.Converser     = Adapter{}
 	_ sdk.SessionLister = Adapter{}
 	_ sdk.SessionReader = Adapter{}
+	_ sdk.PluginLister  = Adapter{}
 )
 
 // nativeEfforts are the levels of --thinking. A value that the CLI does not know is
@@ -56,7 +57,7 @@ func (Adapter) Describe() *pluginapi.Agent {
 		Capabilities: &pluginapi.Capabilities{
 			Resume: true, ContinueLast: true, Fork: true, NoSession: true, MultiTurn: true, TextStreaming: true, Thinking: true,
 			Tools: true, Interrupt: true, Model: true, SystemAppend: true, SystemReplace: true, AttachFiles: true, AttachImages: true,
-			ListSessions: true, ReadSession: true, BypassApprovals: true,
+			ListSessions: true, ReadSession: true, ListPlugins: true, BypassApprovals: true,
 		},
 		Installs: []*pluginapi.Install{{
 			Kind: "npm", Argv: []string{"npm", "install", "-g", "@earendil-works/pi-coding-agent@" + testedVersion},

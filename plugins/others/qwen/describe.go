@@ -34,6 +34,7 @@ var (
 	_ sdk.Converser     = Adapter{}
 	_ sdk.SessionLister = Adapter{}
 	_ sdk.SessionReader = Adapter{}
+	_ sdk.PluginLister  = Adapter{}
 )
 
 // nativeEfforts are the levels of set_effort.
@@ -61,7 +62,7 @@ func (Adapter) Describe() *pluginapi.Agent {
 			TextStreaming: true, Thinking: true, Tools: true, Approvals: true, Questions: true,
 			Interrupt: true, Model: true, SetModel: true, SystemAppend: true, SystemReplace: true,
 			Mcp: true, AddDirs: true, MaxTurns: true, AttachFiles: true, Subagents: true,
-			ListSessions: true, ReadSession: true, ToolRules: true,
+			ListSessions: true, ReadSession: true, ListPlugins: true, ToolRules: true,
 		},
 		Installs: []*pluginapi.Install{{
 			Kind: "npm",
