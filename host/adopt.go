@@ -169,9 +169,12 @@ func (h *Host) adopt(ctx context.Context, id string) (_ *Run, retErr error) {
 		plugin.Name, plugin.Description = meta.Plugin, nil // what is installed now may be another version
 		r.agent, r.plugin.Plugin = agent, plugin
 	}
-	if past.spawned && !past.prompted && (r.spec.Prompt != "" || !r.spec.Conversation) {
-		// Its host died between the agent's start and the first prompt.
-		_ = r.firstPrompt(past.attempt, ofAttempt(r.spec.options(r.agent), past.retry).Prompt)
+	if !past.prompted && (r.spec.Prompt != "" || !r.spec.Conversation) {
+		// Its host died between the agent's start and the first prompt, or while the
+		// keeper was about to start it.
+		prompt := ofAttempt(r.spec.options(r.agent), past.retry).Prompt
+		r.planned = past.attempt
+		r.unprompted = func() { _ = r.firstPrompt(past.attempt, prompt) }
 	}
 	r.place = h.opts.Queue.takeNow()
 	h.begin(context.WithoutCancel(ctx), r)

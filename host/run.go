@@ -48,14 +48,16 @@ type Run struct {
 	process    *adapter.Process // the shared one it began with
 	own        *adapter.Process // its own, after the shared one failed it
 
-	mu        sync.Mutex
-	announced string // state that was recorded last
-	prompts   int
-	pending   []string // interactions that wait for people
-	begun     int      // the last attempt that startAgain was called for
-	between   bool     // it has not been started yet
-	started   int      // the last attempt that startAgain has started, or tried to
-	result    Result
+	mu         sync.Mutex
+	announced  string // state that was recorded last
+	prompts    int
+	pending    []string // interactions that wait for people
+	begun      int      // the last attempt that startAgain was called for
+	between    bool     // it has not been started yet
+	unprompted func()   // of a run that was taken up: what its agent lacks once it is there
+	planned    int      // the attempt of that agent
+	started    int      // the last attempt that startAgain has started, or tried to
+	result     Result
 
 	remote  bool           // another process hosts it
 	adopted bool           // another process hosted it before
@@ -522,6 +524,9 @@ func (r *Run) act(p *pump) (todo []func()) {
 	r.pending = waiting
 	r.between = f.retry != nil
 	switch retry := f.retry; {
+	case f.spawned && r.unprompted != nil && f.attempt == r.planned:
+		todo = append(todo, r.unprompted)
+		r.unprompted = nil
 	case f.spawned || f.gaveUp != "":
 	case r.adopted && r.begun == 0:
 		// Its host died before it had started what it should, and this one does not
