@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 
@@ -13,6 +14,11 @@ func (adapter) ListPlugins(_ context.Context, q *pluginapi.PluginsQuery) ([]*plu
 	text, err := sdk.OutputOf(q.GetExecResults(), "gemini", "extensions", "list", "--output-format", "json")
 	if err != nil {
 		return nil, err
+	}
+	if len(bytes.TrimSpace(text)) == 0 {
+		// 0.61.0 prints the list on stderr, behind its warnings.
+		text = q.GetExecResults()[0].GetStderr()
+		text = text[max(0, bytes.IndexByte(text, '[')):]
 	}
 	var list []struct {
 		Name, Version, Path string
