@@ -2,6 +2,7 @@ package real
 
 import (
 	"bufio"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -76,8 +77,9 @@ func TestOpencodeHTTPOptions(t *testing.T) {
 			for _, p := range processesWith(r.events[0].RunID) {
 				if pid, command, _ := strings.Cut(p, " "); strings.Contains(command, "opencode serve") && !strings.Contains(command, "amux-bridge") {
 					n, _ := strconv.Atoi(pid)
-					syscall.Kill(n, syscall.SIGKILL)
-					killed++
+					if server, err := os.FindProcess(n); err == nil && server.Kill() == nil {
+						killed++
+					}
 				}
 			}
 			r.wait()
