@@ -43,7 +43,7 @@ func serve(kind string) {
 		os.Exit(3)
 	case "never ready":
 		fmt.Println("warming up")
-		select {}
+		time.Sleep(time.Hour)
 	case "stubborn":
 		signal.Ignore(syscall.SIGTERM)
 	case "leaves a child":
@@ -59,7 +59,8 @@ func serve(kind string) {
 	}
 	fmt.Printf("%s\nlistening on http://%s\nthis goes to stderr\n", strings.Repeat("x", 100<<10), listener.Addr())
 	if kind == "deaf" {
-		select {} // it listens, and accepts nothing
+		time.Sleep(time.Hour) // it listens, and accepts nothing
+		listener.Close()
 	}
 	http.Serve(listener, handler(kind))
 }
