@@ -147,8 +147,12 @@ func subagent(a map[string]any) map[string]any {
 	return map[string]any{"description": a["description"], "prompt": a["prompt"], "subagent_type": "general-purpose"}
 }
 
-// catalogTool is by which OpenClaw has tools called that it does not offer.
-const catalogTool = "tool_call"
+// catalogTool is by which OpenClaw, which is known by its shell tool, has tools called
+// that it does not offer. Qwen Code has another tool of that name.
+const (
+	catalogTool   = "tool_call"
+	openclawShell = "exec"
+)
 
 // inCode are the tools of Codex that its code mode has without offering them.
 var inCode = []string{"exec_command", "apply_patch"}
@@ -166,7 +170,7 @@ func (c Call) native(offered []string) (string, map[string]any) {
 		if given, ok := c.Args["input"].(map[string]any); ok {
 			input = given
 		}
-		if !slices.Contains(offered, name) && slices.Contains(offered, catalogTool) {
+		if !slices.Contains(offered, name) && slices.Contains(offered, catalogTool) && slices.Contains(offered, openclawShell) {
 			return catalogTool, map[string]any{"id": name, "args": input}
 		}
 		return name, input
