@@ -5,8 +5,11 @@ package real
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
+	"runtime"
+	"strconv"
 	"testing"
 	"time"
 
@@ -52,6 +55,12 @@ func testMain(m *testing.M) (int, error) {
 	}
 	if err := netns.Up(); err != nil {
 		return 1, err
+	}
+	// Agents wait more than they work.
+	if f := flag.Lookup("test.parallel"); f.Value.String() == strconv.Itoa(runtime.GOMAXPROCS(0)) {
+		if err := f.Value.Set(strconv.Itoa(runtime.GOMAXPROCS(0) * 3 / 2)); err != nil {
+			return 1, err
+		}
 	}
 	code := m.Run()
 	return code, report.print(os.Stdout)
