@@ -80,6 +80,7 @@ func main() {
 func count(from io.Reader) (result, error) {
 	r := result{tests: map[string][]string{}}
 	output := map[string][]string{}
+	begun := map[string]int{} // tests that have not ended, by package
 	lines := bufio.NewScanner(from)
 	lines.Buffer(make([]byte, 1<<20), 64<<20)
 	for lines.Scan() {
@@ -90,6 +91,8 @@ func count(from io.Reader) (result, error) {
 		}
 		key := e.Package + " " + e.Test
 		switch e.Action {
+		case "run":
+			begun[e.Package]++
 		case "output", "build-output":
 			output[key] = append(output[key], e.Output)
 			if e.Action == "build-output" {
@@ -97,6 +100,11 @@ func count(from io.Reader) (result, error) {
 			}
 			r.final = r.final || strings.Contains(e.Output, race)
 		case "pass", "skip", "fail":
+			if e.Test != "" {
+				begun[e.Package]--
+			} else if begun[e.Package] > 0 {
+				r.final = true // the time ran out, or a test ended the program
+			}
 			if e.Test == "" {
 				fmt.Printf("%-4s %s %.1fs\n", e.Action, strings.TrimPrefix(e.Package, module), e.Elapsed)
 			}

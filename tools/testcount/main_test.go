@@ -24,6 +24,7 @@ func TestSecondChance(t *testing.T) {
 		{"a survivor", first + `if first { t.Fatal("survived: 12") }`, "0 passed, 1 failed", "once more", false},
 		{"a panic", first + `if first { panic("oh") }`, "0 passed, 1 failed", "once more", false},
 		{"exits", first + `if first { os.Exit(3) }`, "1 failed", "", false},
+		{"ends the program", `t.Run("a", func(t *testing.T) { ` + first + `if first { t.Error("too late") } }); t.Run("b", func(t *testing.T) { if t.Failed() { return }; os.Exit(1) })`, "failed", "only when", false},
 		{"is not Go", `!`, "0 passed, 1 failed", "once more", false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
