@@ -56,8 +56,8 @@ type pump struct {
 	limits limits
 	conv   *adapter.Conversation
 	leave  func() // ends conv
-	// wakeFeeder ends the feeder's wait.
-	wakeFeeder context.CancelFunc
+	// fail ends the run of the pump that is under way.
+	fail func(error)
 	// heard is the last input that the adapter hears; what a recorded fault says.
 	heard uint64
 	// act is called with mu held after every step of a live pump; what it
@@ -203,13 +203,28 @@ func (e *errConversation) Error() string { return e.cause.Error() }
 // run pumps until the run's last event, or until the conversation or ctx ends.
 func (p *pump) run(ctx context.Context) error {
 	outer := ctx
-	ctx, p.wakeFeeder = context.WithCancel(ctx)
-	defer p.wakeFeeder()
-	p.clock.fire = func() {
+	ctx, wakeFeeder := context.WithCancel(ctx)
+	defer wakeFeeder()
+	over := false // with mu; a clock that strikes after that must not hit the next run of the pump
+	fail := func(err error) {
+		p.mu.Lock()
+		if over {
+			p.mu.Unlock()
+			return
+		}
+		p.breakOff(err)
+		p.mu.Unlock()
+		if p.leave != nil {
+			p.leave()
+		}
+		wakeFeeder()
+	}
+	p.fail = fail
+	p.clock.onEnd(func() {
 		e := pluginapi.Errorf(pluginapi.CodePluginCrashed, "made no progress for %v", p.limits.progress)
 		e.Err = errHung
-		p.fail(e)
-	}
+		fail(e)
+	})
 	defer p.clock.stop()
 	received := make(chan struct{})
 	if p.conv != nil {
@@ -217,10 +232,11 @@ func (p *pump) run(ctx context.Context) error {
 	} else {
 		close(received)
 	}
-	stop := context.AfterFunc(outer, func() { p.fail(outer.Err()) })
+	stop := context.AfterFunc(outer, func() { fail(outer.Err()) })
 	defer stop()
 	err := p.feed(ctx)
 	p.mu.Lock()
+	over = true
 	switch {
 	case outer.Err() != nil:
 		err = outer.Err()
@@ -238,17 +254,6 @@ func (p *pump) run(ctx context.Context) error {
 
 // errHung is how a plugin that hangs has died.
 var errHung = fmt.Errorf("no progress: %w", adapter.ErrDied)
-
-// fail ends the conversation.
-func (p *pump) fail(err error) {
-	p.mu.Lock()
-	p.breakOff(err)
-	p.mu.Unlock()
-	if p.leave != nil {
-		p.leave()
-	}
-	p.wakeFeeder()
-}
 
 // breakOff is fail for who holds mu.
 func (p *pump) breakOff(err error) {
@@ -1098,10 +1103,10 @@ func (p *pump) retreat() {
 // host waits for an answer, so that a slow consumer is not taken for a slow plugin,
 // and it counts on until an input is done: answers that finish none are no progress.
 type clock struct {
-	fire  func()
 	limit time.Duration
 
 	mu      sync.Mutex
+	fire    func()
 	timer   *time.Timer // looks after the clock from time to time, which costs less than to set it for each batch
 	armed   bool
 	since   time.Time     // when the wait began, while it runs
@@ -1111,6 +1116,9 @@ type clock struct {
 	inRecv  bool
 	stopped bool
 }
+
+// onEnd says what is done when the time is over.
+func (c *clock) onEnd(fire func()) { c.change(func() { c.fire = fire }) }
 
 func (c *clock) sent(heft int) { c.change(func() { c.batches++; c.heft = heft }) }
 func (c *clock) waiting()      { c.change(func() { c.inRecv = true }) }
@@ -1172,17 +1180,16 @@ func (c *clock) arm(after time.Duration) {
 func (c *clock) look() {
 	c.mu.Lock()
 	c.armed = false
-	over := false
+	fire := func() {}
 	if c.running() {
-		left := c.left()
-		if over = left <= 0; !over {
+		if left := c.left(); left > 0 {
 			c.arm(left)
+		} else {
+			fire = c.fire
 		}
 	}
 	c.mu.Unlock()
-	if over {
-		c.fire()
-	}
+	fire()
 }
 
 func diskError(err error) error {
