@@ -183,6 +183,7 @@ func (h *Host) conclude(ctx context.Context, dir *store.Run, meta store.Meta) er
 // retell makes the events of a recorded run that log does not have. The plugin may
 // die of other runs, so that it gets a few more chances in a process of its own.
 func (h *Host) retell(ctx context.Context, meta store.Meta, src source, log *eventlog.Log, exited func(*pump) error) (*pump, error) {
+	var past lives
 	for attempt := 1; ; attempt++ {
 		p, stop, err := h.replayPump(ctx, meta, src, log, attempt > 1)
 		if err == nil {
@@ -196,7 +197,7 @@ func (h *Host) retell(ctx context.Context, meta store.Meta, src source, log *eve
 		if broken, ok := errors.AsType[*errConversation](err); ok {
 			err = broken.cause
 		}
-		if attempt == maxStuck || !errors.Is(err, adapter.ErrDied) || errors.Is(err, errHung) {
+		if errors.Is(err, errHung) || !past.again(ctx, err) {
 			return nil, err
 		}
 		log.Rollback()

@@ -345,9 +345,38 @@ func (r *Run) commandError(what string, err error) error {
 
 // ---- the run's own goroutine ----
 
-// maxStuck is how many plugin processes in a row may die without one of them
-// getting further than those before.
-const maxStuck = 5
+// lives counts the plugin processes in a row that died without one of them getting
+// further than those before.
+type lives struct{ stuck, killed int }
+
+const (
+	maxStuck = 5
+	// Of those that somebody has killed there may be more: it is no fault of theirs, and
+	// may be over soon.
+	maxKilled = 12
+	killPause = 10 * time.Millisecond // twice as long each time, up to
+	killRest  = 500 * time.Millisecond
+)
+
+// again notes how one has died, and reports whether another is worth it. It waits a
+// little behind those that were killed.
+func (l *lives) again(ctx context.Context, cause error) bool {
+	switch {
+	case errors.Is(cause, adapter.ErrKilled):
+		if l.killed++; l.killed == maxKilled {
+			return false
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(min(killPause<<l.killed, killRest)):
+		}
+		return true
+	case errors.Is(cause, adapter.ErrDied):
+		l.stuck++
+		return l.stuck <= maxStuck
+	}
+	return false
+}
 
 // main pumps until the run has ended. A plugin that dies or hangs gets another
 // chance in a process of the run's own, which is fed the journal again, for as
@@ -360,12 +389,13 @@ func (r *Run) main(ctx context.Context) {
 	}
 	var best *pump // the one that got furthest, for what it has learned
 	var suspect deathbed
-	for attempt, stuck := 1, 1; ; attempt, stuck = attempt+1, stuck+1 {
+	var past lives
+	for attempt := 1; ; attempt++ {
 		p, err := r.newPump(ctx, attempt, suspect)
 		if err == nil {
 			err = p.run(ctx)
 			if best == nil || p.done > best.done {
-				stuck = 0
+				past = lives{}
 			}
 			if best == nil || p.done >= best.done {
 				best = p
@@ -396,7 +426,7 @@ func (r *Run) main(ctx context.Context) {
 		r.h.log.Named("run").Debug("conversation failed", "run_id", r.ID(), "attempt", attempt, "error", err)
 		// A typed error of the SDK is the adapter's own word; to ask again would
 		// give it again.
-		if errors.Is(broken.cause, adapter.ErrDied) && stuck < maxStuck && suspect.again(broken) {
+		if past.again(ctx, broken.cause) && suspect.again(broken) {
 			if best != nil {
 				best.mu.Lock()
 				best.log.Rollback()
@@ -430,6 +460,9 @@ type deathbed struct {
 // again notes a death and reports whether another process may help: not when one
 // input has killed twice those who were fed nothing else.
 func (d *deathbed) again(broken *errConversation) bool {
+	if errors.Is(broken.cause, adapter.ErrKilled) {
+		return true // by no input
+	}
 	// These take their time to die: the second time is the last.
 	hung := errors.Is(broken.cause, errHung) || errors.Is(broken.cause, adapter.ErrLarge)
 	if d.single && broken.done >= d.from && broken.done < d.to {

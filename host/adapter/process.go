@@ -174,8 +174,11 @@ func startError(opts Options, run *processRunner, err error) error {
 			"plugin %s printed %q to stdout before its handshake", name, first).
 			WithHint("a plugin prints nothing before sdk.Serve; report it to its author")
 	}
-	code, cause := pluginapi.CodePluginInvalid, "exited before its handshake"
-	if strings.Contains(last, "panic") {
+	code, cause, died := pluginapi.CodePluginInvalid, "exited before its handshake", ErrDied
+	switch {
+	case run.wasKilled():
+		code, cause, died = pluginapi.CodePluginCrashed, "was killed before its handshake", ErrKilled
+	case strings.Contains(last, "panic"):
 		code, cause = pluginapi.CodePluginCrashed, "panicked before its handshake"
 	}
 	if last != "" {
@@ -183,7 +186,7 @@ func startError(opts Options, run *processRunner, err error) error {
 	}
 	e := pluginapi.Errorf(code, "plugin %s %s", name, cause).
 		WithHint("it may not be an amux plugin, or not for this platform; reinstall it")
-	e.Err = ErrDied
+	e.Err = died
 	return e
 }
 
@@ -220,6 +223,8 @@ func (p *Process) Error(op string, err error) error {
 		if p.runner.tooLarge() {
 			died = ErrLarge
 			cause = fmt.Sprintf("was ended: it held more than %d MiB of memory", p.runner.opts.Memory>>20)
+		} else if p.runner.wasKilled() {
+			died, cause = ErrKilled, "was killed"
 		} else if _, last := p.runner.said(); last != "" {
 			cause += ": " + last
 		}
@@ -238,6 +243,10 @@ var ErrDied = errors.New("plugin died")
 
 // ErrLarge is how one has died that held too much memory.
 var ErrLarge = fmt.Errorf("too large: %w", ErrDied)
+
+// ErrKilled is how one has died that somebody else has killed, or the kernel that was
+// short of memory: no input of ours does that.
+var ErrKilled = fmt.Errorf("killed: %w", ErrDied)
 
 // Died reports whether err is of a process that has ended, not of one that hangs.
 func (p *Process) Died(err error) bool {
@@ -370,7 +379,8 @@ type processRunner struct {
 
 	mu      sync.Mutex
 	started bool
-	large   bool   // it was ended for the memory that it held
+	ours    bool   // it was killed by this process
+	large   bool   // and that for the memory that it held
 	unread  int    // of stdout and stderr
 	first   string // first line of stdout
 	stderr  []byte // last bytes
@@ -510,9 +520,32 @@ func (r *processRunner) Kill(context.Context) error { r.kill(); return nil }
 func (r *processRunner) kill() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.started {
+	if !r.started {
+		return
+	}
+	select {
+	case <-r.dead:
+	default:
+		r.ours = true
 		_ = r.cmd.Process.Kill() // already dead is what we want
 	}
+}
+
+// wasKilled reports that the process has died of a SIGKILL that was none of ours.
+func (r *processRunner) wasKilled() bool {
+	select {
+	case <-r.dead:
+	case <-time.After(lastWords):
+		return false
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	exit, ok := errors.AsType[*exec.ExitError](r.waitErr)
+	if !ok || r.ours {
+		return false
+	}
+	status, ok := exit.Sys().(syscall.WaitStatus)
+	return ok && status.Signaled() && status.Signal() == syscall.SIGKILL
 }
 
 // drain waits for the last words of a process that seems to have died.

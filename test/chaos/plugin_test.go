@@ -206,6 +206,44 @@ func TestPluginKilledAtRandom(t *testing.T) {
 	}
 }
 
+// Somebody kills a plugin and, one after the other, those that take its place, before
+// any of them gets further: none of the run's inputs is to blame, and it goes on.
+func TestPluginKilledAgainAndAgain(t *testing.T) {
+	t.Parallel()
+	const successors = 9
+	for _, after := range []time.Duration{0, 20 * time.Millisecond} {
+		t.Run(after.String(), func(t *testing.T) {
+			t.Parallel()
+			name := fmt.Sprintf("hunted%d", after.Milliseconds())
+			s := agents.NewStage(t, name, "healthy")
+			h := s.Host()
+			r := s.Start(h, host.RunSpec{Agent: name, Prompt: "lines 2000\nask go\nlines 10", Approve: host.ApproveAsk})
+			w := watch(r)
+			agents.Eventually(t, time.Minute, "the run waits", func() bool { return r.Info().State == "waiting" })
+			k := &killer{t: t, name: name}
+			if k.kill() == 0 {
+				t.Fatal("there is no plugin to kill")
+			}
+			for range successors {
+				k.killNext(after, nil)
+			}
+			if err := r.Approve(context.Background(), "go", nil); err != nil {
+				t.Fatal(err)
+			}
+			if end := r.Wait(); end.State != "completed" {
+				t.Errorf("%s, %v", end.State, end.Err)
+			}
+			if err := <-w.done; err != nil {
+				t.Error(err)
+			}
+			same(t, "replay", replay(t, h, r.ID()), w.all.Bytes())
+			if n := strings.Count(w.all.String(), `"delta":"line `); n != 2010 {
+				t.Errorf("it told %d lines", n)
+			}
+		})
+	}
+}
+
 // A plugin is killed while an approval waits, and the answer reaches the agent
 // once.
 func TestPluginKilledWithApprovalPending(t *testing.T) {
