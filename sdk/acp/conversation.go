@@ -39,8 +39,11 @@ type conversation struct {
 	configOptions   []option
 	mode            string
 	loading, loaded bool // a session that goes on: asked for, and there
-	refused         bool
-	pending         int // settings that the agent has not confirmed yet
+	refused, begun  bool // before the first prompt: over, and gone well
+	pending         int  // settings that the agent has not confirmed yet
+
+	models    []string // asked for by the user, before the session was there
+	switching int      // models that the agent was asked for and has not answered yet
 
 	calls map[string]*Call // tools, by id
 	asked map[string]bool  // ids of questions that are about another tool
@@ -85,7 +88,8 @@ func (c *conversation) Handle(in *pluginapi.Input, out *sdk.Out) error {
 	case pb.InputKind_INPUT_INTERRUPT:
 		return c.cancel(out)
 	case pb.InputKind_INPUT_SET_MODEL:
-		return c.setModel(string(in.Data), out)
+		c.models = append(c.models, string(in.Data))
+		return c.switchModels(out)
 	case pb.InputKind_INPUT_TIMER:
 		if in.Id != quietTimer {
 			c.Base.Handle(in, out)
@@ -102,15 +106,23 @@ func (c *conversation) Handle(in *pluginapi.Input, out *sdk.Out) error {
 }
 
 func (c *conversation) request(method string, params any, out *sdk.Out) error {
-	line, err := c.peer.Request(method, params, nil)
+	return c.ask(method, params, nil, out)
+}
+
+func (c *conversation) ask(method string, params, note any, out *sdk.Out) error {
+	line, err := c.peer.Request(method, params, note)
 	if err == nil {
 		out.Write(line)
 	}
 	return err
 }
 
-// next writes the prompt that is next, if the agent is ready for it.
+// next writes the prompt that is next, if the agent is ready for it. Agents work at
+// several requests at once, so that a prompt would overtake the model that it is for.
 func (c *conversation) next(out *sdk.Out) error {
+	if c.switching > 0 {
+		return nil
+	}
 	p, ok := c.Dequeue()
 	if !ok {
 		return nil
@@ -188,18 +200,23 @@ func (c *conversation) response(m *jsonrpc.Message, out *sdk.Out) error {
 	case "session/list":
 		return c.listed(m, out)
 	case "session/new", "session/load", "session/resume", "session/fork":
-		return c.begun(m, out)
+		return c.opened(m, out)
 	case "session/prompt":
 		return c.ended(m, out)
 	default:
 		// A setting.
+		refused := ""
 		if m.Error != nil {
-			o := &pluginapi.Outcome{Code: string(pluginapi.CodeCapability), Message: c.Agent + " refused " + m.Call.Method + ": " + m.Error.Message}
-			if c.pending == 0 {
-				out.Event(pluginapi.ErrorEvent{Code: pluginapi.CodeAgentFailed, Message: o.Message, Recoverable: true})
-				return nil
+			refused = c.Agent + " refused " + m.Call.Method + ": " + m.Error.Message
+		}
+		if m.Call.Note == switched {
+			if c.switching--; refused != "" {
+				out.Event(pluginapi.ErrorEvent{Code: pluginapi.CodeAgentFailed, Message: refused, Recoverable: true})
 			}
-			c.refuse(o, out)
+			return c.next(out)
+		}
+		if refused != "" {
+			c.refuse(&pluginapi.Outcome{Code: string(pluginapi.CodeCapability), Message: refused}, out)
 			return nil
 		}
 		if c.pending > 0 {
@@ -304,8 +321,8 @@ func (c *conversation) listed(m *jsonrpc.Message, out *sdk.Out) error {
 	return c.open(id, out)
 }
 
-// begun is the answer that a session is there.
-func (c *conversation) begun(m *jsonrpc.Message, out *sdk.Out) error {
+// opened is the answer that a session is there.
+func (c *conversation) opened(m *jsonrpc.Message, out *sdk.Out) error {
 	asked := c.Session // the session that was to go on
 	if m.Error != nil {
 		c.Session = ""
@@ -386,7 +403,7 @@ func (c *conversation) settings(out *sdk.Out) error {
 	}
 	if model := c.opts.GetModel(); model != "" && !c.config.ModelByPlan {
 		c.pending++
-		if err := c.setModel(model, out); err != nil {
+		if err := c.setModel(model, nil, out); err != nil {
 			return err
 		}
 	}
@@ -397,7 +414,7 @@ func (c *conversation) settings(out *sdk.Out) error {
 			return nil
 		}
 		c.pending++
-		if err := c.setOption(o.id, effort, out); err != nil {
+		if err := c.setOption(o.id, effort, nil, out); err != nil {
 			return err
 		}
 	}
@@ -407,25 +424,47 @@ func (c *conversation) settings(out *sdk.Out) error {
 	return nil
 }
 
-func (c *conversation) setModel(model string, out *sdk.Out) error {
+// switched is the note of a request for a model that the user has made while the
+// conversation goes on.
+const switched = "switched"
+
+func (c *conversation) switchModels(out *sdk.Out) error {
+	if !c.begun {
+		return nil
+	}
+	for _, model := range c.models {
+		c.switching++
+		if err := c.setModel(model, switched, out); err != nil {
+			return err
+		}
+	}
+	c.models = nil
+	return nil
+}
+
+func (c *conversation) setModel(model string, note any, out *sdk.Out) error {
 	if c.config.Model != nil {
 		model = c.config.Model(model)
 	}
 	if o := c.option("model"); o != nil {
-		return c.setOption(o.id, model, out)
+		return c.setOption(o.id, model, note, out)
 	}
-	return c.request("session/set_model", map[string]any{"sessionId": c.Session, "modelId": model}, out)
+	return c.ask("session/set_model", map[string]any{"sessionId": c.Session, "modelId": model}, note, out)
 }
 
-func (c *conversation) setOption(id, value string, out *sdk.Out) error {
-	return c.request("session/set_config_option", map[string]any{"sessionId": c.Session, "configId": id, "value": value}, out)
+func (c *conversation) setOption(id, value string, note any, out *sdk.Out) error {
+	return c.ask("session/set_config_option", map[string]any{"sessionId": c.Session, "configId": id, "value": value}, note, out)
 }
 
 func (c *conversation) begin(out *sdk.Out) error {
 	if c.refused {
 		return nil
 	}
+	c.begun = true
 	c.Ready()
+	if err := c.switchModels(out); err != nil {
+		return err
+	}
 	return c.next(out)
 }
 
