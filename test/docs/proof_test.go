@@ -58,7 +58,7 @@ var whyNot = map[string]map[string]string{
 	},
 	"claude":  {"bypass_approvals": granted},
 	"codex":   {"tool_rules": judged, "bypass_approvals": granted},
-	"copilot": {"no_session": keepsAll, "set_model": "by ACP amux gives it a model at its start only", "add_dirs": "its --add-dir changes nothing by ACP, and it asks about what is outside of the folder", "tool_rules": judged, "bypass_approvals": granted},
+	"copilot": {"no_session": keepsAll, "add_dirs": "its --add-dir changes nothing by ACP, and it asks about what is outside of the folder", "tool_rules": judged, "bypass_approvals": granted},
 	"gemini":  {"continue_last": "it cannot list its sessions to a client of ACP", "no_session": keepsAll, "system_append": "its system prompt can be replaced only", "tool_rules": judged, "bypass_approvals": granted},
 	"hermes": {
 		"list_sessions": "its sessions are in a database, which its own command shows for people only", "read_session": "its sessions are in a database, which its own command exports whole",
@@ -70,10 +70,10 @@ var whyNot = map[string]map[string]string{
 		"tool_rules": judged, "set_model": "the gateway's model cannot be chosen by ACP, and one process of the others is one prompt",
 		"": "neither its command line nor its Agent Client Protocol has an option for it",
 	},
-	"omp":           {"set_model": "amux gives it a model at its start only", "tool_rules": judged},
+	"omp":           {"tool_rules": judged},
 	"opencode":      {"list_plugins": noList, "no_session": keepsAll, "add_dirs": "it has no option for it", "tool_rules": judged, "bypass_approvals": granted},
 	"opencode-http": {"list_plugins": noList, "no_session": keepsAll, "add_dirs": "it has no option for it", "tool_rules": judged, "bypass_approvals": granted},
-	"pi":            {"set_model": "amux gives it a model at its start only", "add_dirs": "it reads and writes everywhere unasked, and has no option for it", "tool_rules": "it asks for nothing before it acts"},
+	"pi":            {"add_dirs": "it reads and writes everywhere unasked, and has no option for it", "tool_rules": "it asks for nothing before it acts"},
 	"qwen":          {"bypass_approvals": granted},
 }
 

@@ -19,7 +19,6 @@ var copilotRow = agentRow{
 	na: map[string]string{
 		"sub-agent":         "by ACP what a sub-agent does is told as if the agent did it; TestCopilotOptions has the driver json",
 		"fork":              "it has no fork",
-		"another model":     "by ACP amux gives it a model at its start only",
 		"approval denied":   "a denial ends the turn without another request of the model",
 		"nobody to approve": "a denial ends the turn without another request of the model",
 		"question":          "it does not offer its question tool to clients of ACP",

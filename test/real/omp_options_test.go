@@ -44,6 +44,20 @@ func TestOmpOptions(t *testing.T) {
 				r.t.Error("the file was written")
 			}
 		},
+		"another model": func(r *run) {
+			r.converse("--driver", "acp", "--approve", "ask")
+			r.prompt("[fm:text] one")
+			r.until("turn_end")
+			r.send(map[string]any{"type": "set_model", "model": "fake/other-model"})
+			r.prompt("[fm:text] two")
+			r.until("turn_end")
+			r.send(map[string]any{"type": "end"})
+			r.wait()
+			r.ok(2)
+			if a, b := r.asked(0).Model, r.asked(-1).Model; a != "fake-model" || b != "other-model" {
+				r.t.Errorf("models %s, %s; want fake-model, other-model", a, b)
+			}
+		},
 		"what a command prints": func(r *run) {
 			r.once("[fm:text-then-bash]", "--driver", "acp", "--approve", "auto")
 			r.ok(1)

@@ -29,7 +29,6 @@ var ompRow = agentRow{
 		"sub-agent":                "its sub-agents work in the background, and nothing of what they do is printed",
 		"nobody to approve":        "the scenario is run with --approve auto, as all others; TestOmpOptions has it",
 		"question":                 "it asks nothing",
-		"another model":            "amux gives it a model at its start only",
 		"max turns":                "it has no limit of requests in a turn, and amux counts prompts",
 		"max budget":               "it has no limit of money",
 		"mcp":                      "its MCP servers are those of its settings",

@@ -23,7 +23,6 @@ var piRow = agentRow{
 	},
 	na: map[string]string{
 		"sub-agent":                "it has none",
-		"another model":            "amux gives it a model at its start only",
 		"approval granted":         "it asks for nothing before it acts",
 		"approval denied":          "it asks for nothing before it acts",
 		"nobody to approve":        "it asks for nothing before it acts",

@@ -107,7 +107,7 @@ func (Adapter) Describe() *pluginapi.Agent {
 		Platforms: []string{"linux", "darwin", "windows"},
 		Capabilities: &pluginapi.Capabilities{
 			Resume: true, ContinueLast: true, MultiTurn: true, TextStreaming: true, Thinking: true, Tools: true, Approvals: true,
-			Interrupt: true, Model: true, SystemAppend: true, Mcp: true, AttachFiles: true, AttachImages: true,
+			Interrupt: true, Model: true, SetModel: true, SystemAppend: true, Mcp: true, AttachFiles: true, AttachImages: true,
 			Subagents: true, ListSessions: true, ReadSession: true, ListPlugins: true,
 		},
 		Installs: []*pluginapi.Install{{

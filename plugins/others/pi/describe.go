@@ -56,7 +56,7 @@ func (Adapter) Describe() *pluginapi.Agent {
 		Platforms: []string{"linux", "darwin", "windows"},
 		Capabilities: &pluginapi.Capabilities{
 			Resume: true, ContinueLast: true, Fork: true, NoSession: true, MultiTurn: true, TextStreaming: true, Thinking: true,
-			Tools: true, Interrupt: true, Model: true, SystemAppend: true, SystemReplace: true, AttachFiles: true, AttachImages: true,
+			Tools: true, Interrupt: true, Model: true, SetModel: true, SystemAppend: true, SystemReplace: true, AttachFiles: true, AttachImages: true,
 			ListSessions: true, ReadSession: true, ListPlugins: true, BypassApprovals: true,
 		},
 		Installs: []*pluginapi.Install{{

@@ -53,6 +53,9 @@ type conversation struct {
 	version    string
 
 	commands int
+	provider string   // of the model that it began with
+	models   []string // asked for before the CLI was there
+	setting  int      // models that it was asked for and has not answered yet
 	steps    int
 	inStep   bool
 	failure  *pluginapi.Outcome // of the last request of the model
@@ -105,6 +108,9 @@ func (c *conversation) Handle(in *pluginapi.Input, out *sdk.Out) error {
 		if c.Busy() {
 			return c.command("abort", nil, out)
 		}
+	case pb.InputKind_INPUT_SET_MODEL:
+		c.models = append(c.models, string(in.Data))
+		return c.setModels(out)
 	default:
 		c.Base.Handle(in, out)
 	}
@@ -125,8 +131,32 @@ func (c *conversation) command(kind string, fields map[string]any, out *sdk.Out)
 	return err
 }
 
-// next writes the prompt that is next, if the CLI is ready for it.
+// setModels writes the models that were asked for. One without a provider is of that
+// with which the CLI began.
+func (c *conversation) setModels(out *sdk.Out) error {
+	if c.Session == "" {
+		return nil
+	}
+	for _, name := range c.models {
+		provider, id, named := strings.Cut(name, "/")
+		if !named {
+			provider, id = c.provider, name
+		}
+		if err := c.command("set_model", map[string]any{"provider": provider, "modelId": id}, out); err != nil {
+			return err
+		}
+		c.setting++
+	}
+	c.models = nil
+	return nil
+}
+
+// next writes the prompt that is next, if the CLI is ready for it: it takes its
+// commands up at once, so that a prompt would overtake the model that it is for.
 func (c *conversation) next(out *sdk.Out) error {
+	if c.setting > 0 {
+		return nil
+	}
 	p, ok := c.Dequeue()
 	if !ok {
 		return nil
@@ -248,8 +278,17 @@ func (c *conversation) response(line jsonl.Value, out *sdk.Out) error {
 	switch {
 	case command == "get_state" && ok && c.Session == "":
 		data := line.Get("data")
+		c.provider = data.Text("model", "provider")
 		c.begun(data.Text("sessionId"), data.Text("model", "id"), out)
 		c.Ready()
+		if err := c.setModels(out); err != nil {
+			return err
+		}
+		return c.next(out)
+	case command == "set_model" && c.setting > 0:
+		if c.setting--; !ok {
+			out.Event(pluginapi.ErrorEvent{Code: pluginapi.CodeAgentFailed, Message: command + ": " + line.Text("error"), Recoverable: true})
+		}
 		return c.next(out)
 	case ok:
 	case command == "prompt" && c.Busy() && !c.InTurn():
