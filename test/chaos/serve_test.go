@@ -302,10 +302,26 @@ func wantLines(t *testing.T, h *host.Host, s *agents.Stage, id string, n int, ki
 			t.Errorf("run %s is lost with %d lines in the journal and %d told", id, wrote, told)
 		}
 	default:
-		t.Errorf("run %s ended %s, %v; its keeper was killed: %v", id, end.State, end.Err, killed)
+		t.Errorf("run %s ended %s, %v; its keeper was killed: %v; its journal:\n%s", id, end.State, end.Err, killed, diary(t, r.Dir()))
 	}
 	if d := agents.Difference(string(replay(t, h, id)), string(got)); d != "" {
 		t.Errorf("run %s, replay: %s", id, d)
 	}
 	return end.State
+}
+
+// diary is what a journal has beside output, a record a line.
+func diary(t *testing.T, dir string) string {
+	t.Helper()
+	var told strings.Builder
+	outputs := 0
+	for _, rec := range records(t, dir) {
+		if rec.Kind == journal.KindStdout || rec.Kind == journal.KindStderr {
+			outputs++
+			continue
+		}
+		fmt.Fprintf(&told, "%s %v, %d of output before: %.300s\n", rec.Time.Format("15:04:05.000"), rec.Kind, outputs, rec.Payload)
+		outputs = 0
+	}
+	return told.String()
 }

@@ -130,7 +130,7 @@ func TestAgents(t *testing.T) {
 				t.Run(strings.ReplaceAll(s.name, " ", "-"), func(t *testing.T) {
 					t.Parallel()
 					if reason, ok := a.na[s.name]; ok {
-						report.set(a.id, s.name, cell{"n.a.", reason})
+						report.set(a.id, s.name, cell{state: "n.a.", reason: reason})
 						t.Skip(reason)
 					}
 					report.keep(t, a.id, s.name)
@@ -219,6 +219,7 @@ func (r *run) amux(ctx context.Context, args ...string) *exec.Cmd {
 	cmd.Dir = r.cwd
 	cmd.Env = append(toolchain.Env(filepath.Join(r.dir, "home")), r.agent.env(filepath.Join(r.dir, "home"), r.provider)...)
 	cmd.Env = append(cmd.Env, "PATH="+tc.Path()+string(os.PathListSeparator)+binDir(), "TMPDIR="+filepath.Join(r.dir, "tmp"),
+		"NODE_COMPILE_CACHE="+filepath.Join(tc.Root, ".cache", "compiled"), // kept from one test to the next, as it would be at home
 		"XDG_RUNTIME_DIR="+filepath.Join(r.dir, "run"), "AGENT_MUX_CONFIG_DIR="+filepath.Join(r.dir, "config"))
 	cmd.Env = append(cmd.Env, r.env...)
 	return cmd

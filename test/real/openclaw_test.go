@@ -75,14 +75,10 @@ const openclawConfig = `{
   ]}}}
 }`
 
-// openclawEnv points openclaw at a fake model by its settings file. What Node.js has
-// compiled is kept from one test to the next.
+// openclawEnv points openclaw at a fake model by its settings file.
 func openclawEnv(home, baseURL string) []string {
 	dir := filepath.Join(home, ".openclaw")
 	os.MkdirAll(dir, 0o700)
 	os.WriteFile(filepath.Join(dir, "openclaw.json"), fmt.Appendf(nil, openclawConfig, baseURL), 0o600)
-	return []string{
-		"OPENCLAW_TELEMETRY_DISABLED=1", "DO_NOT_TRACK=1", "OPENCLAW_OFFLINE=1",
-		"NODE_COMPILE_CACHE=" + filepath.Join(tc.Root, ".cache", "agents.d", "openclaw", "compiled"),
-	}
+	return []string{"OPENCLAW_TELEMETRY_DISABLED=1", "DO_NOT_TRACK=1", "OPENCLAW_OFFLINE=1"}
 }

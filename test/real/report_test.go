@@ -10,6 +10,7 @@ import (
 	"sync"
 	"testing"
 	"text/tabwriter"
+	"time"
 
 	"github.com/amux-dev/amux/pluginapi"
 )
@@ -23,17 +24,23 @@ type results struct {
 	seen  map[[2]string]int  // agent, event type → how often TestAgents was told it
 }
 
-type cell struct{ state, reason string } // passed, failed, n.a.
+type cell struct {
+	state, reason string // passed, failed, n.a.
+	took          time.Duration
+}
 
 // keep notes how t ended, when it has ended.
 func (r *results) keep(t *testing.T, agent, scenario string) {
+	since := time.Now()
 	t.Cleanup(func() {
+		c := cell{state: "passed", took: time.Since(since)}
 		switch {
 		case t.Failed():
-			r.set(agent, scenario, cell{"failed", ""})
-		case !t.Skipped():
-			r.set(agent, scenario, cell{"passed", ""})
+			c.state = "failed"
+		case t.Skipped():
+			return
 		}
+		r.set(agent, scenario, c)
 	})
 }
 
@@ -120,6 +127,11 @@ func (r *results) print(w io.Writer) error {
 		}
 		fmt.Fprintln(table)
 	}
+	fmt.Fprint(table, "minutes of them all")
+	for _, a := range agents {
+		fmt.Fprintf(table, "\t%.1f", r.took(a.id).Minutes())
+	}
+	fmt.Fprintln(table)
 	table.Flush()
 	slices.Sort(reasons)
 	for _, reason := range reasons {
@@ -136,6 +148,16 @@ func (r *results) print(w io.Writer) error {
 	}
 	_, err := fmt.Fprintln(w, summary(count["passed"], count["failed"], count["n.a."], count["not run"]))
 	return err
+}
+
+// took is how long an agent's scenarios took, one after the other; several run at a time.
+func (r *results) took(agent string) (sum time.Duration) {
+	for key, c := range r.cells {
+		if key[0] == agent {
+			sum += c.took
+		}
+	}
+	return sum
 }
 
 func summary(passed, failed, na, skipped int) string {
