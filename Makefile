@@ -12,7 +12,7 @@ export GO VERSION
 TOOL  = $(GO) -C tools tool
 TESTS = ./...
 
-.PHONY: help build run test race fuzz lint generate check-generated cross wine bench chaos test-real drift proof docs install clean
+.PHONY: help build run test race fuzz lint generate check-generated cross wine bench chaos chaos-minute test-real drift proof docs install clean
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -78,6 +78,9 @@ RACES = TestStopAgainst|TestTwoHosts|TestRacesOfTheEnd|TestSendAgainstEnd|TestAp
 chaos: build ## kill everything at random, many times (an hour or two)
 	@AMUX_CHAOS=1 $(GO) test -json -count=1 -timeout 120m ./test/chaos/... ./host/... | $(GO) run -C tools ./testcount
 	@AMUX_CHAOS=1 CGO_ENABLED=1 $(GO) test -race -json -count=1 -timeout 90m -run '$(RACES)' ./host | $(GO) run -C tools ./testcount
+
+chaos-minute: ## one minute of what lasts five in make chaos: 200 runs, everything killed at random
+	@export AMUX_CHAOS=1m; $(GO) test -json -count=1 -timeout 20m -run '^TestDetachedRunsInChaos$$' ./test/chaos | $(GO) run -C tools ./testcount -timeout 20m
 
 install: build ## copy to PREFIX/lib/amux and link PREFIX/bin/amux (default ~/.local)
 	@mkdir -p $(PREFIX)/lib/amux $(PREFIX)/bin

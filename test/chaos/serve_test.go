@@ -50,12 +50,16 @@ func newSwarm(t *testing.T, dice *rand.Rand, runs int, longest time.Duration) *s
 		id := ulid.Make().String()
 		w.lines[id] = n
 		w.told.Specs = append(w.told.Specs, host.RunSpec{
-			RunID: id, Agent: "fake", Detached: true, Grace: 50 * time.Millisecond, Timeout: longest + 2*time.Minute,
+			RunID: id, Agent: "fake", Detached: true, Grace: 50 * time.Millisecond, Timeout: patience(longest),
 			Prompt: fmt.Sprintf("%s\nticks %d %d", manners[i%len(manners)], n, tick.Milliseconds()),
 		})
 	}
 	return w
 }
+
+// patience is what a run may take whose agent writes for so long: beside all the others
+// its pauses become longer.
+func patience(longest time.Duration) time.Duration { return 3*longest + 2*time.Minute }
 
 // serve starts a server.
 func (w *swarm) serve() {
@@ -210,7 +214,7 @@ func TestDetachedRunsInChaos(t *testing.T) {
 			sizes = append(sizes, size)
 		}
 	}
-	shaken.wait(length + time.Minute)
+	shaken.wait(patience(length) + time.Minute)
 	steady.wait(time.Minute)
 	t.Logf("killed: %v", counts)
 	ended := shaken.wantAll()
