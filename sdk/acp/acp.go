@@ -79,8 +79,13 @@ type Config struct {
 
 	// Usage reads the tokens of the response to a prompt; nil: from its usage.
 	Usage func(result jsonl.Value) (pluginapi.TokenUsage, bool)
-	// Cumulative: usage is that of the session so far.
+	// Cumulative: usage is that of all prompts of the process so far.
 	Cumulative bool
+	// Counts reports whether usage is cumulative by the name that the agent gives
+	// itself, and whether that is known of it; nil: what Cumulative says. By the words
+	// of the protocol it is that of the whole session, to which not all agents keep: one
+	// that is not known is taken at the protocol's word until a figure becomes less.
+	Counts func(agent string) (cumulative, known bool)
 	// ChunkUsage reads the tokens of a model request from an update.
 	ChunkUsage func(update jsonl.Value) (pluginapi.TokenUsage, bool)
 }

@@ -54,8 +54,8 @@ type conversation struct {
 	said      bool  // something, in this turn
 	answered  int64 // output tokens of this turn
 	turnCost  *pluginapi.Money
-	used      pluginapi.TokenUsage // of the session, if told cumulatively
-	errorText *pluginapi.Outcome   // told in the model's place
+	counter   counter
+	errorText *pluginapi.Outcome // told in the model's place
 }
 
 // option is one of the session's settings.
@@ -253,6 +253,11 @@ func (c *conversation) initialized(m *jsonrpc.Message, out *sdk.Out) error {
 	}
 	can := m.Result.Get("agentCapabilities")
 	c.version = m.Result.Text("agentInfo", "version")
+	c.counter.cumulative = c.config.Cumulative
+	if c.config.Counts != nil {
+		cumulative, known := c.config.Counts(m.Result.Text("agentInfo", "name"))
+		c.counter.cumulative, c.counter.unsure = cumulative || !known, !known
+	}
 	c.loads = can.Bool("loadSession")
 	c.resumes = can.Exists("sessionCapabilities", "resume")
 	c.forks = can.Exists("sessionCapabilities", "fork")
@@ -356,6 +361,8 @@ func (c *conversation) opened(m *jsonrpc.Message, out *sdk.Out) error {
 		out.Event(pluginapi.SessionResume{SessionID: c.Session})
 	}
 	c.costKnown = asked == ""
+	// Of a session that goes on the first figure may have its past in it.
+	c.counter.started = asked == "" || !c.counter.unsure
 	if c.loading {
 		c.loaded = true
 		out.SetTimer(quietTimer, quiet)
@@ -540,53 +547,6 @@ func (c *conversation) failed(e *jsonrpc.Error) *pluginapi.Outcome {
 		return &pluginapi.Outcome{Code: string(pluginapi.CodeAuth), Message: message}
 	}
 	return failure.Of(status, message)
-}
-
-// tokens tells what a prompt took.
-func (c *conversation) tokens(result jsonl.Value, out *sdk.Out) {
-	read := c.config.Usage
-	if read == nil {
-		read = Usage
-	}
-	u, ok := read(result)
-	if !ok {
-		return
-	}
-	if c.config.Cumulative {
-		u, c.used = difference(u, c.used), u
-	}
-	if u.OutputTokens != nil {
-		c.answered = *u.OutputTokens
-	}
-	out.Event(u)
-}
-
-// Usage reads tokens in the protocol's own form.
-func Usage(result jsonl.Value) (pluginapi.TokenUsage, bool) {
-	u := result.Get("usage")
-	if !u.IsObject() {
-		return pluginapi.TokenUsage{}, false
-	}
-	return pluginapi.TokenUsage{
-		InputTokens: u.IntPtr("inputTokens"), OutputTokens: u.IntPtr("outputTokens"), ThinkingTokens: u.IntPtr("thoughtTokens"),
-		CacheReadTokens: u.IntPtr("cachedReadTokens"), CacheWriteTokens: u.IntPtr("cachedWriteTokens"),
-	}, true
-}
-
-func difference(now, before pluginapi.TokenUsage) pluginapi.TokenUsage {
-	minus := func(a, b *int64) *int64 {
-		if a == nil || b == nil {
-			return a
-		}
-		d := max(*a-*b, 0)
-		return &d
-	}
-	return pluginapi.TokenUsage{
-		InputTokens: minus(now.InputTokens, before.InputTokens), OutputTokens: minus(now.OutputTokens, before.OutputTokens),
-		ThinkingTokens:  minus(now.ThinkingTokens, before.ThinkingTokens),
-		CacheReadTokens: minus(now.CacheReadTokens, before.CacheReadTokens), CacheWriteTokens: minus(now.CacheWriteTokens, before.CacheWriteTokens),
-		Model: now.Model,
-	}
 }
 
 // money takes the session's cost so far. What a session that goes on has cost

@@ -41,6 +41,7 @@ func (Adapter) Describe() *pluginapi.Agent {
 			"Name an agent in ~/.agent-mux/config.toml: [agents.goose] with adapter = \"acp\" and command = [\"goose\", \"acp\"]. Then: amux run goose \"…\".",
 			"What it can do depends on the agent, which tells it when it is started; what it cannot is refused then, before it is given a prompt.",
 			"amux offers it neither files nor terminals: it works with its own.",
+			"The tokens that it tells are taken for those of the session so far, as the protocol says, until it tells less than before; Copilot, OpenCode and omp are known.",
 		},
 		Drivers: []string{"acp"},
 	}
@@ -89,6 +90,16 @@ func (Adapter) Converse(start *pluginapi.Start) (sdk.Conversation, error) {
 		Agent: agentID, Linger: linger,
 		Guidance: []string{"Sign in with the agent's own program; see its documentation."},
 		// Seen in Gemini and Copilot.
-		Aside: func(text string) (pluginapi.Payload, bool) { return nil, strings.HasPrefix(text, "[MODE_UPDATE] ") },
+		Aside:  func(text string) (pluginapi.Payload, bool) { return nil, strings.HasPrefix(text, "[MODE_UPDATE] ") },
+		Counts: counts,
 	}, start)
+}
+
+// counted are the agents, by the names that they give themselves, of which was seen
+// whether their usage counts all prompts of the process.
+var counted = map[string]bool{"Copilot": true, "oh-my-pi": false, "OpenCode": false}
+
+func counts(agent string) (cumulative, known bool) {
+	cumulative, known = counted[agent]
+	return cumulative, known
 }

@@ -43,7 +43,7 @@ func (Adapter) Converse(start *pluginapi.Start) (sdk.Conversation, error) {
 		Detail:   func(name string, call acp.Call) turn.Detail { return acpDetail(name, call, servers) },
 		Complete: complete, InputFirst: true,
 		Aside: said.aside, ErrorText: said.errorText, Failure: failed,
-		Usage: usage, Cumulative: true,
+		Cumulative: true,
 	}, start)
 }
 
@@ -178,25 +178,4 @@ func failed(e *jsonrpc.Error) *pluginapi.Outcome {
 		return &pluginapi.Outcome{Code: string(pluginapi.CodeCapability), Message: "copilot cannot do an effort here: model " + model}
 	}
 	return nil
-}
-
-// usage is that of the process so far; its input has in it what came from a cache.
-func usage(result jsonl.Value) (pluginapi.TokenUsage, bool) {
-	u, ok := acp.Usage(result)
-	withoutCache(&u)
-	return u, ok
-}
-
-func withoutCache(u *pluginapi.TokenUsage) {
-	if u.InputTokens == nil {
-		return
-	}
-	n := *u.InputTokens
-	for _, cached := range []*int64{u.CacheReadTokens, u.CacheWriteTokens} {
-		if cached != nil {
-			n -= *cached
-		}
-	}
-	n = max(n, 0)
-	u.InputTokens = &n
 }

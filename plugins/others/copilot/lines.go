@@ -188,3 +188,18 @@ func tokens(u jsonl.Value, model string) pluginapi.TokenUsage {
 	withoutCache(&t)
 	return t
 }
+
+// withoutCache takes from the input what came from a cache or went there.
+func withoutCache(u *pluginapi.TokenUsage) {
+	if u.InputTokens == nil {
+		return
+	}
+	n := *u.InputTokens
+	for _, cached := range []*int64{u.CacheReadTokens, u.CacheWriteTokens} {
+		if cached != nil {
+			n -= *cached
+		}
+	}
+	n = max(n, 0)
+	u.InputTokens = &n
+}

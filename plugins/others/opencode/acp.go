@@ -32,6 +32,7 @@ func (Adapter) Converse(start *pluginapi.Start) (sdk.Conversation, error) {
 	for _, s := range start.GetOptions().GetMcpServers() {
 		servers = append(servers, s.GetName())
 	}
+	// What a response says of tokens is that of the last request of its turn.
 	return acp.Converse(acp.Config{
 		Agent: agentID, Guidance: authGuidance, Refusals: refusals, Linger: linger,
 		// The first that is told of a tool is its name.
@@ -39,7 +40,6 @@ func (Adapter) Converse(start *pluginapi.Start) (sdk.Conversation, error) {
 		Detail:   func(name string, call acp.Call) turn.Detail { return acpDetail(name, call, servers) },
 		Complete: complete,
 		Failure:  failed,
-		Usage:    usage,
 	}, start)
 }
 
@@ -88,11 +88,4 @@ func failed(e *jsonrpc.Error) *pluginapi.Outcome {
 		return &pluginapi.Outcome{Code: string(pluginapi.CodeSessionNotFound), Message: message}
 	}
 	return failure.Of(failure.Status(message), message)
-}
-
-// usage is that of the last request of the turn; its output lacks the thoughts.
-func usage(result jsonl.Value) (pluginapi.TokenUsage, bool) {
-	u, ok := acp.Usage(result)
-	withThoughts(&u)
-	return u, ok
 }
