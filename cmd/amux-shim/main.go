@@ -18,6 +18,7 @@ func main() {
 		fmt.Fprintln(os.Stderr, "amux-shim keeps a run of amux and is started by it; see: amux --help")
 		os.Exit(2)
 	}
+	go endSpareThreads()
 	if err := keep(os.Args[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, "amux-shim:", err)
 		os.Exit(1)

@@ -53,7 +53,7 @@ var rows = []row{
 	{name: "1,000 quiet runs: stop, all", unit: "s", limit: 10},
 	{name: "1,000 quiet runs: memory of each", unit: "MB", limit: 4.5},
 	{name: "1,000 quiet runs: threads of a shim", unit: "", limit: 6},
-	{name: "  of the one with the most", unit: ""},
+	{name: "  of the one with the most", unit: "", limit: 6},
 	{name: "1,000 quiet runs: processes left", unit: "", none: true},
 	{name: "100 runs at 100 lines/s, p99", unit: "ms", limit: 10, times: 10},
 	{name: "one flood among 10: the others' p50", unit: "ms", extra: 2},
