@@ -19,6 +19,7 @@ type child struct {
 	files   []*os.File
 	status  syscall.WaitStatus
 	exited  chan struct{} // the leader was reaped
+	over    bool          // why it ended is settled; guarded by the keeper's mu
 	gone    chan struct{} // its exit is in the journal
 	stop    chan stopRequest
 

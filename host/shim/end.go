@@ -21,15 +21,18 @@ func (k *keeper) stop(stop Stop, kill bool) error {
 	record := journal.Encode(journal.Input{Kind: kind, By: stop.By, Text: stop.Reason})
 	k.mu.Lock()
 	child := k.child
-	gone := child == nil || isClosed(child.gone)
-	if !gone && k.reason == "" {
+	over := child == nil || child.over
+	if !over && k.reason == "" {
 		k.reason = stop.Reason
 	}
 	k.mu.Unlock()
-	if gone && child != nil && !child.spawn.Retry {
-		return errNoChild
+	if over && child != nil {
+		if !child.spawn.Retry {
+			return errNoChild
+		}
+		<-child.gone // its exit is in the journal already
 	}
-	if gone {
+	if over {
 		k.inputs.Lock()
 		err := k.giveUp(child, stop.Reason, record)
 		k.inputs.Unlock()
@@ -68,6 +71,7 @@ func (k *keeper) see(child *child) {
 		k.append(journal.KindCollected, journal.Encode(collect(path)))
 	}
 	k.mu.Lock()
+	child.over = true // who asks for its end from here on comes too late, and is told so
 	for id, t := range k.timers {
 		t.Stop()
 		delete(k.timers, id)
