@@ -7,6 +7,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -256,82 +258,100 @@ func TestRecordOfARun(t *testing.T) {
 	}
 }
 
-// Of hosts that want to end or take up one run at the same moment, one does: it has
-// one end, and the events are whole.
+// Of hosts that want a run one gets it, whenever its own leaves; of two who answer it
+// one is heard; and in the end its events are whole.
 func TestTwoHostsForOneRun(t *testing.T) {
 	t.Parallel()
 	s := agents.NewStage(t, "fake", "healthy")
-	for round := range agents.Rounds(t, 10, 1000) {
-		owner := patient(next(t, s))
-		r := s.Start(owner, host.RunSpec{Agent: "fake", Prompt: "lines 30\nask go\nlines 30", Approve: host.ApproveAsk, Detached: true})
-		endRun(t, s, r.ID())
-		wantState(t, r, "waiting")
-		must(t, owner.Close(context.Background()))
-		var wg sync.WaitGroup
-		var owners atomic.Int32
-		var mine atomic.Pointer[host.Run]
-		var hosts []*host.Host
-		for range 5 {
-			hosts = append(hosts, patient(next(t, s)))
+	const many, rivals = 40, 3
+	const script = "shell\nread -r prompt; echo hello; echo turn; while i=$((i+1)); echo t line $i; echo ask q$i; read -r answer; do case $answer in *denied) echo end; exit; esac; done"
+	each := func(what func(i int)) {
+		var all sync.WaitGroup
+		for i := range many {
+			all.Go(func() { what(i) })
 		}
-		for i, h := range hosts[1:] {
-			wg.Go(func() {
-				if i%2 == 0 {
-					if err := h.Recover(context.Background()); err != nil {
+		all.Wait()
+	}
+	owners, reader := []*host.Host{patient(next(t, s))}, next(t, s)
+	runs := map[string]*host.Run{}
+	for range many {
+		r := s.Start(owners[0], host.RunSpec{Agent: "fake", Prompt: script, Approve: host.ApproveAsk, Detached: true, Timeout: 20 * time.Minute})
+		endRun(t, s, r.ID())
+		runs[r.ID()] = r
+	}
+	ids := slices.Sorted(maps.Keys(runs))
+	asked := 0
+	// answered returns when the newest question of a run is answered, here or elsewhere.
+	answered := func(r *host.Run, answer func(*host.Run, string) error) (err error) {
+		question := fmt.Sprint("q", asked)
+		agents.Eventually(t, time.Minute, "somebody has answered "+question, func() bool {
+			err = answer(r, question)
+			return err == nil || errors.Is(err, pluginapi.CodeAlreadyAnswered) || errors.Is(err, pluginapi.CodeRunNotActive)
+		})
+		return err
+	}
+	approve := func(r *host.Run, question string) error { return r.Approve(context.Background(), question, nil) }
+	for round := range agents.Rounds(t, races/many, 100) {
+		asked++
+		each(func(i int) {
+			answers := make(chan error, 2)
+			for _, at := range []*host.Run{runs[ids[i]], open(t, reader, ids[i])} {
+				go func() { answers <- answered(at, approve) }()
+			}
+			if first, second := <-answers, <-answers; (first == nil) == (second == nil) {
+				t.Errorf("round %d: two answers, of which one counts: %v; %v", round, first, second)
+			}
+		})
+		var news []*host.Host
+		for range rivals {
+			news = append(news, patient(next(t, s)))
+		}
+		var all sync.WaitGroup
+		for _, h := range owners {
+			all.Go(func() { must(t, h.Close(context.Background())) })
+		}
+		var mu sync.Mutex
+		taken, takers := map[string]*host.Run{}, 0
+		for i, h := range news {
+			all.Go(func() {
+				agents.Eventually(t, time.Minute, "each has a host again", func() bool {
+					if i == 0 {
+						if err := h.Recover(context.Background()); err != nil { // ends none of them
+							t.Errorf("round %d: %v", round, err)
+						}
+					}
+					got, err := h.Adopt(context.Background())
+					if err != nil {
 						t.Errorf("round %d: %v", round, err)
 					}
-				}
-				runs, err := h.Adopt(context.Background())
-				if err != nil {
-					t.Errorf("round %d: %v", round, err)
-				}
-				for _, run := range runs {
-					owners.Add(1)
-					mine.Store(run)
-				}
+					mu.Lock()
+					defer mu.Unlock()
+					for _, r := range got {
+						taken[r.ID()] = r
+						takers++
+					}
+					return len(taken) == many
+				})
 			})
 		}
-		wg.Wait()
-		if owners.Load() != 1 {
-			t.Fatalf("round %d: %d hosts have it", round, owners.Load())
+		all.Wait()
+		if takers != many {
+			t.Fatalf("round %d: %d runs were taken up %d times", round, many, takers)
 		}
-		run := mine.Load()
-		answers := make(chan error, 4) // two writers for each answer
-		agents.Eventually(t, time.Minute, "it waits", func() bool { return run.Info().State == "waiting" })
-		reader := hosts[0]
-		for i := range cap(answers) {
-			at := run
-			if i%2 > 0 {
-				at = open(t, reader, run.ID())
-			}
-			go func() {
-				answers <- func() (err error) {
-					agents.Eventually(t, time.Minute, "somebody has answered", func() bool {
-						err = at.Approve(context.Background(), "go", nil)
-						return err == nil || errors.Is(err, pluginapi.CodeAlreadyAnswered) || errors.Is(err, pluginapi.CodeRunNotActive)
-					})
-					return err
-				}()
-			}()
-		}
-		won := 0
-		for range cap(answers) {
-			if <-answers == nil {
-				won++
-			}
-		}
-		if end := run.Wait(); won != 1 || end.State != "completed" {
-			t.Errorf("round %d: %d answers counted; %s, %v", round, won, end.State, end.Err)
-		}
-		got := firstEvents(t, run)
-		if n := bytes.Count(got, []byte(`"delta":"line `)); n != 60 {
-			t.Errorf("round %d: %d lines", round, n)
-		}
-		if d := agents.Difference(string(replay(t, reader, run.ID())), string(got)); d != "" {
-			t.Errorf("round %d: %s", round, d)
-		}
-		for _, h := range hosts {
-			must(t, h.Close(context.Background()))
-		}
+		owners, runs = news, taken
 	}
+	asked++
+	each(func(i int) {
+		r := runs[ids[i]]
+		must(t, answered(r, func(r *host.Run, question string) error { return r.Deny(context.Background(), question, "") }))
+		if end := r.Wait(); end.State != "completed" {
+			t.Errorf("%s, %v", end.State, end.Err)
+		}
+		wantWhole(t, reader, r, asked)
+	})
+	t.Logf("%d times a run had another host, and an answer", many*(asked-1))
+	for _, h := range append(owners, reader) {
+		must(t, h.Close(context.Background()))
+	}
+	wantGone(t, s)
 }

@@ -10,3 +10,6 @@ const patience = 3 * time.Second
 
 // instrumented: with the race detector.
 const instrumented = false
+
+// races is how often what happens at one moment does so in one test.
+const races = 200

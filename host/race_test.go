@@ -259,7 +259,7 @@ func TestApprovedTwice(t *testing.T) {
 	for i := range questions {
 		script += fmt.Sprintf("ask q%d\n", i)
 	}
-	for range agents.Rounds(t, 1, 50) {
+	for range agents.Rounds(t, races/questions, 50) {
 		approvedTwice(t, s.Start(h, host.RunSpec{Agent: "fake", Prompt: script, Approve: host.ApproveAsk, Timeout: 10 * time.Minute}), questions)
 	}
 }

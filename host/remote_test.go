@@ -7,10 +7,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -246,86 +248,108 @@ func TestNamesAreUniqueAmongActiveRuns(t *testing.T) {
 // gets one of the outcomes, and nothing active is deleted.
 func TestRacesOfTheEnd(t *testing.T) {
 	t.Parallel()
-	here, there, o := terminals(t)
-	few := 200
-	if testing.Short() {
-		few = 20
-	}
+	s := agents.NewStage(t, "fake", "healthy")
+	hosts := []*host.Host{patient(next(t, s)), patient(next(t, s))}
+	cwd := t.TempDir()
 	var mu sync.Mutex
 	count := map[string]int{}
+	add := func(what ...any) {
+		mu.Lock()
+		defer mu.Unlock()
+		count[fmt.Sprint(what...)]++
+	}
+	var aim atomic.Int64 // what most likely hits the end: a moment as often too early as too late
+	aim.Store(int64(10 * time.Millisecond))
+	race := func() {
+		r, err := hosts[0].Start(t.Context(), host.RunSpec{
+			Agent: "fake", Prompt: "shell\nexec sleep 0.01", Cwd: cwd, Timeout: time.Minute, Grace: 100 * time.Millisecond,
+		})
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		var inner sync.WaitGroup
+		var requested, deleted atomic.Int32
+		moment := func() time.Duration { return time.Duration(float64(aim.Load()) * (0.8 + 0.4*rand.Float64())) }
+		for i := range 3 {
+			inner.Go(func() {
+				time.Sleep(moment())
+				outcome, err := hosts[i%2].Cancel(t.Context(), r.ID(), i == 2)
+				switch outcome {
+				case host.CancelRequested:
+					requested.Add(1)
+				case host.AlreadyFinished, host.NotFound:
+				default:
+					t.Errorf("cancel: %s, %v", outcome, err)
+				}
+			})
+		}
+		for i := range 2 {
+			inner.Go(func() {
+				time.Sleep(moment())
+				for outcome := host.ActiveConflict; outcome == host.ActiveConflict; time.Sleep(5 * time.Millisecond) {
+					var err error
+					switch outcome, err = hosts[i%2].Delete(t.Context(), r.ID()); outcome {
+					case host.Deleted:
+						deleted.Add(1)
+					case host.ActiveConflict, host.NotFound:
+					default:
+						t.Errorf("delete: %q, %v", outcome, err)
+					}
+					add("delete: ", outcome)
+				}
+			})
+		}
+		ends := 0
+		var state string
+		for e, err := range r.Events(1) {
+			if err != nil {
+				t.Error(err)
+			}
+			if e.Type == "run_end" {
+				var end pluginapi.RunEnd
+				_ = e.Decode(&end)
+				state = end.State
+				ends++
+			}
+		}
+		result := r.Wait()
+		inner.Wait()
+		if requested.Load() > 0 {
+			aim.Add(aim.Load() / 20)
+		} else {
+			aim.Add(-aim.Load() / 20)
+		}
+		if ends != 1 || state != result.State || state != "completed" && state != "canceled" {
+			t.Errorf("%d ends, %s, %+v", ends, state, result)
+		}
+		if (state == "canceled") != (requested.Load() > 0) {
+			t.Errorf("%s, and %d were told that it will be canceled", state, requested.Load())
+		}
+		if deleted.Load() != 1 {
+			t.Errorf("deleted %d times", deleted.Load())
+		}
+		add(state)
+		if requested.Load() > 1 {
+			add("canceled twice or more")
+		}
+	}
 	slots := make(chan struct{}, 4)
 	var wg sync.WaitGroup
-	for round := range agents.Rounds(t, few, 3000) {
+	for range agents.Rounds(t, races, 3000) {
 		slots <- struct{}{}
 		wg.Go(func() {
 			defer func() { <-slots }()
-			r := start(t, here, host.RunSpec{Prompt: fmt.Sprintf("[sleep:%.3f]", float64(round%7)/400)})
-			var inner sync.WaitGroup
-			for i := range 4 {
-				inner.Go(func() {
-					time.Sleep(time.Duration(round%20) * 6 * time.Millisecond)
-					h := []*host.Host{here, there}[i%2]
-					outcome, err := h.Cancel(t.Context(), r.ID(), i == 3)
-					if outcome != host.CancelRequested && outcome != host.AlreadyFinished && outcome != host.NotFound {
-						t.Errorf("cancel: %s, %v", outcome, err)
-					}
-					mu.Lock()
-					count["cancel "+string(outcome)]++
-					mu.Unlock()
-				})
-			}
-			deleted := 0
-			for range 3 {
-				inner.Go(func() {
-					for {
-						outcome, err := there.Delete(t.Context(), r.ID())
-						mu.Lock()
-						count["delete "+string(outcome)]++
-						if outcome == host.Deleted {
-							deleted++
-						}
-						mu.Unlock()
-						if outcome == host.Deleted || outcome == host.NotFound {
-							return
-						}
-						if outcome != host.ActiveConflict {
-							t.Errorf("delete: %q, %v", outcome, err)
-							return
-						}
-						time.Sleep(time.Millisecond)
-					}
-				})
-			}
-			ends := 0
-			var state string
-			for e, err := range r.Events(1) {
-				if err != nil {
-					t.Error(err)
-				}
-				if e.Type == "run_end" {
-					var end pluginapi.RunEnd
-					_ = e.Decode(&end)
-					state = end.State
-					ends++
-				}
-			}
-			result := r.Wait()
-			inner.Wait()
-			if ends != 1 || state != result.State || state != "completed" && state != "canceled" {
-				t.Errorf("%d ends, %s, %+v", ends, state, result)
-			}
-			if deleted != 1 {
-				t.Errorf("deleted %d times", deleted)
-			}
-			mu.Lock()
-			count[state]++
-			mu.Unlock()
+			race()
 		})
 	}
 	wg.Wait()
 	t.Log(count)
+	if rounds := count["canceled"] + count["completed"]; rounds >= 100 && (count["canceled"] == 0 || count["completed"] == 0) {
+		t.Error("the cancels have come at too few moments")
+	}
 	for _, dir := range []string{"runs", "runs/active"} {
-		entries, _ := os.ReadDir(filepath.Join(o.ConfigDir, dir))
+		entries, _ := os.ReadDir(filepath.Join(s.Config, dir))
 		for _, e := range entries {
 			if e.Name() != "active" {
 				t.Errorf("left in %s: %s", dir, e.Name())

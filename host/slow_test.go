@@ -9,3 +9,7 @@ const patience = 10 * time.Second
 
 // instrumented: with the race detector.
 const instrumented = true
+
+// races is how often what happens at one moment does so in one test: with the race
+// detector thousands of times.
+const races = 1200

@@ -80,6 +80,8 @@ func (a adapter) Plan(_ context.Context, req *pluginapi.PlanRequest) (*pluginapi
 	}
 	if prompt := req.Options.GetPrompt(); strings.HasPrefix(prompt, "deaf\n") {
 		plan.Args = append(plan.Args, prompt)
+	} else if script, ok := strings.CutPrefix(prompt, "shell\n"); ok {
+		plan.Program, plan.Args = "/bin/sh", []string{"-c", script}
 	}
 	return plan, nil
 }

@@ -39,7 +39,8 @@ import (
 //	end              of the turn, in success; later commands come after it
 //	early N COMMAND  a command for the first N agents that were started in this folder
 //
-// A script whose first line is "deaf" is carried out without a look at stdin.
+// A script whose first line is "deaf" is carried out without a look at stdin. One whose
+// first line is "shell" is the shell's: such an agent costs a tenth of this one.
 // What it gets on stdin it reports, line by line, before it does anything else.
 type agent struct {
 	out   *bufio.Writer

@@ -167,16 +167,24 @@ func Times(few, many int) int {
 	return few
 }
 
-// longest is how long the long version of one test goes on.
-const longest = 10 * time.Minute
+// longest is how long one test goes on that counts its rounds; in the long version
+// longer.
+const (
+	longest = 4 * time.Minute
+	longer  = 10 * time.Minute
+)
 
 // Rounds counts rounds from 0: few, or in the long version many, unless time is over
-// before. It logs how many there were.
+// before: a busy machine gets less far. It logs how many there were.
 func Rounds(t testing.TB, few, many int) iter.Seq[int] {
 	return func(yield func(int) bool) {
-		since, n, last := time.Now(), 0, Times(few, many)
-		defer func() { t.Logf("%d rounds in %v", n, time.Since(since).Round(time.Millisecond)) }()
-		for ; n < last && (n < few || time.Since(since) < longest); n++ {
+		n, last, limit := 0, few, longest
+		if Full() {
+			last, limit = many, longer
+		}
+		since := time.Now()
+		defer func() { t.Logf("%d of %d rounds in %v", n, last, time.Since(since).Round(time.Millisecond)) }()
+		for ; n < last && (n == 0 || time.Since(since) < limit); n++ {
 			if t.Failed() || !yield(n) {
 				return
 			}
