@@ -302,6 +302,30 @@ func approvedTwice(t *testing.T, r *host.Run, questions int) {
 	}
 }
 
+// An answer to what was not asked yet is refused, and keeps nobody from answering.
+func TestAnswerBeforeTheQuestion(t *testing.T) {
+	t.Parallel()
+	s := agents.NewStage(t, "fake", "healthy")
+	r := s.Start(s.Host(), host.RunSpec{Agent: "fake", Prompt: "ask one\nask two", Approve: host.ApproveAsk})
+	for e, err := range r.Events(1) {
+		must(t, err)
+		if e.Type != "approval_request" {
+			continue
+		}
+		var request pluginapi.ApprovalRequest
+		must(t, e.Decode(&request))
+		if request.InteractionID == "one" {
+			if err := r.Approve(context.Background(), "two", nil); !errors.Is(err, pluginapi.CodeInteractionNotFound) {
+				t.Errorf("answer to what was not asked: %v", err)
+			}
+		}
+		must(t, r.Approve(context.Background(), request.InteractionID, nil))
+	}
+	if end := r.Wait(); end.State != "completed" || strings.Count(string(events(t, r)), `{"type":"approval_granted"`) != 2 {
+		t.Errorf("%s, %v", end.State, end.Err)
+	}
+}
+
 // A question that is asked while another waits is denied in its own time.
 func TestNobodyAnswers(t *testing.T) {
 	t.Parallel()

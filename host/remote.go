@@ -202,9 +202,9 @@ func wantedLine(r *bufio.Reader) (line []byte, cut bool, err error) {
 	return line, true, err
 }
 
-// remoteInteraction finds the question that an answer of this kind is for; an
+// interaction finds the question that an answer of this kind is for, by the events; an
 // empty id is the only one that waits.
-func (r *Run) remoteInteraction(kind, id string) (string, error) {
+func (r *Run) interaction(kind, id string) (string, error) {
 	if info, err := readInfo(r.dir); err != nil || info.End != nil {
 		return "", r.notActive()
 	}

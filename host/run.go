@@ -197,16 +197,18 @@ func (r *Run) Answer(ctx context.Context, id, text string) error {
 }
 
 func (r *Run) respond(kind, id, text string, data json.RawMessage) error {
-	if r.remote {
+	r.mu.Lock()
+	waiting := r.pending
+	r.mu.Unlock()
+	if r.remote || id != "" && !slices.Contains(waiting, id) {
+		// The events may know of it already. An answer to what was never asked is
+		// not recorded: it would keep others from answering when it is.
 		var err error
-		if id, err = r.remoteInteraction(kind, id); err != nil {
+		if id, err = r.interaction(kind, id); err != nil {
 			return err
 		}
 	}
 	if id == "" {
-		r.mu.Lock()
-		waiting := r.pending
-		r.mu.Unlock()
 		switch len(waiting) {
 		case 0:
 			return pluginapi.Errorf(pluginapi.CodeNoPendingInteraction, "run %s waits for no answer", r.ID())
