@@ -123,9 +123,7 @@ func (h *Host) DetectAuth(ctx context.Context, name string) (*pluginapi.AuthResp
 		return nil, err
 	}
 	resp, err := process.DetectAuth(ctx, &pb.DetectAuthRequest{Agent: h.adapterOf(name), Caller: caller(agent, h.opts.Env, h.opts.ProjectDir, nil)},
-		func(ctx context.Context, argv []string) *pluginapi.ExecResult {
-			return runBounded(ctx, execTime, argv, h.opts.Env, "")
-		})
+		command{env: h.opts.Env}.exec)
 	h.plugins.hangs(ctx, process, err)
 	return resp, err
 }
@@ -143,7 +141,7 @@ func (h *Host) AgentPlugins(ctx context.Context, name string) ([]*pluginapi.Agen
 	}
 	list, err := process.ListPlugins(ctx, &pluginapi.PluginsQuery{
 		Agent: h.adapterOf(name), Caller: caller(agent, h.opts.Env, h.opts.ProjectDir, nil),
-	}, h.projectRunner)
+	}, h.storeCommand("").exec)
 	h.plugins.hangs(ctx, process, err)
 	return list, err
 }

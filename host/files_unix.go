@@ -62,6 +62,34 @@ func (h *Host) sweepRun(meta store.Meta) {
 	}
 }
 
+// descendants are the live processes below one.
+func descendants(pid int) []process.ID { return process.Descendants(pid) }
+
+// sweepCommand kills what a command that was cut off has left: what was below it, and
+// what carries its mark.
+func sweepCommand(mark string, left []process.ID) {
+	const rounds = 200
+	killed := left
+	for quiet, round := 0, 0; quiet < 2 && round < rounds; round++ {
+		if round > 0 {
+			time.Sleep(2 * time.Millisecond)
+			left = process.Marked(mark)
+		}
+		if quiet++; len(left) > 0 {
+			quiet = 0
+		}
+		for _, id := range left {
+			for _, below := range append(process.Descendants(id.PID), id) {
+				_, _ = process.Signal(below, unix.SIGKILL) // gone is what we want
+				killed = append(killed, below)
+			}
+		}
+	}
+	for _, id := range killed {
+		reap(id.PID) // where it was adopted
+	}
+}
+
 // marked reports whether a process carries the mark of the run.
 func (h *Host) marked(id string) bool { return len(process.Marked(id)) > 0 }
 

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/windows"
 
+	"github.com/amux-dev/amux/host/process"
 	"github.com/amux-dev/amux/host/store"
 	"github.com/amux-dev/amux/internal/namedpipe"
 )
@@ -24,6 +25,12 @@ func isDiskFull(err error) bool {
 
 // sweepRun has nothing to do: with its keeper every process of a run has ended.
 func (h *Host) sweepRun(store.Meta) {}
+
+// descendants are not known: only a job has them, and a command is in none.
+func descendants(int) []process.ID { return nil }
+
+// sweepCommand has nothing to go by.
+func sweepCommand(string, []process.ID) {}
 
 // marked is false: see sweepRun.
 func (h *Host) marked(string) bool { return false }

@@ -78,7 +78,7 @@ func (h *Host) lacks(ctx context.Context, in *pluginapi.Install) string {
 		if p.Minimum == "" {
 			continue
 		}
-		result := runBounded(ctx, execTime, append([]string{p.Program}, p.Args...), h.opts.Env, h.opts.ProjectDir)
+		result := command{env: h.opts.Env, cwd: h.opts.ProjectDir}.run(ctx, append([]string{p.Program}, p.Args...))
 		pattern, err := regexp.Compile("(?m)" + p.Pattern)
 		if err != nil {
 			continue

@@ -1,17 +1,13 @@
 package host
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"runtime"
 	"strings"
-	"time"
 
 	"github.com/Masterminds/semver/v3"
 
@@ -143,7 +139,7 @@ func (h *Host) programVersion(ctx context.Context, agent *pluginapi.Agent, path 
 	if old, found := cache[key]; found && ok && old.same(now) {
 		return old.Version
 	}
-	result := runBounded(ctx, execTime, append([]string{path}, v.Args...), env, "")
+	result := command{env: env}.run(ctx, append([]string{path}, v.Args...))
 	pattern, err := regexp.Compile("(?m)" + v.Pattern)
 	if err != nil {
 		return ""
@@ -206,50 +202,4 @@ func (h *Host) writeVersions(cache map[string]versionEntry) {
 	if tmp.Close() != nil || err != nil || os.Rename(tmp.Name(), h.versionsPath()) != nil {
 		_ = os.Remove(tmp.Name())
 	}
-}
-
-const (
-	execTime  = 10 * time.Second
-	storeTime = time.Minute // of a command that reads an agent's store
-	execLimit = 1 << 20
-)
-
-// runBounded runs a short command of the caller's world for an adapter.
-func runBounded(ctx context.Context, limit time.Duration, argv, env []string, cwd string) *pluginapi.ExecResult {
-	result := &pluginapi.ExecResult{Argv: argv, ExitCode: -1}
-	path := ""
-	if len(argv) > 0 {
-		path = lookPath(argv[0], env, cwd)
-	}
-	if path == "" {
-		return result
-	}
-	ctx, cancel := context.WithTimeout(ctx, limit)
-	defer cancel()
-	var stdout, stderr limited
-	cmd := exec.CommandContext(ctx, path, argv[1:]...)
-	cmd.Env, cmd.Dir, cmd.Stdout, cmd.Stderr = env, cwd, &stdout, &stderr
-	cmd.WaitDelay = time.Second
-	err := startChild(cmd)
-	if err == nil {
-		err = cmd.Wait()
-	}
-	result.Stdout, result.Stderr = stdout.kept.Bytes(), stderr.kept.Bytes()
-	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
-		result.ExitCode = int32(exit.ExitCode())
-	} else if err == nil {
-		result.ExitCode = 0
-	}
-	return result
-}
-
-// limited keeps the first execLimit bytes and takes the rest. It is no
-// bytes.Buffer itself: that could be filled past Write.
-type limited struct{ kept bytes.Buffer }
-
-func (l *limited) Write(b []byte) (int, error) {
-	if room := execLimit - l.kept.Len(); room > 0 {
-		l.kept.Write(b[:min(room, len(b))])
-	}
-	return len(b), nil
 }

@@ -46,7 +46,9 @@ func (h *Host) Sessions(ctx context.Context, q SessionQuery) ([]Session, error) 
 	query := &pluginapi.SessionsQuery{
 		Agent: h.adapterOf(q.Agent), Caller: caller(agent, h.opts.Env, q.Cwd, nil), AllProjects: q.Cwd == "", Limit: uint32(max(0, q.Limit)),
 	}
-	err = process.ListSessions(ctx, query, h.projectRunner, func(s *pluginapi.SessionSummary) bool {
+	dir, remove := h.scratch()
+	defer remove()
+	err = process.ListSessions(ctx, query, h.storeCommand(dir).exec, func(s *pluginapi.SessionSummary) bool {
 		sessions = append(sessions, Session{
 			Agent: q.Agent, ID: s.Id, Title: s.Title, Cwd: s.Cwd, Path: s.Path, Created: moment(s.CreatedUnixMs),
 			Updated: moment(s.UpdatedUnixMs), Turns: int(s.Turns), Model: s.Model, ForkedFrom: s.ForkedFrom, Bytes: int64(s.Bytes),
@@ -76,7 +78,9 @@ func (h *Host) ReadSession(ctx context.Context, agent, id string, allBranches bo
 	}
 	var seq uint64
 	var broken error
-	err = process.ReadSession(ctx, query, h.projectRunner, func(s *pb.SessionEvent) bool {
+	dir, remove := h.scratch()
+	defer remove()
+	err = process.ReadSession(ctx, query, h.storeCommand(dir).exec, func(s *pb.SessionEvent) bool {
 		seq++
 		event := Event{Type: pluginapi.Type(s.Type), Seq: seq, Agent: agent}
 		if at := moment(s.TimeUnixMs); at != nil {
@@ -135,8 +139,9 @@ func (h *Host) capableProcess(ctx context.Context, name, what string, can func(*
 	return process, agent, err
 }
 
-func (h *Host) projectRunner(ctx context.Context, argv []string) *pluginapi.ExecResult {
-	return runBounded(ctx, storeTime, argv, h.opts.Env, h.opts.ProjectDir)
+// storeCommand is for commands that read an agent's store.
+func (h *Host) storeCommand(dir string) command {
+	return command{env: h.opts.Env, cwd: h.opts.ProjectDir, time: storeTime, dir: dir}
 }
 
 func moment(unixMS int64) *time.Time {

@@ -251,8 +251,8 @@ func (l *launch) plan(ctx context.Context) (*pluginapi.Plan, error) {
 		RunId: l.meta.RunID, TempDir: l.meta.TempDir, Program: l.program.path, ProgramVersion: l.program.version,
 		PluginPath: l.plugin.Path, SessionId: sessionID(l.meta.RunID), Attempt: uint32(l.attempt),
 	}
-	return l.process.Plan(ctx, req, func(ctx context.Context, argv []string) *pluginapi.ExecResult {
-		return runBounded(ctx, execTime, argv, l.world(), l.spec.Cwd)
+	return l.process.Plan(ctx, req, func(ctx context.Context, wanted *pb.Exec) *pluginapi.ExecResult {
+		return command{env: l.world(), cwd: l.spec.Cwd}.exec(ctx, wanted)
 	})
 }
 

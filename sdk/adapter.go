@@ -1,7 +1,10 @@
 package sdk
 
 import (
+	"bytes"
 	"context"
+	"io"
+	"os"
 	"strings"
 	"time"
 
@@ -72,8 +75,13 @@ type PluginLister interface {
 }
 
 // ExecNeeded is the error by which an on-demand call asks the host to run a
-// command and call again with its output in exec_results.
-type ExecNeeded struct{ Argv []string }
+// command and call again with its output in exec_results: at most 1 MiB of it or, if
+// ToFile is set by a call that lists or reads sessions, all in a file (see
+// OpenOutput).
+type ExecNeeded struct {
+	Argv   []string
+	ToFile bool
+}
 
 func (e *ExecNeeded) Error() string { return "the host should run a command first" }
 
@@ -93,4 +101,13 @@ func OutputOf(results []*pluginapi.ExecResult, argv ...string) ([]byte, error) {
 		return nil, pluginapi.Errorf(pluginapi.CodeAgentFailed, "%s failed with code %d: %.300s", command, code, said)
 	}
 	return result.GetStdout(), nil
+}
+
+// OpenOutput opens what a command has printed on stdout: a file, if that was asked for
+// and the host has one, and else the first 1 MiB. The file lasts as long as the call.
+func OpenOutput(result *pluginapi.ExecResult) (io.ReadCloser, error) {
+	if path := result.GetStdoutFile(); path != "" {
+		return os.Open(path)
+	}
+	return io.NopCloser(bytes.NewReader(result.GetStdout())), nil
 }

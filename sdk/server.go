@@ -271,7 +271,7 @@ func (s *server) call(op, agent string, f func(Adapter) error) (*pb.Exec, error)
 		err = protect(s.stacks, op, 0, func() error { return f(adapter) })
 	}
 	if exec, ok := errors.AsType[*ExecNeeded](err); ok {
-		return &pb.Exec{Argv: exec.Argv}, nil
+		return &pb.Exec{Argv: exec.Argv, ToFile: exec.ToFile}, nil
 	}
 	return nil, pluginapi.ToStatus(err)
 }

@@ -274,7 +274,7 @@ func (p *Process) Plan(ctx context.Context, req *pluginapi.PlanRequest, run Runn
 		case *pb.PlanResponse_Plan:
 			return r.Plan, nil
 		case *pb.PlanResponse_Exec:
-			req.ExecResults = append(req.ExecResults, run(ctx, r.Exec.Argv))
+			req.ExecResults = append(req.ExecResults, run(ctx, r.Exec))
 		default:
 			return nil, p.breach("plan", "answered with neither a plan nor a command")
 		}
@@ -283,7 +283,7 @@ func (p *Process) Plan(ctx context.Context, req *pluginapi.PlanRequest, run Runn
 }
 
 // Runner runs a bounded command for an adapter.
-type Runner func(ctx context.Context, argv []string) *pluginapi.ExecResult
+type Runner func(ctx context.Context, wanted *pb.Exec) *pluginapi.ExecResult
 
 // maxExecs bounds how often one call may ask for a command.
 const maxExecs = 4
@@ -305,7 +305,7 @@ func (p *Process) DetectAuth(ctx context.Context, req *pluginapi.AuthRequest, ru
 		if resp.Exec == nil {
 			return resp, nil
 		}
-		req.ExecResults = append(req.ExecResults, run(ctx, resp.Exec.Argv))
+		req.ExecResults = append(req.ExecResults, run(ctx, resp.Exec))
 	}
 	return nil, p.breach("detect auth", "asked for too many commands")
 }
@@ -322,7 +322,7 @@ func (p *Process) ListPlugins(ctx context.Context, req *pluginapi.PluginsQuery, 
 		if resp.Exec == nil {
 			return resp.Plugins, nil
 		}
-		req.ExecResults = append(req.ExecResults, run(ctx, resp.Exec.Argv))
+		req.ExecResults = append(req.ExecResults, run(ctx, resp.Exec))
 	}
 	return nil, p.breach("list plugins", "asked for too many commands")
 }

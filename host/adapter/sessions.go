@@ -64,7 +64,7 @@ func list[T any](p *Process, ctx context.Context, op string, run Runner, results
 		if exec == nil || err != nil {
 			return err
 		}
-		*results = append(*results, run(ctx, exec.Argv))
+		*results = append(*results, run(ctx, exec))
 	}
 	return p.breach(op, "asked for too many commands")
 }

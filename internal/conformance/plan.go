@@ -19,8 +19,8 @@ func request(agent *pluginapi.Agent) *pluginapi.PlanRequest {
 }
 
 // nothing is what a command that an adapter asks for prints here.
-func nothing(_ context.Context, argv []string) *pluginapi.ExecResult {
-	return &pluginapi.ExecResult{Argv: argv, ExitCode: -1}
+func nothing(_ context.Context, wanted *pluginapi.Exec) *pluginapi.ExecResult {
+	return &pluginapi.ExecResult{Argv: wanted.GetArgv(), ExitCode: -1}
 }
 
 // plan asks for a plan. A refusal by an error of the contract is an answer.

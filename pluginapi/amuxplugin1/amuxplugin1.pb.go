@@ -2077,8 +2077,11 @@ func (*PlanResponse_Exec) isPlanResponse_Result() {}
 // Exec asks the host to run a command (10 s, for sessions and plugins a minute; 1 MiB
 // of output, the caller's environment) and to make the same call again with the result added.
 type Exec struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Argv          []string               `protobuf:"bytes,1,rep,name=argv,proto3" json:"argv,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Argv  []string               `protobuf:"bytes,1,rep,name=argv,proto3" json:"argv,omitempty"`
+	// What the command prints on stdout goes into a file, which the adapter reads: of
+	// sessions only, which may be long.
+	ToFile        bool `protobuf:"varint,2,opt,name=to_file,json=toFile,proto3" json:"to_file,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2120,12 +2123,20 @@ func (x *Exec) GetArgv() []string {
 	return nil
 }
 
+func (x *Exec) GetToFile() bool {
+	if x != nil {
+		return x.ToFile
+	}
+	return false
+}
+
 type ExecResult struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Argv          []string               `protobuf:"bytes,1,rep,name=argv,proto3" json:"argv,omitempty"`
 	Stdout        []byte                 `protobuf:"bytes,2,opt,name=stdout,proto3" json:"stdout,omitempty"`
 	Stderr        []byte                 `protobuf:"bytes,3,opt,name=stderr,proto3" json:"stderr,omitempty"`
-	ExitCode      int32                  `protobuf:"varint,4,opt,name=exit_code,json=exitCode,proto3" json:"exit_code,omitempty"` // -1: could not be run, or was ended
+	ExitCode      int32                  `protobuf:"varint,4,opt,name=exit_code,json=exitCode,proto3" json:"exit_code,omitempty"`      // -1: could not be run, or was ended
+	StdoutFile    string                 `protobuf:"bytes,5,opt,name=stdout_file,json=stdoutFile,proto3" json:"stdout_file,omitempty"` // in place of stdout; gone after the call; "": the host has none
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2186,6 +2197,13 @@ func (x *ExecResult) GetExitCode() int32 {
 		return x.ExitCode
 	}
 	return 0
+}
+
+func (x *ExecResult) GetStdoutFile() string {
+	if x != nil {
+		return x.StdoutFile
+	}
+	return ""
 }
 
 type SpawnPlan struct {
@@ -4027,15 +4045,18 @@ const file_amuxplugin1_proto_rawDesc = "" +
 	"\fPlanResponse\x12/\n" +
 	"\x04plan\x18\x01 \x01(\v2\x19.amux.plugin.v1.SpawnPlanH\x00R\x04plan\x12*\n" +
 	"\x04exec\x18\x02 \x01(\v2\x14.amux.plugin.v1.ExecH\x00R\x04execB\b\n" +
-	"\x06result\"\x1a\n" +
+	"\x06result\"3\n" +
 	"\x04Exec\x12\x12\n" +
-	"\x04argv\x18\x01 \x03(\tR\x04argv\"m\n" +
+	"\x04argv\x18\x01 \x03(\tR\x04argv\x12\x17\n" +
+	"\ato_file\x18\x02 \x01(\bR\x06toFile\"\x8e\x01\n" +
 	"\n" +
 	"ExecResult\x12\x12\n" +
 	"\x04argv\x18\x01 \x03(\tR\x04argv\x12\x16\n" +
 	"\x06stdout\x18\x02 \x01(\fR\x06stdout\x12\x16\n" +
 	"\x06stderr\x18\x03 \x01(\fR\x06stderr\x12\x1b\n" +
-	"\texit_code\x18\x04 \x01(\x05R\bexitCode\"\xa7\x04\n" +
+	"\texit_code\x18\x04 \x01(\x05R\bexitCode\x12\x1f\n" +
+	"\vstdout_file\x18\x05 \x01(\tR\n" +
+	"stdoutFile\"\xa7\x04\n" +
 	"\tSpawnPlan\x12\x18\n" +
 	"\aprogram\x18\x01 \x01(\tR\aprogram\x12\x12\n" +
 	"\x04args\x18\x02 \x03(\tR\x04args\x12>\n" +

@@ -3,6 +3,9 @@ package opencode
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
 	"regexp"
 	"time"
 
@@ -21,35 +24,47 @@ type Sessions struct{}
 func (Sessions) ListSessions(ctx context.Context, q *pluginapi.SessionsQuery, yield func(*pluginapi.SessionSummary) bool) error {
 	results := q.GetExecResults()
 	if len(results) == 0 {
-		return &sdk.ExecNeeded{Argv: []string{"opencode", "session", "list", "--format", "json"}}
+		return &sdk.ExecNeeded{Argv: []string{"opencode", "session", "list", "--format", "json"}, ToFile: true}
 	}
-	var list []struct {
-		ID, Title, Directory string
-		Updated, Created     int64
+	if code := results[0].GetExitCode(); code != 0 {
+		return pluginapi.Errorf(pluginapi.CodeAgentFailed, "opencode session list failed with code %d", code)
 	}
-	if text := results[0].GetStdout(); results[0].GetExitCode() != 0 {
-		return pluginapi.Errorf(pluginapi.CodeAgentFailed, "opencode session list failed with code %d", results[0].GetExitCode())
-	} else if len(text) > 0 {
-		if err := json.Unmarshal(text, &list); err != nil {
-			return pluginapi.Errorf(pluginapi.CodeParse, "what opencode session list prints is not understood: %v", err)
-		}
+	output, err := sdk.OpenOutput(results[0])
+	if err != nil {
+		return err
+	}
+	defer output.Close()
+	list := json.NewDecoder(output)
+	err = open(list, '[')
+	if errors.Is(err, io.EOF) {
+		return ctx.Err() // nothing is printed where there is none
 	}
 	sent := uint32(0)
-	for _, s := range list {
+	next := func() (more bool, err error) {
+		var s struct {
+			ID, Title, Directory string
+			Updated, Created     int64
+		}
+		if err := list.Decode(&s); err != nil {
+			return false, err
+		}
 		if !q.GetAllProjects() && s.Directory != q.GetCaller().GetCwd() {
-			continue
+			return true, nil
 		}
-		if !yield(&pluginapi.SessionSummary{Id: s.ID, Title: s.Title, Cwd: s.Directory, CreatedUnixMs: s.Created, UpdatedUnixMs: s.Updated}) {
-			return nil
-		}
-		if sent++; q.GetLimit() > 0 && sent >= q.GetLimit() {
-			return nil
-		}
+		sent++
+		return yield(&pluginapi.SessionSummary{Id: s.ID, Title: s.Title, Cwd: s.Directory, CreatedUnixMs: s.Created, UpdatedUnixMs: s.Updated}) &&
+			(q.GetLimit() == 0 || sent < q.GetLimit()), nil
+	}
+	if err == nil {
+		err = elements(list, next)
+	}
+	if err != nil {
+		return pluginapi.Errorf(pluginapi.CodeParse, "what opencode session list prints is not understood: %v", err)
 	}
 	return ctx.Err()
 }
 
-// ReadSession asks the CLI to export the session.
+// ReadSession asks the CLI to export the session, and reads it a message at a time.
 func (Sessions) ReadSession(ctx context.Context, q *pluginapi.SessionQuery, yield func(pluginapi.Payload, time.Time) bool) error {
 	id := q.GetSessionId()
 	notFound := pluginapi.Errorf(pluginapi.CodeSessionNotFound, "opencode has no session %q", id)
@@ -58,25 +73,52 @@ func (Sessions) ReadSession(ctx context.Context, q *pluginapi.SessionQuery, yiel
 	}
 	results := q.GetExecResults()
 	if len(results) == 0 {
-		return &sdk.ExecNeeded{Argv: []string{"opencode", "export", id}}
+		return &sdk.ExecNeeded{Argv: []string{"opencode", "export", id}, ToFile: true}
 	}
-	if results[0].GetExitCode() != 0 {
+	switch code := results[0].GetExitCode(); {
+	case code < 0:
+		return pluginapi.Errorf(pluginapi.CodeAgentFailed, "opencode export %s could not be run, took too long or has filled the disk", id)
+	case code > 0:
 		return notFound
 	}
-	doc, err := jsonl.ParseObject(results[0].GetStdout())
+	output, err := sdk.OpenOutput(results[0])
 	if err != nil {
-		return pluginapi.Errorf(pluginapi.CodeParse, "what opencode export prints of session %q is not understood, or longer than 1 MiB", id)
+		return err
 	}
-	defer doc.Release()
-	r := &sessionReader{yield: yield}
-	r.read(doc.Value)
+	defer output.Close()
+	r := &sessionReader{yield: yield, id: id}
+	if err := r.read(json.NewDecoder(output)); err != nil {
+		return pluginapi.Errorf(pluginapi.CodeParse, "what opencode export prints of session %q is not understood: %v", id, err)
+	}
 	return ctx.Err()
+}
+
+// elements calls next for each element of an array that was opened, until it says
+// that there is no need of more.
+func elements(in *json.Decoder, next func() (more bool, err error)) error {
+	for in.More() {
+		if more, err := next(); err != nil || !more {
+			return err
+		}
+	}
+	_, err := in.Token()
+	return err
+}
+
+func open(in *json.Decoder, delim json.Delim) error {
+	token, err := in.Token()
+	if err == nil && token != delim {
+		err = fmt.Errorf("%v in place of %v", token, delim)
+	}
+	return err
 }
 
 // sessionReader makes events of an exported session.
 type sessionReader struct {
 	turn.Writer
 	yield   func(pluginapi.Payload, time.Time) bool
+	id      string
+	begun   bool
 	at      time.Time
 	stopped bool
 	inTurn  bool
@@ -96,28 +138,76 @@ func (r *sessionReader) time(v jsonl.Value, keys ...string) {
 	}
 }
 
-func (r *sessionReader) read(doc jsonl.Value) {
-	info := doc.Get("info")
+// read reads {"info": {…}, "messages": […]}, in which only one message at a time is
+// kept: sessions may be long.
+func (r *sessionReader) read(in *json.Decoder) error {
+	if err := open(in, '{'); err != nil {
+		return err
+	}
+	var raw json.RawMessage
+	for in.More() {
+		key, err := in.Token()
+		if err != nil {
+			return err
+		}
+		switch key {
+		case "info":
+			err = part(in, &raw, r.begin)
+		case "messages":
+			if err = open(in, '['); err == nil {
+				err = elements(in, func() (bool, error) {
+					err := part(in, &raw, r.message)
+					return !r.stopped, err
+				})
+			}
+		default:
+			err = in.Decode(&raw)
+		}
+		if err != nil || r.stopped {
+			return err
+		}
+	}
+	if _, err := in.Token(); err != nil {
+		return err
+	}
+	r.endTurn()
+	r.Event(pluginapi.SessionEnd{SessionID: r.id, TurnCount: r.turns})
+	return nil
+}
+
+// part reads an object by way of a buffer.
+func part(in *json.Decoder, raw *json.RawMessage, read func(jsonl.Value)) error {
+	if err := in.Decode(raw); err != nil {
+		return err
+	}
+	doc, err := jsonl.ParseObject(*raw)
+	if err == nil {
+		read(doc.Value)
+		doc.Release()
+	}
+	return err
+}
+
+func (r *sessionReader) begin(info jsonl.Value) {
+	r.begun = true
 	r.time(info, "time", "created")
-	r.Event(pluginapi.SessionStart{
-		SessionID: info.Text("id"), Version: info.Text("version"), Model: info.Text("model", "id"),
-	})
+	r.Event(pluginapi.SessionStart{SessionID: r.id, Version: info.Text("version"), Model: info.Text("model", "id")})
 	if title := info.Text("title"); title != "" {
 		r.Event(pluginapi.SessionTitle{Title: title})
 	}
-	for _, m := range doc.Items("messages") {
-		if r.stopped {
-			return
-		}
-		r.time(m, "info", "time", "created")
-		if m.Text("info", "role") == "user" {
-			r.user(m)
-		} else {
-			r.assistant(m)
-		}
+}
+
+func (r *sessionReader) message(m jsonl.Value) {
+	if !r.begun {
+		r.begun = true
+		r.Event(pluginapi.SessionStart{SessionID: r.id})
 	}
-	r.endTurn()
-	r.Event(pluginapi.SessionEnd{SessionID: info.Text("id"), TurnCount: r.turns})
+	r.time(m, "info", "time", "created")
+	if m.Text("info", "role") == "user" {
+		r.user(m)
+	} else {
+		r.assistant(m)
+	}
 }
 
 func (r *sessionReader) endTurn() {

@@ -1,13 +1,16 @@
 package opencode
 
 import (
+	"bufio"
 	"bytes"
 	"errors"
 	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -31,7 +34,7 @@ const sessionID = "ses_e06027b3bffeTh0YpPtyAxBzuf"
 func TestReadSession(t *testing.T) {
 	q := &pluginapi.SessionQuery{SessionId: sessionID, Caller: &pluginapi.Caller{Cwd: "/home/dev/oc-scratch"}}
 	needed, ok := errors.AsType[*sdk.ExecNeeded](Adapter{}.ReadSession(t.Context(), q, nil))
-	if !ok || !slices.Equal(needed.Argv, []string{"opencode", "export", sessionID}) {
+	if !ok || !needed.ToFile || !slices.Equal(needed.Argv, []string{"opencode", "export", sessionID}) {
 		t.Fatalf("asked for %v", needed)
 	}
 	q.ExecResults = []*pluginapi.ExecResult{{Argv: needed.Argv, Stdout: file(t, "export.json")}}
@@ -60,10 +63,14 @@ func TestReadSession(t *testing.T) {
 		code   pluginapi.Code
 	}{
 		"missing":   {&pluginapi.ExecResult{ExitCode: 1}, pluginapi.CodeSessionNotFound},
+		"not run":   {&pluginapi.ExecResult{ExitCode: -1}, pluginapi.CodeAgentFailed},
 		"cut short": {&pluginapi.ExecResult{Stdout: file(t, "export.json")[:100]}, pluginapi.CodeParse},
+		"no object": {&pluginapi.ExecResult{Stdout: []byte("[]")}, pluginapi.CodeParse},
+		"no end":    {&pluginapi.ExecResult{Stdout: []byte(`{"messages": [`)}, pluginapi.CodeParse},
 	} {
 		q.ExecResults[0] = test.result
-		if err := (Adapter{}).ReadSession(t.Context(), q, nil); !errors.Is(err, test.code) {
+		some := func(pluginapi.Payload, time.Time) bool { return true }
+		if err := (Adapter{}).ReadSession(t.Context(), q, some); !errors.Is(err, test.code) {
 			t.Errorf("%s: got %v", name, err)
 		}
 	}
@@ -71,6 +78,58 @@ func TestReadSession(t *testing.T) {
 		if err := (Adapter{}).ReadSession(t.Context(), &pluginapi.SessionQuery{SessionId: id}, nil); !errors.Is(err, pluginapi.CodeSessionNotFound) {
 			t.Errorf("session %q: got %v", id, err)
 		}
+	}
+}
+
+// An export of 160 MB is read in less than 64 MB, and so far as somebody wants it.
+func TestReadSessionHuge(t *testing.T) {
+	if testing.Short() {
+		t.Skip("writes 160 MB")
+	}
+	export, err := os.Create(filepath.Join(t.TempDir(), "stdout"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := bufio.NewWriter(export)
+	fmt.Fprintf(out, `{"info": {"id": "s", "title": "long"}, "other": {"a": [1]}, "messages": [`)
+	const messages = 160
+	text := strings.Repeat("y", 1<<20)
+	for i := range messages {
+		fmt.Fprintf(out, `{"info": {"id": "u%d", "role": "user"}, "parts": [{"type": "text", "text": "%d"}]},`, i, i)
+		fmt.Fprintf(out, `{"info": {"id": "m%d", "role": "assistant"}, "parts": [{"type": "text", "text": "%s"}]},`, i, text)
+	}
+	fmt.Fprintf(out, `{"info": {"id": "u", "role": "user"}, "parts": [{"type": "text", "text": "the end"}]}]}`)
+	if err := errors.Join(out.Flush(), export.Close()); err != nil {
+		t.Fatal(err)
+	}
+	q := &pluginapi.SessionQuery{SessionId: "s", ExecResults: []*pluginapi.ExecResult{{StdoutFile: export.Name()}}}
+	runtime.GC()
+	var before, now runtime.MemStats
+	runtime.ReadMemStats(&before)
+	peak, size, last, turns := uint64(0), 0, "", 0
+	err = Adapter{}.ReadSession(t.Context(), q, func(p pluginapi.Payload, _ time.Time) bool {
+		switch p := p.(type) {
+		case pluginapi.UserMessage:
+			last = p.Text
+			runtime.ReadMemStats(&now)
+			peak = max(peak, now.HeapAlloc-min(now.HeapAlloc, before.HeapAlloc))
+		case pluginapi.MessageStop:
+			size += len(p.Text)
+		case pluginapi.SessionEnd:
+			turns = p.TurnCount
+		}
+		return true
+	})
+	if err != nil || last != "the end" || size != messages<<20 || turns != messages+1 {
+		t.Errorf("got %v, %d bytes, %d turns, last %q", err, size, turns, last)
+	}
+	t.Logf("peak %d MB", peak>>20)
+	if peak > 64<<20 {
+		t.Errorf("it took %d MB", peak>>20)
+	}
+	n := 0
+	if err := (Adapter{}).ReadSession(t.Context(), q, func(pluginapi.Payload, time.Time) bool { n++; return n < 5 }); err != nil || n != 5 {
+		t.Errorf("got %v after %d events, of which the fifth was the last that was wanted", err, n)
 	}
 }
 
@@ -91,9 +150,15 @@ func TestListSessions(t *testing.T) {
 	if err := (Adapter{}).ListSessions(t.Context(), q, func(s *pluginapi.SessionSummary) bool { t.Errorf("got %v", s); return true }); err != nil {
 		t.Error(err)
 	}
-	q.ExecResults[0] = &pluginapi.ExecResult{Stdout: []byte("{")}
-	if err := (Adapter{}).ListSessions(t.Context(), q, nil); !errors.Is(err, pluginapi.CodeParse) {
-		t.Errorf("got %v", err)
+	for _, text := range []string{"{", "[", `[{"id": "s"}`, `[{"id": "s"}, 1]`} {
+		q.ExecResults[0] = &pluginapi.ExecResult{Stdout: []byte(text)}
+		if err := (Adapter{}).ListSessions(t.Context(), q, nil); !errors.Is(err, pluginapi.CodeParse) {
+			t.Errorf("%s: got %v", text, err)
+		}
+	}
+	q.ExecResults[0] = &pluginapi.ExecResult{}
+	if err := (Adapter{}).ListSessions(t.Context(), q, nil); err != nil {
+		t.Error(err)
 	}
 	q.ExecResults[0] = &pluginapi.ExecResult{ExitCode: 1}
 	if err := (Adapter{}).ListSessions(t.Context(), q, nil); !errors.Is(err, pluginapi.CodeAgentFailed) {

@@ -1,0 +1,75 @@
+package host
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/amux-dev/amux/host/process"
+	pb "github.com/amux-dev/amux/pluginapi/amuxplugin1"
+)
+
+// Nothing of a command that is cut off goes on: neither its children, nor one in a
+// session of its own, nor one whose parent has ended, nor one without the environment.
+func TestCommandCutOff(t *testing.T) {
+	for name, test := range map[string]struct {
+		last   string // of the script
+		cancel bool
+	}{
+		"the command is cut off":         {"sleep 1000", true},
+		"it has ended, its children not": {"exit 0", false}, // they hold its stdout
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			self := "echo $$ > %s; sync; exec sleep 1000"
+			script := ""
+			children := []string{"sh -c", "setsid sh -c", "env -i PATH=$PATH setsid sh -c", "setsid sh -c 'sh -c \"$1\" & exit' -"}
+			if !test.cancel {
+				// What has neither parent nor environment nobody can know.
+				children = append(children[:2], children[3])
+			}
+			for i, start := range children {
+				script += start + " '" + fmt.Sprintf(self, filepath.Join(dir, strconv.Itoa(i))) + "' & "
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			done := make(chan int32)
+			go func() {
+				c := command{env: os.Environ(), time: time.Hour}
+				done <- c.exec(ctx, &pb.Exec{Argv: []string{"sh", "-c", script + test.last}}).ExitCode
+			}()
+			pids := map[string]process.ID{}
+			for end := time.Now().Add(time.Minute); len(pids) < len(children) && time.Now().Before(end); time.Sleep(time.Millisecond) {
+				for i := range children {
+					data, _ := os.ReadFile(filepath.Join(dir, strconv.Itoa(i)))
+					if pid, err := strconv.Atoi(strings.TrimSpace(string(data))); err == nil {
+						start, _ := process.Start(pid)
+						pids[children[i]] = process.ID{PID: pid, Start: start}
+					}
+				}
+			}
+			if len(pids) < len(children) {
+				t.Fatalf("only %v began", pids)
+			}
+			if test.cancel {
+				cancel()
+			}
+			select {
+			case code := <-done:
+				t.Logf("exit %d", code)
+			case <-time.After(time.Minute):
+				t.Fatal("it goes on")
+			}
+			for child, id := range pids {
+				if process.Alive(id) {
+					t.Errorf("%s is alive", child)
+				}
+			}
+		})
+	}
+}
