@@ -58,7 +58,7 @@ func TestCopilotOptions(t *testing.T) {
 			file := r.path("made")
 			r.once("[fm:touch="+file+"]", "--driver", "json", "--approve", "deny")
 			r.ok(1)
-			one[pluginapi.ToolError](r)
+			r.want("tool_call_ready", "approval_denied", "tool_error", "message_stop")
 			if _, err := os.Stat(file); err == nil {
 				r.t.Error("the denied tool ran")
 			}

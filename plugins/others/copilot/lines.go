@@ -1,6 +1,8 @@
 package copilot
 
 import (
+	"strconv"
+
 	"github.com/amux-dev/amux/pluginapi"
 	pb "github.com/amux-dev/amux/pluginapi/amuxplugin1"
 	"github.com/amux-dev/amux/sdk"
@@ -87,6 +89,7 @@ var ignored = map[string]string{
 	"session.tools_updated":             "the model, which is told with each message",
 	"subagent.completed":                "the result of its tool tells it",
 	"subagent.configured":               "subagent.started tells it",
+	"subagent.failed":                   "the error of its tool tells it",
 	"tool.shell_output":                 "tool.execution_partial_result has the same",
 	"user.message":                      "our own prompt come back",
 }
@@ -97,6 +100,9 @@ func (c *once) line(line jsonl.Value, out *sdk.Out) bool {
 	if kind == "result" {
 		c.begin(line.Text("sessionId"), out)
 		c.done = true
+		if code, _ := line.Int("exitCode"); code != 0 && c.failure == nil {
+			c.failure = &pluginapi.Outcome{Code: string(pluginapi.CodeAgentFailed), Message: "copilot ended with code " + strconv.FormatInt(code, 10) + " and did not say why"}
+		}
 		return true
 	}
 	if _, known := ignored[kind]; known {
@@ -130,8 +136,11 @@ func (c *once) line(line jsonl.Value, out *sdk.Out) bool {
 		}
 		out.Event(pluginapi.Debug{Level: level, Message: data.Text("message")})
 	case "session.error":
-		status, _ := data.Int("statusCode")
+		status, answered := data.Int("statusCode")
 		c.failure = reason(int(status), data.Text("message"))
+		if code, known := kinds[data.Text("errorType")]; known && !answered {
+			c.failure.Code, c.failure.Retryable = string(code), code == pluginapi.CodeRateLimited
+		}
 	case "abort":
 		c.failure = turn.Aborted()
 		c.Main().Abort(out)
@@ -142,6 +151,13 @@ func (c *once) line(line jsonl.Value, out *sdk.Out) bool {
 		return c.talk.line(line, out)
 	}
 	return true
+}
+
+// kinds are errors that the CLI finds by itself, without an answer of a provider's: by
+// the schema of its lines.
+var kinds = map[string]pluginapi.Code{
+	"authentication": pluginapi.CodeAuth, "authorization": pluginapi.CodeAuth, "quota": pluginapi.CodeBilling,
+	"rate_limit": pluginapi.CodeRateLimited, "context_limit": pluginapi.CodeContextExceeded,
 }
 
 // begin tells the session, and the turn. The plan knows the id; only the last line

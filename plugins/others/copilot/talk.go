@@ -62,6 +62,12 @@ func (k *talk) line(line jsonl.Value, out turn.Events) bool {
 		}
 	case "tool.execution_complete":
 		if t := k.turn.Tool(data.Text("toolCallId")); t != nil {
+			if data.Text("error", "code") == "denied" {
+				// By a rule of the CLI's own: nobody was asked.
+				out.Event(pluginapi.ApprovalDenied{
+					InteractionID: t.ID, Reason: data.Text("error", "message"), Nested: pluginapi.Nested{ParentID: parent},
+				})
+			}
 			k.turn.EndTool(t, k.result(t, data), out)
 			delete(k.shown, t.ID)
 		}
