@@ -89,13 +89,25 @@ func complete(update jsonl.Value, d turn.Detail, r *turn.Result) {
 	}
 }
 
-// errorText reads a failed request of the model, which is told in the model's place.
+var (
+	noMoney = regexp.MustCompile(`^(?:Billing or credits exhausted|Provider reported usage/credit exhaustion[^:]*): `)
+	tooLong = regexp.MustCompile(`^(?:Context compression (?:is temporarily paused after|timed out without|could not bring) |This conversation (?:\(including attachments\) )?(?:has grown too|is too long) )`)
+)
+
+// errorText reads a failed request of the model, which is told in the model's place:
+// what the provider said is behind that word, or behind the reason.
 func errorText(text string) *pluginapi.Outcome {
-	_, said, found := strings.Cut(text, "\nProvider said: ")
-	if !found {
-		return nil
+	if _, said, found := strings.Cut(text, "\nProvider said: "); found {
+		return reason(said, "")
 	}
-	return reason(said, "")
+	if begin := noMoney.FindString(text); begin != "" {
+		said, _, _ := strings.Cut(text[len(begin):], "\n\n")
+		return &pluginapi.Outcome{Code: string(pluginapi.CodeBilling), Message: said}
+	}
+	if tooLong.MatchString(text) {
+		return reason(text, "")
+	}
+	return nil
 }
 
 // usage is that of the session so far; its input has in it what came from a cache.

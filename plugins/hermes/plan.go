@@ -40,6 +40,9 @@ func (adapter) Plan(_ context.Context, req *pluginapi.PlanRequest) (*pluginapi.P
 	if o.Effort != "" {
 		return nil, cannot("an effort by the Agent Client Protocol", "use --driver stream-json --approve auto, or set agent.reasoning_effort in its config.yaml")
 	}
+	if o.MaxTurns > 0 {
+		return nil, cannot("a limit of requests by the Agent Client Protocol", "use --driver stream-json --approve auto, or set agent.max_turns in its config.yaml")
+	}
 	plan.Args = []string{"acp"}
 	plan.Stdin = pb.Stdin_STDIN_OPEN
 	return plan, acp.Prepare(agentID, acp.Abilities{Images: true}, req, plan)
@@ -93,6 +96,9 @@ func stream(req *pluginapi.PlanRequest, o *pluginapi.RunOptions, plan *pluginapi
 			return cannot("effort "+strconv.Quote(e), "it has "+strings.Join(nativeEfforts, ", "))
 		}
 		flag("--reasoning", e)
+	}
+	if o.MaxTurns > 0 {
+		flag("--max-turns", strconv.FormatInt(int64(o.MaxTurns), 10))
 	}
 	session := o.Resume
 	if o.ContinueLast {

@@ -30,6 +30,7 @@ func (adapter) Converse(start *pluginapi.Start) (sdk.Conversation, error) {
 	s := &lines{
 		Base:    turn.Base{Agent: agentID, Guidance: authGuidance, Refusals: refusals},
 		resumed: o.GetResume() != "" || o.GetContinueLast(),
+		limited: o.GetMaxTurns() > 0,
 	}
 	s.Prompts = 1 // in the plan
 	return s, nil
@@ -39,6 +40,7 @@ func (adapter) Converse(start *pluginapi.Start) (sdk.Conversation, error) {
 type lines struct {
 	turn.Base
 	resumed bool
+	limited bool // its turn may end at a limit of requests
 	calls   int
 	open    []call // tools without a result, in the order they began
 	said    bool   // text, since the last tool
@@ -164,6 +166,9 @@ func (s *lines) end(line jsonl.Value, out *sdk.Out) {
 	switch code, _ := line.Int("exit_code"); {
 	case code == 130:
 		outcome = turn.Aborted()
+	case s.limited && code == 1 && line.Text("error") == "":
+		// The text is what the model says of what it has done so far.
+		outcome = &pluginapi.Outcome{Code: string(pluginapi.CodeTurnLimit), Message: "hermes has reached the limit of requests in a turn"}
 	case code != 0 || line.Text("error") != "":
 		outcome = reason(line.Text("error"), line.Text("text"))
 		if said := s.Stderr(); strings.Contains(said, "Session not found") || strings.Contains(said, "session_not_found") {
@@ -182,7 +187,7 @@ func reason(message, text string) *pluginapi.Outcome {
 	if strings.Contains(message, "credentials or agent init failed") {
 		return &pluginapi.Outcome{Code: string(pluginapi.CodeAuth), Message: message}
 	}
-	if strings.Contains(message, "Context compression") {
+	if tooLong.MatchString(message) {
 		return &pluginapi.Outcome{Code: string(pluginapi.CodeContextExceeded), Message: message}
 	}
 	return failure.Of(status(message), message)
