@@ -21,9 +21,14 @@ func converse(start *pluginapi.Start) (sdk.Conversation, error) {
 	return acp.Converse(acp.Config{
 		Agent: agentID, Guidance: authGuidance, Refusals: refusals, Linger: linger,
 		Mode: "default", Model: func(name string) string { return name },
-		Whole: true, Asks: asks, Name: toolName, Detail: acpDetail, Complete: complete, Output: printed,
+		Absent: absent, Whole: true, Asks: asks, Name: toolName, Detail: acpDetail, Complete: complete, Output: printed,
 		ErrorText: errorText, Usage: usage, Cumulative: true,
 	}, start)
+}
+
+// absent: a session that is there is told with its models and modes.
+func absent(result jsonl.Value) bool {
+	return result.Text("sessionId") == "" && !result.Get("models").IsObject() && !result.Get("modes").IsObject()
 }
 
 // toolName is what stands before the colon of a title: "terminal: echo hi".
@@ -44,6 +49,9 @@ func asks(asked jsonl.Value, call acp.Call) bool {
 // acpDetail is what a tool is for. Of its input the CLI shows the command, after a
 // dollar, or the file.
 func acpDetail(name string, call acp.Call) turn.Detail {
+	if d, ok := ofServer(name); ok {
+		return d
+	}
 	switch name {
 	case "terminal":
 		command, ok := strings.CutPrefix(call.Text, "$ ")

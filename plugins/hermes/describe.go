@@ -77,6 +77,7 @@ var eventTypes = []pluginapi.Type{
 	"session_start", "session_resume", "session_fork", "session_end", "turn_start", "turn_end", "message_start", "text_delta", "message_stop",
 	"thinking_start", "thinking_delta", "thinking_stop", "tool_call_start", "tool_call_ready", "tool_result", "tool_error",
 	"file_read", "file_create", "file_write", "file_patch", "shell_start", "shell_stdout_delta", "shell_exit", "session_title",
+	"mcp_tool_call_start", "mcp_tool_result", "mcp_tool_error",
 	"token_usage", "approval_request", "approval_granted", "approval_denied", "interrupted",
 	"auth_error", "rate_limit_error", "context_exceeded", "error", "log",
 }

@@ -12,8 +12,21 @@ import (
 	"github.com/amux-dev/amux/sdk/turn"
 )
 
+// ofServer is a tool of an MCP server: mcp__server__tool.
+func ofServer(name string) (d turn.Detail, ok bool) {
+	rest, ok := strings.CutPrefix(name, "mcp__")
+	if !ok {
+		return d, false
+	}
+	server, tool, _ := strings.Cut(rest, "__")
+	return turn.Detail{Kind: turn.MCP, Server: server, Tool: tool}, true
+}
+
 // detail is what a tool is for, by its whole input.
 func detail(name string, input jsonl.Value) turn.Detail {
+	if d, ok := ofServer(name); ok {
+		return d
+	}
 	path := input.Text("path")
 	switch name {
 	case "terminal":

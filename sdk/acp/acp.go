@@ -62,6 +62,10 @@ type Config struct {
 	// SilentDenial: nothing more is told of a tool that was denied.
 	SilentDenial bool
 
+	// Absent reports whether the answer to load or fork a session means that there is
+	// none; nil: an error says so.
+	Absent func(result jsonl.Value) bool
+
 	// Thought takes from a piece of a thought what is none of the model's.
 	Thought func(text string) string
 	// Aside reports whether a piece of a message is none of the model's, and which

@@ -338,6 +338,11 @@ func (c *conversation) opened(m *jsonrpc.Message, out *sdk.Out) error {
 		c.refuse(o, out)
 		return nil
 	}
+	if asked != "" && c.config.Absent != nil && c.config.Absent(m.Result) {
+		c.Session = ""
+		c.refuse(&pluginapi.Outcome{Code: string(pluginapi.CodeSessionNotFound), Message: c.Agent + " has no session " + asked}, out)
+		return nil
+	}
 	if id := m.Result.Text("sessionId"); id != "" {
 		c.Session = id
 	}
