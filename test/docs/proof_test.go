@@ -62,8 +62,8 @@ var whyNot = map[string]map[string]string{
 	"gemini":  {"continue_last": "it cannot list its sessions to a client of ACP", "no_session": keepsAll, "system_append": "its system prompt can be replaced only", "tool_rules": judged, "bypass_approvals": granted},
 	"hermes": {
 		"list_sessions": "its sessions are in a database, which its own command shows for people only", "read_session": "its sessions are in a database, which its own command exports whole",
-		"tool_rules": judged, "max_turns": "what it says when its --max-turns is reached has not been seen",
-		"": "neither its command line nor its Agent Client Protocol has an option for it",
+		"tool_rules": judged,
+		"":           "neither its command line nor its Agent Client Protocol has an option for it",
 	},
 	"openclaw": {
 		"continue_last": "it does not tell which session was in which folder", "read_session": "its own command writes a session into files, and prints none",

@@ -8,7 +8,7 @@ import (
 )
 
 // agents are the columns of the table.
-var agents = []agentRow{claude, codex, qwenRow, geminiRow, opencodeRow, opencodeHTTPRow, piRow, copilotRow, ompRow, openclawRow, remoteRow}
+var agents = []agentRow{claude, codex, qwenRow, geminiRow, opencodeRow, opencodeHTTPRow, piRow, copilotRow, ompRow, openclawRow, hermesRow, remoteRow}
 
 var claude = agentRow{
 	id: "claude", program: "claude", env: toolchain.Anthropic, read: readAnthropic, shell: "Bash",

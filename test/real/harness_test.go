@@ -35,6 +35,9 @@ type agentRow struct {
 	read func(fakemodel.Request) (asked, error)
 	// shell is what the agent calls its shell tool.
 	shell string
+	// asksAbout is the script of a file that is made with the agent's question before;
+	// default touch.
+	asksAbout string
 	// plan is the file with the adapter's flags, helpOf the subcommand that has
 	// them; hidden are those that work and stand in no help.
 	plan   string
@@ -192,6 +195,9 @@ func newRun(t *testing.T, agent agentRow) *run {
 	}
 	if agent.mcpTool == "" {
 		agent.mcpTool = "mcp__echo__echo"
+	}
+	if agent.asksAbout == "" {
+		agent.asksAbout = "touch"
 	}
 	model := newModel(t)
 	r := &run{t: t, agent: agent, model: model, dir: dir, cwd: filepath.Join(dir, "work"), provider: model.URL}

@@ -3,8 +3,10 @@ package real
 import (
 	"bufio"
 	"encoding/json"
+	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 )
 
 // mcpEnv makes the test program an MCP server on stdio with one tool, echo.
@@ -14,6 +16,18 @@ func testProgram() string {
 	path, err := os.Executable()
 	if err != nil {
 		return os.Args[0]
+	}
+	return path
+}
+
+// mcpScript starts this test program as that server by itself: not every agent hands
+// its environment on.
+func mcpScript(r *run) string {
+	r.t.Helper()
+	path := filepath.Join(r.dir, "echo")
+	text := fmt.Sprintf("#!/bin/sh\n%s=1 exec '%s'\n", mcpEnv, mcpProgram(r.t))
+	if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
+		r.t.Fatal(err)
 	}
 	return path
 }

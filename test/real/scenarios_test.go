@@ -215,7 +215,7 @@ var scenarios = []scenario{
 	{"approval granted", func(r *run) {
 		file := r.path("made")
 		r.converse("--approve", "ask")
-		r.prompt("[fm:touch=" + file + "]")
+		r.prompt("[fm:" + r.agent.asksAbout + "=" + file + "]")
 		asked := r.until("approval_request")
 		if _, err := os.Stat(file); err == nil {
 			r.t.Error("the tool ran before it was approved")
@@ -233,7 +233,7 @@ var scenarios = []scenario{
 	{"approval denied", func(r *run) {
 		file := r.path("made")
 		r.converse("--approve", "ask")
-		r.prompt("[fm:touch=" + file + "]")
+		r.prompt("[fm:" + r.agent.asksAbout + "=" + file + "]")
 		asked := r.until("approval_request")
 		r.send(map[string]any{"type": "deny", "interaction_id": asked.InteractionID, "reason": "not on a Sunday"})
 		r.until("turn_end")
@@ -253,7 +253,7 @@ var scenarios = []scenario{
 	}},
 	{"nobody to approve", func(r *run) {
 		file := r.path("made")
-		r.once("[fm:touch=" + file + "]")
+		r.once("[fm:" + r.agent.asksAbout + "=" + file + "]")
 		r.ok(1)
 		r.want("approval_request", "approval_denied", "tool_error")
 		if _, err := os.Stat(file); err == nil {
@@ -488,7 +488,7 @@ var scenarios = []scenario{
 		r.failed(pluginapi.CodeBudgetExceeded, 1)
 	}},
 	{"mcp", func(r *run) {
-		r.once("[fm:mcp="+r.agent.mcpTool+"]", "--approve", "auto", "--env", mcpEnv+"=1", "--mcp", "echo="+mcpProgram(r.t))
+		r.once("[fm:mcp="+r.agent.mcpTool+"]", "--approve", "auto", "--mcp", "echo="+mcpScript(r))
 		r.ok(1)
 		r.want("tool_call_start", "mcp_tool_call_start", "mcp_tool_result", "tool_result", "message_stop")
 		if call := one[pluginapi.McpToolCallStart](r); call.Server != "echo" || call.ToolName != "echo" {

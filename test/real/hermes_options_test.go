@@ -1,0 +1,73 @@
+package real
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/amux-dev/amux/pluginapi"
+)
+
+// TestHermesOptions is what Hermes has besides the scenarios: model and effort by its
+// lines, and by the Agent Client Protocol what the scenarios have by lines.
+func TestHermesOptions(t *testing.T) {
+	for name, do := range map[string]func(*run){
+		"model and effort": func(r *run) {
+			r.once("[fm:text]", "--approve", "auto", "--model", r.agent.model, "--effort", "low")
+			r.ok(1)
+			if a := r.asked(0); a.Model != r.agent.model || a.Effort != "low" {
+				r.t.Errorf("model %s, effort %s", a.Model, a.Effort)
+			}
+		},
+		"lines go on": func(r *run) {
+			r.once("[fm:text] first", "--approve", "auto")
+			r.ok(1)
+			r.tokens(1)
+			id := one[pluginapi.SessionStart](r).SessionID
+			for _, args := range [][]string{{"--resume", id}, {"--continue"}} {
+				next := r.again().once("[fm:text] again", append(args, "--approve", "auto")...)
+				next.ok(1)
+				next.tokens(1)
+				if start := one[pluginapi.SessionStart](next); start.SessionID != id || !start.Resumed || !next.asked(-1).contains("] first") {
+					r.t.Errorf("%v: %+v, want %s", args, start, id)
+				}
+			}
+		},
+		"lines tell errors apart": func(r *run) {
+			r.once("[fm:401]", "--approve", "auto").failed(pluginapi.CodeAuth, 5)
+			r.again().once("[fm:credit]", "--approve", "auto").failed(pluginapi.CodeBilling, 5)
+			r.again().once("[fm:context]", "--approve", "auto").failed(pluginapi.CodeContextExceeded, 15)
+			r.again().once("[fm:text]", "--approve", "auto", "--resume", "20200101_000000_abcdef").failed(pluginapi.CodeSessionNotFound, 8)
+		},
+		"tools by ACP": func(r *run) {
+			r.once("[fm:text-then-bash]", "--driver", "acp", "--approve", "auto")
+			r.ok(1)
+			r.tokens(2)
+			if code := one[pluginapi.ShellExit](r).ExitCode; code == nil || *code != 0 || !strings.Contains(string(one[pluginapi.ToolResult](r).Output), "hi") {
+				r.t.Errorf("exit %v, %+v", code, all[pluginapi.ToolResult](r))
+			}
+			failing := r.again().once("[fm:fail]", "--driver", "acp", "--approve", "auto")
+			failing.ok(1)
+			if code := one[pluginapi.ShellExit](failing).ExitCode; code == nil || *code != 3 {
+				r.t.Errorf("shell exit %v, want 3", code)
+			}
+		},
+		"rules are judged when it asks": func(r *run) {
+			r.once("[fm:write="+r.path("made")+"]", "--approve", "rules", "--allow", "write_file")
+			r.ok(1)
+			r.want("approval_request", "approval_granted", "tool_result")
+			if _, err := os.Stat(r.path("made")); err != nil {
+				r.t.Errorf("what a rule allows was not done: %v", err)
+			}
+			r.again().once("[fm:write="+r.path("other")+"]", "--approve", "auto", "--deny", "write_file").ok(1)
+			if _, err := os.Stat(r.path("other")); err == nil {
+				r.t.Error("what a rule denies was done")
+			}
+		},
+	} {
+		t.Run(strings.ReplaceAll(name, " ", "-"), func(t *testing.T) {
+			t.Parallel()
+			do(newRun(t, hermesRow))
+		})
+	}
+}
