@@ -102,19 +102,19 @@ func TestExpand(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("the wanted paths are Unix ones")
 	}
-	caller := &pluginapi.Caller{Home: "/home/u", Cwd: "/work", Os: "linux", Env: map[string]string{"A": "/a", "REL": "conf", "T": "~/x"}}
+	caller := &pluginapi.Caller{Home: "/home/u", Cwd: "/w", Os: "linux", Env: map[string]string{"A": "/a", "REL": "conf", "T": "~/x"}}
 	for file, want := range map[string]string{
 		"~":                     "/home/u",
 		"~/x":                   "/home/u/x",
 		"/x/~/y":                "/x/~/y",
-		"~other/x":              "/work/~other/x",
+		"~other/x":              "/w/~other/x",
 		"$A/b":                  "/a/b",
 		"${A}b":                 "/ab",
 		"${B:-~/c}/d":           "/home/u/c/d",
 		"${B:-${A}/c}/d":        "/a/c/d",
 		"${B:-${C:-~/.x}}/auth": "/home/u/.x/auth",
-		"$REL/x":                "/work/conf/x",
-		"$T":                    "/work/~/x", // a shell would not expand it either
+		"$REL/x":                "/w/conf/x",
+		"$T":                    "/w/~/x", // a shell would not expand it either
 		"../x":                  "/x",
 		"$B/x":                  "",
 		"${A/x":                 "",
