@@ -9,13 +9,20 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/oklog/ulid/v2"
+
 	"github.com/amux-dev/amux/host"
+	"github.com/amux-dev/amux/host/journal"
+	"github.com/amux-dev/amux/host/process"
 	"github.com/amux-dev/amux/host/shim"
+	"github.com/amux-dev/amux/host/store"
 	"github.com/amux-dev/amux/pluginapi"
 	"github.com/amux-dev/amux/test/agents"
 )
@@ -299,4 +306,173 @@ func TestAdoptAfterAnUpgrade(t *testing.T) {
 	if lines := bytes.Count(firstEvents(t, runs[0]), []byte(`"delta":"line `)); lines != 40 {
 		t.Errorf("%d lines", lines)
 	}
+}
+
+// hosted is a run whose host is the test itself, which leaves when it likes.
+type hosted struct {
+	id   string
+	dir  *store.Run
+	conn *shim.Launched
+	next shim.Spawn // what the last plan is to start
+}
+
+// relive hosts a run as the host of a model, a run that has ended, has hosted that:
+// until the agent of an attempt is to be started, or has been.
+func relive(t *testing.T, s *agents.Stage, model string, attempt int, start bool) *hosted {
+	t.Helper()
+	all := store.New(s.Config)
+	meta, err := all.Run(model).ReadMeta()
+	must(t, err)
+	meta.RunID = ulid.Make().String()
+	meta.TempDir = filepath.Join(s.Temp, "agent-mux-"+meta.RunID)
+	h := &hosted{id: meta.RunID}
+	h.dir, err = all.Create(h.id)
+	must(t, err)
+	must(t, errors.Join(h.dir.MarkActive(), h.dir.WriteMeta(meta), os.Mkdir(meta.TempDir, 0o700)))
+	h.conn, err = shim.Launch(agents.Shim(t), h.dir.Dir, shim.Hello{
+		Version: shim.Version, Nonce: "right", Host: true, RunID: h.id, TempDir: meta.TempDir, Detached: true,
+		Socket: filepath.Join(s.Runtime, strings.ToLower(h.id)+".sock"),
+	})
+	must(t, err)
+	endRun(t, s, h.id)
+	for _, rec := range records(t, all.Run(model).Dir) {
+		switch rec.Kind {
+		case journal.KindState, journal.KindRetry, journal.KindInput, journal.KindPlan:
+			must(t, h.conn.Append(rec.Kind, rec.Payload))
+			if rec.Kind != journal.KindPlan {
+				continue
+			}
+			var plan journal.Plan
+			must(t, rec.Decode(&plan))
+			h.next = shim.Spawn{
+				Number: plan.Spawn, Program: plan.Program, Args: plan.Args, Cwd: plan.Cwd, Stdin: true, Retry: plan.Attempt == 1,
+				Env: append(os.Environ(), process.RunEnv+"="+h.id),
+			}
+			if plan.Attempt == attempt && !start {
+				return h
+			}
+		case journal.KindSpawned:
+			must(t, h.conn.Spawn(h.next))
+			if h.next.Number == attempt {
+				return h
+			}
+		case journal.KindEffect:
+			var effect journal.Effect
+			must(t, rec.Decode(&effect))
+			if effect.Kind == "write" {
+				must(t, h.conn.Write(shim.EffectID{N: effect.N, K: effect.K}, []byte("prompt\n")))
+			}
+		case journal.KindExit:
+			agents.Eventually(t, time.Minute, "the attempt ends", func() bool {
+				return slices.ContainsFunc(records(t, h.dir.Dir), func(rec journal.Record) bool { return rec.Kind == journal.KindExit })
+			})
+		}
+	}
+	t.Fatalf("the model has no attempt %d", attempt)
+	return nil
+}
+
+// records are what stands in a run's journal.
+func records(t *testing.T, dir string) (all []journal.Record) {
+	t.Helper()
+	file, err := os.Open(filepath.Join(dir, "journal"))
+	must(t, err)
+	defer file.Close()
+	info, err := file.Stat()
+	must(t, err)
+	reader, err := journal.NewReader(file)
+	must(t, err)
+	for {
+		rec, err := reader.Next(info.Size())
+		if err != nil {
+			return all
+		}
+		all = append(all, rec)
+	}
+}
+
+// The host dies when an agent has been started, or is about to be, and was not told
+// what for. The next one tells it, once, also in a further attempt.
+func TestAdoptBeforeTheFirstPrompt(t *testing.T) {
+	t.Parallel()
+	for _, attempt := range []int{1, 2} {
+		for _, late := range []bool{false, true} {
+			t.Run(fmt.Sprintf("attempt %d, started late %v", attempt, late), func(t *testing.T) {
+				t.Parallel()
+				s := agents.NewStage(t, "fake", "healthy")
+				gate := filepath.Join(s.Root, "gate") // while it is there no plugin starts
+				replaceIn(t, filepath.Join(s.Plugins, "fake", agents.Executable("fake")), "exec ", "while [ -e "+gate+" ]; do sleep 0.01; done\nexec ")
+				spec := host.RunSpec{
+					Agent: "fake", Detached: true, Cwd: t.TempDir(), Retry: soon(2),
+					Prompt: "shell\nread -r prompt; echo hello; echo turn; case $prompt in prompt*) echo t prompted;; esac; echo end; sed 's/^/t more /'",
+				}
+				if attempt == 2 {
+					spec.Prompt = strings.Replace(spec.Prompt, "echo turn;", "echo turn; if mkdir once; then echo do fail OVERLOADED; exit 1; fi;", 1)
+				}
+				first := next(t, s)
+				model := s.Start(first, spec)
+				if end := model.Wait(); end.State != "completed" {
+					t.Fatalf("%s, %v", end.State, end.Err)
+				}
+				must(t, errors.Join(os.RemoveAll(filepath.Join(spec.Cwd, "once")), first.Close(context.Background())))
+				dead := relive(t, s, model.ID(), attempt, !late)
+				dead.dir.Unlock()
+				heir := next(t, s)
+				adopt := func() *host.Run {
+					runs, err := heir.Adopt(context.Background())
+					must(t, err)
+					if len(runs) != 1 {
+						t.Fatalf("%d runs", len(runs))
+					}
+					return runs[0]
+				}
+				if !late {
+					dead.conn.Leave()
+				} else {
+					// The start gets into the journal when the heir has read it, and not
+					// yet acted on it. It is somebody else's, so the heir cannot write to
+					// the agent: that is for the next one.
+					must(t, os.WriteFile(gate, nil, 0o600))
+					adopt()
+					info, err := shim.ReadInfo(dead.dir.Dir)
+					must(t, err)
+					starter, err := shim.DialHost(context.Background(), info, shim.Hello{})
+					must(t, err)
+					must(t, starter.Spawn(dead.next))
+					must(t, os.Remove(gate))
+					agents.Eventually(t, time.Minute, "the prompt is recorded", func() bool { return prompts(t, dead.dir.Dir) == attempt })
+					must(t, heir.Close(context.Background()))
+					must(t, starter.Close())
+					dead.conn.Leave()
+					heir = next(t, s)
+				}
+				r := adopt()
+				agents.Eventually(t, time.Minute, "the prompt is recorded", func() bool { return prompts(t, r.Dir()) == attempt })
+				if end := r.Wait(); end.State != "completed" {
+					t.Errorf("%s, %v", end.State, end.Err)
+				}
+				got := firstEvents(t, r)
+				if told, more := bytes.Count(got, []byte(`"delta":"prompted\n"`)), bytes.Count(got, []byte(`"delta":"more`)); told != 1 || more > 0 || prompts(t, r.Dir()) != attempt {
+					t.Errorf("it was prompted %d times, and %d times more", told, more)
+				}
+				if d := agents.Difference(string(replay(t, heir, r.ID())), string(got)); d != "" {
+					t.Errorf("replay: %s", d)
+				}
+				must(t, heir.Close(context.Background()))
+				wantGone(t, s)
+			})
+		}
+	}
+}
+
+// prompts counts the first prompts of a run's attempts.
+func prompts(t *testing.T, dir string) (n int) {
+	t.Helper()
+	for _, rec := range records(t, dir) {
+		var in journal.Input
+		if rec.Kind == journal.KindInput && rec.Decode(&in) == nil && in.First {
+			n++
+		}
+	}
+	return n
 }
