@@ -28,7 +28,7 @@ test: build agents ## every test, with what they need; AMUX_TEST_OFFLINE=1 leave
 	@export AMUX_TEST_REPORT=$(CURDIR)/.cache/real.txt; { $(GO) -C tools test -json ./...; $(GO) test -json -timeout 60m $(TESTS); } | $(GO) run -C tools ./testcount -timeout 60m
 
 test-real: build agents ## only the real agents against the fake model; AGENT=x for one
-	@export AMUX_TEST_REPORT=$(CURDIR)/.cache/real.txt ; $(GO) test -json -count=1 -timeout 60m $(if $(AGENT),-run 'TestAgents/$(AGENT)|TestFlags/$(AGENT)|TestOptions/$(AGENT)|(?i)^Test$(subst -,,$(AGENT))Options') ./test/real/... | $(GO) run -C tools ./testcount
+	@export AMUX_TEST_REPORT=$(CURDIR)/.cache/real.txt ; $(GO) test -json -count=1 -timeout 60m $(if $(AGENT),-run 'TestAgents/$(AGENT)|TestFlags/$(AGENT)|TestOptions/$(AGENT)|TestAgentPlugins/$(AGENT)|TestAgentModels/$(AGENT)|(?i)^Test$(subst -,,$(AGENT))Options') ./test/real/... | $(GO) run -C tools ./testcount
 
 drift: build agents ## the real agents' newest versions against the pinned ones; AGENT=x for one
 	@$(GO) run ./test/real/drift $(if $(AGENT),-agent $(AGENT))

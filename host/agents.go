@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/amux-dev/amux/host/adapter"
 	"github.com/amux-dev/amux/host/registry"
 	"github.com/amux-dev/amux/pluginapi"
 	pb "github.com/amux-dev/amux/pluginapi/amuxplugin1"
@@ -131,17 +132,37 @@ func (h *Host) DetectAuth(ctx context.Context, name string) (*pluginapi.AuthResp
 // AgentPlugins lists the agent's own plugins, or extensions, by its own command. It
 // starts the plugin of amux, and changes nothing.
 func (h *Host) AgentPlugins(ctx context.Context, name string) ([]*pluginapi.AgentPlugin, error) {
-	process, agent, err := h.capableProcess(ctx, name, "list plugins", (*pluginapi.Capabilities).GetListPlugins)
+	process, agent, err := h.askable(ctx, name, "list plugins", (*pluginapi.Capabilities).GetListPlugins)
 	if err != nil {
 		return nil, err
-	}
-	if agent.Program != "" && lookPath(agent.Program, h.opts.Env, h.opts.ProjectDir) == "" {
-		return nil, pluginapi.Errorf(pluginapi.CodeAgentNotInstalled, "agent %s is not installed: no program %q in PATH", name, agent.Program).
-			WithHint("%s", installHint(agent))
 	}
 	list, err := process.ListPlugins(ctx, &pluginapi.PluginsQuery{
 		Agent: h.adapterOf(name), Caller: caller(agent, h.opts.Env, h.opts.ProjectDir, nil),
 	}, h.storeCommand("").exec)
 	h.plugins.hangs(ctx, process, err)
 	return list, err
+}
+
+// AgentModels lists the models that the agent knows of, by its own command. It starts
+// the plugin of amux. What the adapter knows by itself is in Agent.
+func (h *Host) AgentModels(ctx context.Context, name string) ([]*pluginapi.Model, error) {
+	process, agent, err := h.askable(ctx, name, "list models", (*pluginapi.Capabilities).GetListModels)
+	if err != nil {
+		return nil, err
+	}
+	list, err := process.ListModels(ctx, &pluginapi.ModelsQuery{
+		Agent: h.adapterOf(name), Caller: caller(agent, h.opts.Env, h.opts.ProjectDir, nil),
+	}, h.storeCommand("").exec)
+	h.plugins.hangs(ctx, process, err)
+	return list, err
+}
+
+// askable is capableProcess for what the agent's own command is needed for.
+func (h *Host) askable(ctx context.Context, name, what string, can func(*pluginapi.Capabilities) bool) (*adapter.Process, *pluginapi.Agent, error) {
+	process, agent, err := h.capableProcess(ctx, name, what, can)
+	if err == nil && agent.Program != "" && lookPath(agent.Program, h.opts.Env, h.opts.ProjectDir) == "" {
+		err = pluginapi.Errorf(pluginapi.CodeAgentNotInstalled, "agent %s is not installed: no program %q in PATH", name, agent.Program).
+			WithHint("%s", installHint(agent))
+	}
+	return process, agent, err
 }

@@ -42,6 +42,7 @@ type (
 	SessionEvent   = pb.SessionEvent
 	PluginsQuery   = pb.ListPluginsRequest
 	AgentPlugin    = pb.AgentPlugin
+	ModelsQuery    = pb.ListModelsRequest
 )
 
 // What a Plan does with the agent's stdin.

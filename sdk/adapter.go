@@ -74,6 +74,12 @@ type PluginLister interface {
 	ListPlugins(ctx context.Context, q *pluginapi.PluginsQuery) ([]*pluginapi.AgentPlugin, error)
 }
 
+// ModelLister is implemented by adapters that can ask the agent which models it knows
+// of, in the words of its --model.
+type ModelLister interface {
+	ListModels(ctx context.Context, q *pluginapi.ModelsQuery) ([]*pluginapi.Model, error)
+}
+
 // ExecNeeded is the error by which an on-demand call asks the host to run a
 // command and call again with its output in exec_results: at most 1 MiB of it or, if
 // ToFile is set by a call that lists or reads sessions, all in a file (see

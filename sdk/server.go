@@ -264,6 +264,26 @@ func (s *server) ListPlugins(ctx context.Context, req *pb.ListPluginsRequest) (*
 	return resp, nil
 }
 
+func (s *server) ListModels(ctx context.Context, req *pb.ListModelsRequest) (*pb.ListModelsResponse, error) {
+	resp := &pb.ListModelsResponse{}
+	exec, err := s.call("list models of "+req.Agent, req.Agent, func(adapter Adapter) (err error) {
+		lister, ok := adapter.(ModelLister)
+		if !ok {
+			return pluginapi.Errorf(pluginapi.CodeCapability, "agent %s cannot list models", req.Agent)
+		}
+		resp.Models, err = lister.ListModels(ctx, req)
+		return err
+	})
+	switch {
+	case err != nil:
+		return nil, err
+	case exec != nil:
+		return &pb.ListModelsResponse{Exec: exec}, nil
+	}
+	makeValid(resp.ProtoReflect())
+	return resp, nil
+}
+
 // call calls the adapter of agent. The error is a status; ExecNeeded is none.
 func (s *server) call(op, agent string, f func(Adapter) error) (*pb.Exec, error) {
 	adapter, err := s.adapter(agent)

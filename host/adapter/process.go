@@ -295,36 +295,44 @@ func (p *Process) breach(op, what string) error {
 
 // DetectAuth asks whether the user is signed in.
 func (p *Process) DetectAuth(ctx context.Context, req *pluginapi.AuthRequest, run Runner) (*pluginapi.AuthResponse, error) {
-	for range maxExecs {
-		callCtx, cancel := context.WithTimeout(ctx, p.callTime)
-		resp, err := p.rpc.DetectAuth(callCtx, req)
-		cancel()
-		if err != nil {
-			return nil, p.Error("detect auth", err)
-		}
-		if resp.Exec == nil {
-			return resp, nil
-		}
-		req.ExecResults = append(req.ExecResults, run(ctx, resp.Exec))
-	}
-	return nil, p.breach("detect auth", "asked for too many commands")
+	return ask(ctx, p, "detect auth", run, &req.ExecResults, func(ctx context.Context) (*pluginapi.AuthResponse, error) {
+		return p.rpc.DetectAuth(ctx, req)
+	})
 }
 
 // ListPlugins asks for the agent's own plugins.
 func (p *Process) ListPlugins(ctx context.Context, req *pluginapi.PluginsQuery, run Runner) ([]*pluginapi.AgentPlugin, error) {
+	resp, err := ask(ctx, p, "list plugins", run, &req.ExecResults, func(ctx context.Context) (*pb.ListPluginsResponse, error) {
+		return p.rpc.ListPlugins(ctx, req)
+	})
+	return resp.GetPlugins(), err
+}
+
+// ListModels asks for the models that the agent knows of.
+func (p *Process) ListModels(ctx context.Context, req *pluginapi.ModelsQuery, run Runner) ([]*pluginapi.Model, error) {
+	resp, err := ask(ctx, p, "list models", run, &req.ExecResults, func(ctx context.Context) (*pb.ListModelsResponse, error) {
+		return p.rpc.ListModels(ctx, req)
+	})
+	return resp.GetModels(), err
+}
+
+// ask calls until the answer is no command that run is to carry out first.
+func ask[R interface{ GetExec() *pb.Exec }](
+	ctx context.Context, p *Process, op string, run Runner, results *[]*pluginapi.ExecResult, call func(context.Context) (R, error),
+) (none R, _ error) {
 	for range maxExecs {
 		callCtx, cancel := context.WithTimeout(ctx, p.callTime)
-		resp, err := p.rpc.ListPlugins(callCtx, req)
+		resp, err := call(callCtx)
 		cancel()
 		if err != nil {
-			return nil, p.Error("list plugins", err)
+			return none, p.Error(op, err)
 		}
-		if resp.Exec == nil {
-			return resp.Plugins, nil
+		if resp.GetExec() == nil {
+			return resp, nil
 		}
-		req.ExecResults = append(req.ExecResults, run(ctx, resp.Exec))
+		*results = append(*results, run(ctx, resp.GetExec()))
 	}
-	return nil, p.breach("list plugins", "asked for too many commands")
+	return none, p.breach(op, "asked for too many commands")
 }
 
 // Conversation is one run's stream. Send and Recv may be called concurrently

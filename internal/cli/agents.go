@@ -20,6 +20,7 @@ type lister interface {
 	Agent(ctx context.Context, name string) (host.AgentInfo, error)
 	DetectAuth(ctx context.Context, name string) (*pluginapi.AuthResponse, error)
 	AgentPlugins(ctx context.Context, name string) ([]*pluginapi.AgentPlugin, error)
+	AgentModels(ctx context.Context, name string) ([]*pluginapi.Model, error)
 }
 
 func newAgents(s *session) *cobra.Command {

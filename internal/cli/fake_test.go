@@ -35,6 +35,7 @@ type fakeHost struct {
 	closed   bool
 	sessions []host.Session
 	plugins  []*pluginapi.AgentPlugin
+	models   []*pluginapi.Model
 	way      host.Installation
 	talks    map[string][]host.Event
 }
@@ -70,6 +71,10 @@ func (h *fakeHost) AgentPlugins(_ context.Context, name string) ([]*pluginapi.Ag
 		return nil, pluginapi.Errorf(pluginapi.CodeCapability, "agent %s: its adapter cannot list plugins", name)
 	}
 	return h.plugins, nil
+}
+
+func (h *fakeHost) AgentModels(context.Context, string) ([]*pluginapi.Model, error) {
+	return h.models, nil
 }
 
 func (h *fakeHost) DetectAuth(context.Context, string) (*pluginapi.AuthResponse, error) {

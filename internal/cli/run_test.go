@@ -538,6 +538,25 @@ func TestRefusalForPrograms(t *testing.T) {
 	}
 }
 
+// The agent is asked where it can be; else its adapter is.
+func TestAgentsModels(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, "")
+	if code := b.main("agents", "models", "alpha"); code != 0 || b.out.String() != "" || b.err.String() != "amux: alpha names no models, and its adapter knows of none; it may have some\n" {
+		t.Errorf("code %d: %q %q", code, b.out, b.err)
+	}
+	b.host.agents[0].Description.Models = []*pluginapi.Model{{Id: "big", Aliases: []string{"b", "huge"}, IsDefault: true}}
+	if code := b.main("agents", "models", "alpha"); code != 0 || b.out.String() != "MODEL  NAME  ALIASES\nbig    -     b, huge  default\n" {
+		t.Errorf("code %d: %q", code, b.out)
+	}
+	b = newBench(t, "")
+	b.host.models = []*pluginapi.Model{{Id: "a/one", DisplayName: "One"}, {Id: "b\x1b[31m"}}
+	b.host.agents[0].Description.Capabilities.ListModels = true
+	if code := b.main("agents", "models", "alpha"); code != 0 || b.out.String() != "MODEL  NAME  ALIASES\na/one  One   -\nb      -     -\n" {
+		t.Errorf("code %d: %q", code, b.out)
+	}
+}
+
 func TestAgentsPlugins(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, "")

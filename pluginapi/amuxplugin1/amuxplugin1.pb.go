@@ -747,6 +747,7 @@ type Capabilities struct {
 	ToolRules       bool                   `protobuf:"varint,28,opt,name=tool_rules,json=toolRules,proto3" json:"tool_rules,omitempty"` // allow and deny rules of the agent's own
 	BypassApprovals bool                   `protobuf:"varint,29,opt,name=bypass_approvals,json=bypassApprovals,proto3" json:"bypass_approvals,omitempty"`
 	ListPlugins     bool                   `protobuf:"varint,30,opt,name=list_plugins,json=listPlugins,proto3" json:"list_plugins,omitempty"` // the agent's own
+	ListModels      bool                   `protobuf:"varint,31,opt,name=list_models,json=listModels,proto3" json:"list_models,omitempty"`    // by asking the agent
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
@@ -987,6 +988,13 @@ func (x *Capabilities) GetBypassApprovals() bool {
 func (x *Capabilities) GetListPlugins() bool {
 	if x != nil {
 		return x.ListPlugins
+	}
+	return false
+}
+
+func (x *Capabilities) GetListModels() bool {
+	if x != nil {
+		return x.ListModels
 	}
 	return false
 }
@@ -3779,6 +3787,118 @@ func (x *AgentPlugin) GetPath() string {
 	return ""
 }
 
+type ListModelsRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Agent         string                 `protobuf:"bytes,1,opt,name=agent,proto3" json:"agent,omitempty"`
+	Caller        *Caller                `protobuf:"bytes,2,opt,name=caller,proto3" json:"caller,omitempty"`
+	ExecResults   []*ExecResult          `protobuf:"bytes,15,rep,name=exec_results,json=execResults,proto3" json:"exec_results,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListModelsRequest) Reset() {
+	*x = ListModelsRequest{}
+	mi := &file_amuxplugin1_proto_msgTypes[40]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListModelsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListModelsRequest) ProtoMessage() {}
+
+func (x *ListModelsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_amuxplugin1_proto_msgTypes[40]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListModelsRequest.ProtoReflect.Descriptor instead.
+func (*ListModelsRequest) Descriptor() ([]byte, []int) {
+	return file_amuxplugin1_proto_rawDescGZIP(), []int{40}
+}
+
+func (x *ListModelsRequest) GetAgent() string {
+	if x != nil {
+		return x.Agent
+	}
+	return ""
+}
+
+func (x *ListModelsRequest) GetCaller() *Caller {
+	if x != nil {
+		return x.Caller
+	}
+	return nil
+}
+
+func (x *ListModelsRequest) GetExecResults() []*ExecResult {
+	if x != nil {
+		return x.ExecResults
+	}
+	return nil
+}
+
+type ListModelsResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Models        []*Model               `protobuf:"bytes,1,rep,name=models,proto3" json:"models,omitempty"`
+	Exec          *Exec                  `protobuf:"bytes,15,opt,name=exec,proto3" json:"exec,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListModelsResponse) Reset() {
+	*x = ListModelsResponse{}
+	mi := &file_amuxplugin1_proto_msgTypes[41]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListModelsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListModelsResponse) ProtoMessage() {}
+
+func (x *ListModelsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_amuxplugin1_proto_msgTypes[41]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListModelsResponse.ProtoReflect.Descriptor instead.
+func (*ListModelsResponse) Descriptor() ([]byte, []int) {
+	return file_amuxplugin1_proto_rawDescGZIP(), []int{41}
+}
+
+func (x *ListModelsResponse) GetModels() []*Model {
+	if x != nil {
+		return x.Models
+	}
+	return nil
+}
+
+func (x *ListModelsResponse) GetExec() *Exec {
+	if x != nil {
+		return x.Exec
+	}
+	return nil
+}
+
 // Error travels as a gRPC status detail.
 type Error struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -3792,7 +3912,7 @@ type Error struct {
 
 func (x *Error) Reset() {
 	*x = Error{}
-	mi := &file_amuxplugin1_proto_msgTypes[40]
+	mi := &file_amuxplugin1_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3804,7 +3924,7 @@ func (x *Error) String() string {
 func (*Error) ProtoMessage() {}
 
 func (x *Error) ProtoReflect() protoreflect.Message {
-	mi := &file_amuxplugin1_proto_msgTypes[40]
+	mi := &file_amuxplugin1_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3817,7 +3937,7 @@ func (x *Error) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Error.ProtoReflect.Descriptor instead.
 func (*Error) Descriptor() ([]byte, []int) {
-	return file_amuxplugin1_proto_rawDescGZIP(), []int{40}
+	return file_amuxplugin1_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *Error) GetCode() string {
@@ -3894,7 +4014,7 @@ const file_amuxplugin1_proto_rawDesc = "" +
 	"\aminimum\x18\x01 \x01(\tR\aminimum\x12\x16\n" +
 	"\x06tested\x18\x02 \x01(\tR\x06tested\x12\x12\n" +
 	"\x04args\x18\x03 \x03(\tR\x04args\x12\x18\n" +
-	"\apattern\x18\x04 \x01(\tR\apattern\"\xba\a\n" +
+	"\apattern\x18\x04 \x01(\tR\apattern\"\xdb\a\n" +
 	"\fCapabilities\x12\x16\n" +
 	"\x06resume\x18\x01 \x01(\bR\x06resume\x12#\n" +
 	"\rcontinue_last\x18\x02 \x01(\bR\fcontinueLast\x12\x12\n" +
@@ -3931,7 +4051,9 @@ const file_amuxplugin1_proto_rawDesc = "" +
 	"\n" +
 	"tool_rules\x18\x1c \x01(\bR\ttoolRules\x12)\n" +
 	"\x10bypass_approvals\x18\x1d \x01(\bR\x0fbypassApprovals\x12!\n" +
-	"\flist_plugins\x18\x1e \x01(\bR\vlistPlugins\"6\n" +
+	"\flist_plugins\x18\x1e \x01(\bR\vlistPlugins\x12\x1f\n" +
+	"\vlist_models\x18\x1f \x01(\bR\n" +
+	"listModels\"6\n" +
 	"\x06Effort\x12\x14\n" +
 	"\x05level\x18\x01 \x01(\tR\x05level\x12\x16\n" +
 	"\x06native\x18\x02 \x01(\tR\x06native\"s\n" +
@@ -4188,7 +4310,14 @@ const file_amuxplugin1_proto_rawDesc = "" +
 	"\vdescription\x18\x03 \x01(\tR\vdescription\x12\x1a\n" +
 	"\bdisabled\x18\x04 \x01(\bR\bdisabled\x12\x16\n" +
 	"\x06source\x18\x05 \x01(\tR\x06source\x12\x12\n" +
-	"\x04path\x18\x06 \x01(\tR\x04path\"Y\n" +
+	"\x04path\x18\x06 \x01(\tR\x04path\"\x98\x01\n" +
+	"\x11ListModelsRequest\x12\x14\n" +
+	"\x05agent\x18\x01 \x01(\tR\x05agent\x12.\n" +
+	"\x06caller\x18\x02 \x01(\v2\x16.amux.plugin.v1.CallerR\x06caller\x12=\n" +
+	"\fexec_results\x18\x0f \x03(\v2\x1a.amux.plugin.v1.ExecResultR\vexecResults\"m\n" +
+	"\x12ListModelsResponse\x12-\n" +
+	"\x06models\x18\x01 \x03(\v2\x15.amux.plugin.v1.ModelR\x06models\x12(\n" +
+	"\x04exec\x18\x0f \x01(\v2\x14.amux.plugin.v1.ExecR\x04exec\"Y\n" +
 	"\x05Error\x12\x12\n" +
 	"\x04code\x18\x01 \x01(\tR\x04code\x12\x0e\n" +
 	"\x02op\x18\x02 \x01(\tR\x02op\x12\x18\n" +
@@ -4238,7 +4367,7 @@ const file_amuxplugin1_proto_rawDesc = "" +
 	"\x13OUTPUT_TURN_STARTED\x10\x05\x12\x0f\n" +
 	"\vOUTPUT_IDLE\x10\x06\x12\x12\n" +
 	"\x0eOUTPUT_OUTCOME\x10\a\x12\x11\n" +
-	"\rOUTPUT_SIGNAL\x10\b2\xd2\x04\n" +
+	"\rOUTPUT_SIGNAL\x10\b2\xa7\x05\n" +
 	"\aAdapter\x12M\n" +
 	"\bDescribe\x12\x1f.amux.plugin.v1.DescribeRequest\x1a .amux.plugin.v1.DescribeResponse\x12A\n" +
 	"\x04Plan\x12\x1b.amux.plugin.v1.PlanRequest\x1a\x1c.amux.plugin.v1.PlanResponse\x12Q\n" +
@@ -4247,7 +4376,9 @@ const file_amuxplugin1_proto_rawDesc = "" +
 	"DetectAuth\x12!.amux.plugin.v1.DetectAuthRequest\x1a\".amux.plugin.v1.DetectAuthResponse\x12[\n" +
 	"\fListSessions\x12#.amux.plugin.v1.ListSessionsRequest\x1a$.amux.plugin.v1.ListSessionsResponse0\x01\x12X\n" +
 	"\vReadSession\x12\".amux.plugin.v1.ReadSessionRequest\x1a#.amux.plugin.v1.ReadSessionResponse0\x01\x12V\n" +
-	"\vListPlugins\x12\".amux.plugin.v1.ListPluginsRequest\x1a#.amux.plugin.v1.ListPluginsResponseB0Z.github.com/amux-dev/amux/pluginapi/amuxplugin1b\x06proto3"
+	"\vListPlugins\x12\".amux.plugin.v1.ListPluginsRequest\x1a#.amux.plugin.v1.ListPluginsResponse\x12S\n" +
+	"\n" +
+	"ListModels\x12!.amux.plugin.v1.ListModelsRequest\x1a\".amux.plugin.v1.ListModelsResponseB0Z.github.com/amux-dev/amux/pluginapi/amuxplugin1b\x06proto3"
 
 var (
 	file_amuxplugin1_proto_rawDescOnce sync.Once
@@ -4262,7 +4393,7 @@ func file_amuxplugin1_proto_rawDescGZIP() []byte {
 }
 
 var file_amuxplugin1_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
-var file_amuxplugin1_proto_msgTypes = make([]protoimpl.MessageInfo, 46)
+var file_amuxplugin1_proto_msgTypes = make([]protoimpl.MessageInfo, 48)
 var file_amuxplugin1_proto_goTypes = []any{
 	(Approve)(0),                 // 0: amux.plugin.v1.Approve
 	(Stdin)(0),                   // 1: amux.plugin.v1.Stdin
@@ -4308,12 +4439,14 @@ var file_amuxplugin1_proto_goTypes = []any{
 	(*ListPluginsRequest)(nil),   // 41: amux.plugin.v1.ListPluginsRequest
 	(*ListPluginsResponse)(nil),  // 42: amux.plugin.v1.ListPluginsResponse
 	(*AgentPlugin)(nil),          // 43: amux.plugin.v1.AgentPlugin
-	(*Error)(nil),                // 44: amux.plugin.v1.Error
-	nil,                          // 45: amux.plugin.v1.Caller.EnvEntry
-	nil,                          // 46: amux.plugin.v1.RunOptions.EnvEntry
-	nil,                          // 47: amux.plugin.v1.McpServer.EnvEntry
-	nil,                          // 48: amux.plugin.v1.McpServer.HeadersEntry
-	nil,                          // 49: amux.plugin.v1.SpawnPlan.EnvSetEntry
+	(*ListModelsRequest)(nil),    // 44: amux.plugin.v1.ListModelsRequest
+	(*ListModelsResponse)(nil),   // 45: amux.plugin.v1.ListModelsResponse
+	(*Error)(nil),                // 46: amux.plugin.v1.Error
+	nil,                          // 47: amux.plugin.v1.Caller.EnvEntry
+	nil,                          // 48: amux.plugin.v1.RunOptions.EnvEntry
+	nil,                          // 49: amux.plugin.v1.McpServer.EnvEntry
+	nil,                          // 50: amux.plugin.v1.McpServer.HeadersEntry
+	nil,                          // 51: amux.plugin.v1.SpawnPlan.EnvSetEntry
 }
 var file_amuxplugin1_proto_depIdxs = []int32{
 	6,  // 0: amux.plugin.v1.DescribeResponse.agents:type_name -> amux.plugin.v1.Agent
@@ -4324,7 +4457,7 @@ var file_amuxplugin1_proto_depIdxs = []int32{
 	11, // 5: amux.plugin.v1.Agent.installs:type_name -> amux.plugin.v1.Install
 	13, // 6: amux.plugin.v1.Agent.auth_probes:type_name -> amux.plugin.v1.AuthProbe
 	12, // 7: amux.plugin.v1.Install.prerequisites:type_name -> amux.plugin.v1.Prerequisite
-	45, // 8: amux.plugin.v1.Caller.env:type_name -> amux.plugin.v1.Caller.EnvEntry
+	47, // 8: amux.plugin.v1.Caller.env:type_name -> amux.plugin.v1.Caller.EnvEntry
 	14, // 9: amux.plugin.v1.PlanRequest.caller:type_name -> amux.plugin.v1.Caller
 	17, // 10: amux.plugin.v1.PlanRequest.options:type_name -> amux.plugin.v1.RunOptions
 	16, // 11: amux.plugin.v1.PlanRequest.launch:type_name -> amux.plugin.v1.Launch
@@ -4332,12 +4465,12 @@ var file_amuxplugin1_proto_depIdxs = []int32{
 	18, // 13: amux.plugin.v1.RunOptions.attachments:type_name -> amux.plugin.v1.Attachment
 	19, // 14: amux.plugin.v1.RunOptions.mcp_servers:type_name -> amux.plugin.v1.McpServer
 	0,  // 15: amux.plugin.v1.RunOptions.approve:type_name -> amux.plugin.v1.Approve
-	46, // 16: amux.plugin.v1.RunOptions.env:type_name -> amux.plugin.v1.RunOptions.EnvEntry
-	47, // 17: amux.plugin.v1.McpServer.env:type_name -> amux.plugin.v1.McpServer.EnvEntry
-	48, // 18: amux.plugin.v1.McpServer.headers:type_name -> amux.plugin.v1.McpServer.HeadersEntry
+	48, // 16: amux.plugin.v1.RunOptions.env:type_name -> amux.plugin.v1.RunOptions.EnvEntry
+	49, // 17: amux.plugin.v1.McpServer.env:type_name -> amux.plugin.v1.McpServer.EnvEntry
+	50, // 18: amux.plugin.v1.McpServer.headers:type_name -> amux.plugin.v1.McpServer.HeadersEntry
 	23, // 19: amux.plugin.v1.PlanResponse.plan:type_name -> amux.plugin.v1.SpawnPlan
 	21, // 20: amux.plugin.v1.PlanResponse.exec:type_name -> amux.plugin.v1.Exec
-	49, // 21: amux.plugin.v1.SpawnPlan.env_set:type_name -> amux.plugin.v1.SpawnPlan.EnvSetEntry
+	51, // 21: amux.plugin.v1.SpawnPlan.env_set:type_name -> amux.plugin.v1.SpawnPlan.EnvSetEntry
 	1,  // 22: amux.plugin.v1.SpawnPlan.stdin:type_name -> amux.plugin.v1.Stdin
 	24, // 23: amux.plugin.v1.SpawnPlan.files:type_name -> amux.plugin.v1.PlanFile
 	26, // 24: amux.plugin.v1.ConverseRequest.inputs:type_name -> amux.plugin.v1.Input
@@ -4364,25 +4497,31 @@ var file_amuxplugin1_proto_depIdxs = []int32{
 	22, // 45: amux.plugin.v1.ListPluginsRequest.exec_results:type_name -> amux.plugin.v1.ExecResult
 	43, // 46: amux.plugin.v1.ListPluginsResponse.plugins:type_name -> amux.plugin.v1.AgentPlugin
 	21, // 47: amux.plugin.v1.ListPluginsResponse.exec:type_name -> amux.plugin.v1.Exec
-	4,  // 48: amux.plugin.v1.Adapter.Describe:input_type -> amux.plugin.v1.DescribeRequest
-	15, // 49: amux.plugin.v1.Adapter.Plan:input_type -> amux.plugin.v1.PlanRequest
-	25, // 50: amux.plugin.v1.Adapter.Converse:input_type -> amux.plugin.v1.ConverseRequest
-	32, // 51: amux.plugin.v1.Adapter.DetectAuth:input_type -> amux.plugin.v1.DetectAuthRequest
-	35, // 52: amux.plugin.v1.Adapter.ListSessions:input_type -> amux.plugin.v1.ListSessionsRequest
-	38, // 53: amux.plugin.v1.Adapter.ReadSession:input_type -> amux.plugin.v1.ReadSessionRequest
-	41, // 54: amux.plugin.v1.Adapter.ListPlugins:input_type -> amux.plugin.v1.ListPluginsRequest
-	5,  // 55: amux.plugin.v1.Adapter.Describe:output_type -> amux.plugin.v1.DescribeResponse
-	20, // 56: amux.plugin.v1.Adapter.Plan:output_type -> amux.plugin.v1.PlanResponse
-	29, // 57: amux.plugin.v1.Adapter.Converse:output_type -> amux.plugin.v1.ConverseResponse
-	33, // 58: amux.plugin.v1.Adapter.DetectAuth:output_type -> amux.plugin.v1.DetectAuthResponse
-	36, // 59: amux.plugin.v1.Adapter.ListSessions:output_type -> amux.plugin.v1.ListSessionsResponse
-	39, // 60: amux.plugin.v1.Adapter.ReadSession:output_type -> amux.plugin.v1.ReadSessionResponse
-	42, // 61: amux.plugin.v1.Adapter.ListPlugins:output_type -> amux.plugin.v1.ListPluginsResponse
-	55, // [55:62] is the sub-list for method output_type
-	48, // [48:55] is the sub-list for method input_type
-	48, // [48:48] is the sub-list for extension type_name
-	48, // [48:48] is the sub-list for extension extendee
-	0,  // [0:48] is the sub-list for field type_name
+	14, // 48: amux.plugin.v1.ListModelsRequest.caller:type_name -> amux.plugin.v1.Caller
+	22, // 49: amux.plugin.v1.ListModelsRequest.exec_results:type_name -> amux.plugin.v1.ExecResult
+	10, // 50: amux.plugin.v1.ListModelsResponse.models:type_name -> amux.plugin.v1.Model
+	21, // 51: amux.plugin.v1.ListModelsResponse.exec:type_name -> amux.plugin.v1.Exec
+	4,  // 52: amux.plugin.v1.Adapter.Describe:input_type -> amux.plugin.v1.DescribeRequest
+	15, // 53: amux.plugin.v1.Adapter.Plan:input_type -> amux.plugin.v1.PlanRequest
+	25, // 54: amux.plugin.v1.Adapter.Converse:input_type -> amux.plugin.v1.ConverseRequest
+	32, // 55: amux.plugin.v1.Adapter.DetectAuth:input_type -> amux.plugin.v1.DetectAuthRequest
+	35, // 56: amux.plugin.v1.Adapter.ListSessions:input_type -> amux.plugin.v1.ListSessionsRequest
+	38, // 57: amux.plugin.v1.Adapter.ReadSession:input_type -> amux.plugin.v1.ReadSessionRequest
+	41, // 58: amux.plugin.v1.Adapter.ListPlugins:input_type -> amux.plugin.v1.ListPluginsRequest
+	44, // 59: amux.plugin.v1.Adapter.ListModels:input_type -> amux.plugin.v1.ListModelsRequest
+	5,  // 60: amux.plugin.v1.Adapter.Describe:output_type -> amux.plugin.v1.DescribeResponse
+	20, // 61: amux.plugin.v1.Adapter.Plan:output_type -> amux.plugin.v1.PlanResponse
+	29, // 62: amux.plugin.v1.Adapter.Converse:output_type -> amux.plugin.v1.ConverseResponse
+	33, // 63: amux.plugin.v1.Adapter.DetectAuth:output_type -> amux.plugin.v1.DetectAuthResponse
+	36, // 64: amux.plugin.v1.Adapter.ListSessions:output_type -> amux.plugin.v1.ListSessionsResponse
+	39, // 65: amux.plugin.v1.Adapter.ReadSession:output_type -> amux.plugin.v1.ReadSessionResponse
+	42, // 66: amux.plugin.v1.Adapter.ListPlugins:output_type -> amux.plugin.v1.ListPluginsResponse
+	45, // 67: amux.plugin.v1.Adapter.ListModels:output_type -> amux.plugin.v1.ListModelsResponse
+	60, // [60:68] is the sub-list for method output_type
+	52, // [52:60] is the sub-list for method input_type
+	52, // [52:52] is the sub-list for extension type_name
+	52, // [52:52] is the sub-list for extension extendee
+	0,  // [0:52] is the sub-list for field type_name
 }
 
 func init() { file_amuxplugin1_proto_init() }
@@ -4400,7 +4539,7 @@ func file_amuxplugin1_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_amuxplugin1_proto_rawDesc), len(file_amuxplugin1_proto_rawDesc)),
 			NumEnums:      4,
-			NumMessages:   46,
+			NumMessages:   48,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -33,6 +33,7 @@ const (
 	Adapter_ListSessions_FullMethodName = "/amux.plugin.v1.Adapter/ListSessions"
 	Adapter_ReadSession_FullMethodName  = "/amux.plugin.v1.Adapter/ReadSession"
 	Adapter_ListPlugins_FullMethodName  = "/amux.plugin.v1.Adapter/ListPlugins"
+	Adapter_ListModels_FullMethodName   = "/amux.plugin.v1.Adapter/ListModels"
 )
 
 // AdapterClient is the client API for Adapter service.
@@ -65,6 +66,9 @@ type AdapterClient interface {
 	// ListPlugins lists what the user has added to the agent: plugins or extensions
 	// of its own, which are none of amux.
 	ListPlugins(ctx context.Context, in *ListPluginsRequest, opts ...grpc.CallOption) (*ListPluginsResponse, error)
+	// ListModels lists the models that the agent itself knows of, where Describe
+	// cannot: for an adapter that says list_models.
+	ListModels(ctx context.Context, in *ListModelsRequest, opts ...grpc.CallOption) (*ListModelsResponse, error)
 }
 
 type adapterClient struct {
@@ -166,6 +170,16 @@ func (c *adapterClient) ListPlugins(ctx context.Context, in *ListPluginsRequest,
 	return out, nil
 }
 
+func (c *adapterClient) ListModels(ctx context.Context, in *ListModelsRequest, opts ...grpc.CallOption) (*ListModelsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListModelsResponse)
+	err := c.cc.Invoke(ctx, Adapter_ListModels_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // AdapterServer is the server API for Adapter service.
 // All implementations must embed UnimplementedAdapterServer
 // for forward compatibility.
@@ -196,6 +210,9 @@ type AdapterServer interface {
 	// ListPlugins lists what the user has added to the agent: plugins or extensions
 	// of its own, which are none of amux.
 	ListPlugins(context.Context, *ListPluginsRequest) (*ListPluginsResponse, error)
+	// ListModels lists the models that the agent itself knows of, where Describe
+	// cannot: for an adapter that says list_models.
+	ListModels(context.Context, *ListModelsRequest) (*ListModelsResponse, error)
 	mustEmbedUnimplementedAdapterServer()
 }
 
@@ -226,6 +243,9 @@ func (UnimplementedAdapterServer) ReadSession(*ReadSessionRequest, grpc.ServerSt
 }
 func (UnimplementedAdapterServer) ListPlugins(context.Context, *ListPluginsRequest) (*ListPluginsResponse, error) {
 	return nil, status.Errorf(codes.Unimplemented, "method ListPlugins not implemented")
+}
+func (UnimplementedAdapterServer) ListModels(context.Context, *ListModelsRequest) (*ListModelsResponse, error) {
+	return nil, status.Errorf(codes.Unimplemented, "method ListModels not implemented")
 }
 func (UnimplementedAdapterServer) mustEmbedUnimplementedAdapterServer() {}
 func (UnimplementedAdapterServer) testEmbeddedByValue()                 {}
@@ -349,6 +369,24 @@ func _Adapter_ListPlugins_Handler(srv interface{}, ctx context.Context, dec func
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Adapter_ListModels_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListModelsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AdapterServer).ListModels(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Adapter_ListModels_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AdapterServer).ListModels(ctx, req.(*ListModelsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // Adapter_ServiceDesc is the grpc.ServiceDesc for Adapter service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -371,6 +409,10 @@ var Adapter_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ListPlugins",
 			Handler:    _Adapter_ListPlugins_Handler,
+		},
+		{
+			MethodName: "ListModels",
+			Handler:    _Adapter_ListModels_Handler,
 		},
 	},
 	Streams: []grpc.StreamDesc{

@@ -42,7 +42,7 @@ func (adapter) Describe() *pluginapi.Agent {
 		Platforms: []string{"linux", "darwin", "windows"},
 		Capabilities: &pluginapi.Capabilities{
 			Resume: true, NoSession: true, MultiTurn: true, TextStreaming: true, Thinking: true, Tools: true, Approvals: true,
-			Interrupt: true, Model: true, Mcp: true, AttachFiles: true, AttachImages: true, ListSessions: true,
+			Interrupt: true, Model: true, Mcp: true, AttachFiles: true, AttachImages: true, ListSessions: true, ListModels: true,
 			PtyOptional: true, BypassApprovals: true,
 		},
 		Installs: []*pluginapi.Install{{

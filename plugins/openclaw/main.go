@@ -23,4 +23,5 @@ var (
 	_ sdk.Adapter       = adapter{}
 	_ sdk.Converser     = adapter{}
 	_ sdk.SessionLister = adapter{}
+	_ sdk.ModelLister   = adapter{}
 )

@@ -203,4 +203,7 @@ func (k *kit) describe(t *testing.T) {
 	if _, ok := k.config.Adapter.(sdk.PluginLister); ok != capabilities.GetListPlugins() {
 		t.Errorf("capability list_plugins is %v, and PluginLister implemented: %v", !ok, ok)
 	}
+	if _, ok := k.config.Adapter.(sdk.ModelLister); ok != capabilities.GetListModels() {
+		t.Errorf("capability list_models is %v, and ModelLister implemented: %v", !ok, ok)
+	}
 }

@@ -27,7 +27,7 @@ type proof struct {
 }
 
 // scenarioOf has the scenario of test/real in which an agent shows a capability; "" is
-// TestOptions, or TestAgentPlugins, in which each agent that has it shows it.
+// TestOptions, TestAgentPlugins or TestAgentModels, in which each agent that has it shows it.
 var scenarioOf = map[string]string{
 	"resume": "resume", "continue_last": "resume", "fork": "fork", "no_session": "", "multi_turn": "two turns",
 	"text_streaming": "partials", "thinking": "thinking", "tools": "tool", "approvals": "approval granted",
@@ -35,7 +35,7 @@ var scenarioOf = map[string]string{
 	"system_append": "", "system_replace": "system replaced", "mcp": "mcp", "add_dirs": "", "max_turns": "max turns",
 	"max_budget": "max budget", "json_schema": "json schema", "attach_files": "", "attach_images": "image",
 	"subagents": "sub-agent", "list_sessions": "sessions", "read_session": "sessions", "tool_rules": "",
-	"bypass_approvals": "tool", "list_plugins": "",
+	"bypass_approvals": "tool", "list_plugins": "", "list_models": "",
 }
 
 // showsIt are capabilities that a recording shows by an event.
@@ -55,11 +55,12 @@ var whyNot = map[string]map[string]string{
 	"amux-remote": {
 		"list_sessions": storedThere, "read_session": storedThere, "tool_rules": judged, "bypass_approvals": granted,
 		"list_plugins": "the plugins are where the other amux is: run amux agents plugins there",
+		"list_models":  "the models are where the other amux is: run amux agents models there",
 	},
-	"claude":  {"bypass_approvals": granted},
-	"codex":   {"tool_rules": judged, "bypass_approvals": granted},
-	"copilot": {"no_session": keepsAll, "add_dirs": "its --add-dir changes nothing by ACP, and it asks about what is outside of the folder", "tool_rules": judged, "bypass_approvals": granted},
-	"gemini":  {"continue_last": "it cannot list its sessions to a client of ACP", "no_session": keepsAll, "system_append": "its system prompt can be replaced only", "tool_rules": judged, "bypass_approvals": granted},
+	"claude":  {"list_models": noModels, "bypass_approvals": granted},
+	"codex":   {"list_models": "its app server would have to be started for it; the adapter knows of some", "tool_rules": judged, "bypass_approvals": granted},
+	"copilot": {"list_models": noModels, "no_session": keepsAll, "add_dirs": "its --add-dir changes nothing by ACP, and it asks about what is outside of the folder", "tool_rules": judged, "bypass_approvals": granted},
+	"gemini":  {"list_models": noModels, "continue_last": "it cannot list its sessions to a client of ACP", "no_session": keepsAll, "system_append": "its system prompt can be replaced only", "tool_rules": judged, "bypass_approvals": granted},
 	"hermes": {
 		"list_sessions": "its sessions are in a database, which its own command shows for people only", "read_session": "its sessions are in a database, which its own command exports whole",
 		"tool_rules": judged,
@@ -74,13 +75,14 @@ var whyNot = map[string]map[string]string{
 	"opencode":      {"list_plugins": noList, "no_session": keepsAll, "add_dirs": "it has no option for it", "tool_rules": judged, "bypass_approvals": granted},
 	"opencode-http": {"list_plugins": noList, "no_session": keepsAll, "add_dirs": "it has no option for it", "tool_rules": judged, "bypass_approvals": granted},
 	"pi":            {"add_dirs": "it reads and writes everywhere unasked, and has no option for it", "tool_rules": "it asks for nothing before it acts"},
-	"qwen":          {"bypass_approvals": granted},
+	"qwen":          {"list_models": noModels, "bypass_approvals": granted},
 }
 
 const (
 	judged      = "it has no such option that amux could use; --allow and --deny are judged by amux when it asks"
 	granted     = "it asks, and with --approve auto amux grants"
 	keepsAll    = "it keeps every session"
+	noModels    = "it has no command that lists them; the adapter knows of those in its documentation, if any"
 	noList      = "it has no command that lists its plugins; they stand in its settings"
 	storedThere = "the sessions are where the other amux is: run amux sessions there"
 )

@@ -34,6 +34,7 @@ var (
 	_ sdk.Adapter       = Adapter{}
 	_ sdk.Converser     = Adapter{}
 	_ sdk.SessionLister = Adapter{}
+	_ sdk.ModelLister   = Adapter{}
 	_ sdk.SessionReader = Adapter{}
 	_ sdk.PluginLister  = Adapter{}
 )
@@ -61,7 +62,7 @@ func (Adapter) Describe() *pluginapi.Agent {
 		Capabilities: &pluginapi.Capabilities{
 			Resume: true, ContinueLast: true, Fork: true, NoSession: true, MultiTurn: true, TextStreaming: true, Thinking: true,
 			Tools: true, Approvals: true, Interrupt: true, Model: true, SetModel: true, SystemAppend: true, SystemReplace: true, AddDirs: true,
-			AttachFiles: true, AttachImages: true, ListSessions: true, ReadSession: true, ListPlugins: true, BypassApprovals: true,
+			AttachFiles: true, AttachImages: true, ListSessions: true, ReadSession: true, ListPlugins: true, ListModels: true, BypassApprovals: true,
 		},
 		Installs: []*pluginapi.Install{{
 			Kind: "npm", Argv: []string{"npm", "install", "-g", "@oh-my-pi/pi-coding-agent@" + testedVersion},

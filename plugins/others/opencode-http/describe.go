@@ -25,12 +25,16 @@ const (
 )
 
 // Adapter knows OpenCode's server. Its sessions are OpenCode's.
-type Adapter struct{ opencode.Sessions }
+type Adapter struct {
+	opencode.Sessions
+	opencode.Models
+}
 
 var (
 	_ sdk.Adapter       = Adapter{}
 	_ sdk.Converser     = Adapter{}
 	_ sdk.SessionLister = Adapter{}
+	_ sdk.ModelLister   = Adapter{}
 	_ sdk.SessionReader = Adapter{}
 )
 
@@ -46,7 +50,7 @@ func (Adapter) Describe() *pluginapi.Agent {
 	agent.Capabilities = &pluginapi.Capabilities{
 		Resume: true, ContinueLast: true, Fork: true, MultiTurn: true, TextStreaming: true, Thinking: true, Tools: true,
 		Approvals: true, Questions: true, Interrupt: true, Model: true, SetModel: true, SystemAppend: true, Mcp: true,
-		JsonSchema: true, AttachFiles: true, AttachImages: true, Subagents: true, ListSessions: true, ReadSession: true,
+		JsonSchema: true, AttachFiles: true, AttachImages: true, Subagents: true, ListSessions: true, ReadSession: true, ListModels: true,
 	}
 	agent.Notes = []string{
 		"Models are named provider/model. An effort is a variant of the model; a model that lacks it is refused.",

@@ -28,12 +28,16 @@ const (
 )
 
 // Adapter knows OpenCode. It has no state.
-type Adapter struct{ Sessions }
+type Adapter struct {
+	Sessions
+	Models
+}
 
 var (
 	_ sdk.Adapter       = Adapter{}
 	_ sdk.Converser     = Adapter{}
 	_ sdk.SessionLister = Adapter{}
+	_ sdk.ModelLister   = Adapter{}
 	_ sdk.SessionReader = Adapter{}
 )
 
@@ -60,7 +64,7 @@ func (Adapter) Describe() *pluginapi.Agent {
 		Capabilities: &pluginapi.Capabilities{
 			Resume: true, ContinueLast: true, Fork: true, MultiTurn: true, TextStreaming: true, Thinking: true, Tools: true,
 			Approvals: true, Interrupt: true, Model: true, SetModel: true, SystemAppend: true, Mcp: true,
-			AttachFiles: true, AttachImages: true, ListSessions: true, ReadSession: true,
+			AttachFiles: true, AttachImages: true, ListSessions: true, ReadSession: true, ListModels: true,
 		},
 		Installs: []*pluginapi.Install{
 			{
