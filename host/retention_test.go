@@ -15,6 +15,7 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"github.com/amux-dev/amux/host"
+	"github.com/amux-dev/amux/host/store"
 )
 
 // record makes a run that ended at that time, and returns its id.
@@ -106,6 +107,37 @@ func TestRetention(t *testing.T) {
 			t.Logf("nothing to do: %v", time.Since(began))
 		})
 	}
+}
+
+// A host that was killed before it had marked its new run leaves a folder of no run. The
+// end of a later run takes it away, once nobody can be at work on it any more.
+func TestFolderOfNoRun(t *testing.T) {
+	t.Parallel()
+	here, _, o := terminals(t)
+	runs := store.New(o.ConfigDir)
+	create := func(age time.Duration) *store.Run {
+		r, err := runs.Create(ulid.Make().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		when := time.Now().Add(-age)
+		if err := os.Chtimes(r.Dir, when, when); err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	old, held, young := create(2*time.Hour), create(2*time.Hour), create(0)
+	old.Unlock()
+	young.Unlock()
+	if err := here.Retain(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for r, kept := range map[*store.Run]bool{old: false, held: true, young: true} {
+		if _, err := os.Stat(r.Dir); (err == nil) != kept {
+			t.Errorf("%s is to be kept: %v; %v", r.Dir, kept, err)
+		}
+	}
+	held.Unlock()
 }
 
 func TestCleanTakesWhatIsLeftOverAndNothingElse(t *testing.T) {
