@@ -206,6 +206,10 @@ func outcomeOf(doc jsonl.Value) *pluginapi.Outcome {
 	case kind == "context_overflow":
 		return &pluginapi.Outcome{Code: string(pluginapi.CodeContextExceeded), Message: message}
 	case kind == "timeout":
+		// A provider that cannot be reached is of this kind too.
+		if o := reason(message); o.Code == string(pluginapi.CodeNetwork) {
+			return o
+		}
 		return &pluginapi.Outcome{Code: string(pluginapi.CodeTimeout), Message: message, Retryable: true}
 	case failed:
 		return reason(message)

@@ -10,7 +10,7 @@ import (
 const (
 	openclawOnce    = "one prompt is told as one document at the end, with the names of the tools alone"
 	openclawGateway = "one process is one prompt; TestOpenclawOptions has it with a gateway"
-	openclawTries   = "it tries for minutes, which cannot be lowered; the adapter's recordings have it"
+	openclawTries   = "it tries for three or four minutes, which cannot be lowered; recordings have how that begins and ends"
 )
 
 var openclawRow = agentRow{
@@ -47,7 +47,6 @@ var openclawRow = agentRow{
 		"unknown session":             "it begins a session of that name",
 		"429":                         openclawTries,
 		"529":                         openclawTries,
-		"connection refused":          openclawTries,
 		"mcp":                         "of tools only the names are told; TestOpenclawOptions has it",
 		"max turns":                   "it has no limit of requests in a turn, and amux counts prompts",
 		"max budget":                  "it has no limit of money",
