@@ -378,6 +378,41 @@ func TestFromAnotherTerminal(t *testing.T) {
 	gone(t, append(tree, keeper)...)
 }
 
+// Who does not know the nonce of a run's keeper commands nothing.
+func TestNonce(t *testing.T) {
+	w := newWorld(t)
+	r := w.start("demo", family)
+	tree, keeper := r.tree(3)
+	info, err := shim.ReadInfo(filepath.Join(w.home, "config", "runs", r.id))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, nonce := range []string{"", "wrong", info.Nonce[1:]} {
+		other := info
+		other.Nonce = nonce
+		conn, err := shim.Dial(t.Context(), other)
+		if refused, ok := errors.AsType[*shim.RemoteError](err); !ok || refused.Code != "VALIDATION_ERROR" {
+			t.Errorf("nonce %q: %v", nonce, err)
+		}
+		if err == nil {
+			conn.Close()
+		}
+	}
+	conn, err := shim.Dial(t.Context(), info)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if err := conn.Kill(shim.Stop{Reason: "kill", By: "test"}); err != nil {
+		t.Error(err)
+	}
+	r.code()
+	if reason := w.ends(r.id, "canceled"); reason != "killed" {
+		t.Errorf("it ended because it was %s", reason)
+	}
+	gone(t, append(tree, keeper)...)
+}
+
 func TestTimeout(t *testing.T) {
 	w := newWorld(t)
 	r := w.start("demo", family, "--timeout", "5s")
