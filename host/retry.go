@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strconv"
+	"sync"
 	"time"
 
 	"google.golang.org/protobuf/proto"
@@ -137,6 +138,38 @@ func ofAttempt(o *pb.RunOptions, retry *journal.Retry) *pb.RunOptions {
 		o.Prompt, o.Attachments = goOn(o.Prompt), nil
 	}
 	return o
+}
+
+// attempts start what a run still has to start, one after the other. A WaitGroup would
+// not do: there may be a next one while somebody waits for the last.
+type attempts struct {
+	mu   sync.Mutex
+	last chan struct{} // closed when it is over
+}
+
+func (a *attempts) Go(start func()) {
+	over := make(chan struct{})
+	a.mu.Lock()
+	before := a.last
+	a.last = over
+	a.mu.Unlock()
+	go func() {
+		defer close(over)
+		if before != nil {
+			<-before
+		}
+		start()
+	}()
+}
+
+// Wait waits for those that there are now.
+func (a *attempts) Wait() {
+	a.mu.Lock()
+	last := a.last
+	a.mu.Unlock()
+	if last != nil {
+		<-last
+	}
 }
 
 // startAgain makes the attempt that the journal has announced.

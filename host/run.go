@@ -37,7 +37,7 @@ type Run struct {
 
 	launch   *launch         // of what is still to be started; nil if there is nothing
 	life     context.Context // ends when this host lets the run go
-	attempts sync.WaitGroup  // what is being started
+	attempts attempts        // what is being started
 	place    *place          // in the host's queue
 
 	conn       *shim.Conn
@@ -203,7 +203,10 @@ func (r *Run) respond(kind, id, text string, data json.RawMessage) error {
 	if r.remote || id != "" && !slices.Contains(waiting, id) {
 		// The events may know of it already. An answer to what was never asked is
 		// not recorded: it would keep others from answering when it is.
-		var err error
+		err := r.unstarted()
+		if err != nil {
+			return err
+		}
 		if id, err = r.interaction(kind, id); err != nil {
 			return err
 		}
@@ -307,6 +310,21 @@ func (r *Run) notYet(what string) error {
 	return pluginapi.Errorf(pluginapi.CodeInvalidTransition, "run %s waits for %s and can only be stopped", r.ID(), what)
 }
 
+// unstarted is an error while the run waits for its turn or its next attempt.
+func (r *Run) unstarted() error {
+	r.mu.Lock()
+	queued, between := r.announced == stateQueued, r.between
+	r.mu.Unlock()
+	switch {
+	case isClosed(r.done):
+	case queued:
+		return r.notYet("its turn")
+	case between:
+		return r.notYet("its next attempt")
+	}
+	return nil
+}
+
 // isRefusal reports that a keeper has nothing to command, or starts nothing any more.
 func isRefusal(err error) bool {
 	refused, ok := errors.AsType[*shim.RemoteError](err)
@@ -321,15 +339,8 @@ func (r *Run) commandError(what string, err error) error {
 	if remote, ok := errors.AsType[*shim.RemoteError](err); ok {
 		code := pluginapi.Code(remote.Code)
 		if code == pluginapi.CodeRunNotActive {
-			r.mu.Lock()
-			queued, between := r.announced == stateQueued, r.between
-			r.mu.Unlock()
-			switch {
-			case isClosed(r.done), what == "stop", what == "kill":
-			case queued:
-				return r.notYet("its turn")
-			case between:
-				return r.notYet("its next attempt")
+			if err := r.unstarted(); err != nil && what != "stop" && what != "kill" {
+				return err
 			}
 			return r.notActive()
 		}
