@@ -40,6 +40,7 @@ func (adapter) Describe() *pluginapi.Agent {
 		Capabilities: &pluginapi.Capabilities{
 			Resume: true, ContinueLast: true, Fork: true, MultiTurn: true, TextStreaming: true, Thinking: true, Tools: true,
 			Approvals: true, Interrupt: true, Model: true, Mcp: true, AttachFiles: true, AttachImages: true, BypassApprovals: true, MaxTurns: true,
+			ListSessions: true, ReadSession: true,
 		},
 		AuthProbes: []*pluginapi.AuthProbe{
 			{Method: "config_file", Provider: "hermes", File: "${HERMES_HOME:-~/.hermes}/auth.json", Meaning: "signed in with `hermes auth`"},
@@ -57,6 +58,7 @@ func (adapter) Describe() *pluginapi.Agent {
 			"It asks by ACP, about commands that it takes for dangerous and about edits of files; other commands it runs unasked.",
 			"An MCP server needs the extra mcp of its package (hermes-agent[mcp]), without which it is left out in silence, and gets none of the environment but PATH, HOME and the like and what is said of the server.",
 			"stream-json tells no thoughts and no money, and no ids of tools: those of one name are matched in their order. Outputs of more than 5000 characters are cut.",
+			"Sessions are read from what `hermes sessions export` prints, which is asked for only where `hermes sessions list`, which only reads, finds any. One of more messages than sessions.max_export_messages (20000) keeps it from printing all.",
 			"Besides the portable efforts it has none, minimal, xhigh and ultra. An effort, and what is not ACP's, can be had with stream-json only.",
 		},
 		CallerEnv:         []string{"HERMES_*", "OPENROUTER_API_KEY", "ANTHROPIC_API_KEY", "OPENAI_API_KEY"},
@@ -77,7 +79,7 @@ func (adapter) Describe() *pluginapi.Agent {
 var eventTypes = []pluginapi.Type{
 	"session_start", "session_resume", "session_fork", "session_end", "turn_start", "turn_end", "message_start", "text_delta", "message_stop",
 	"thinking_start", "thinking_delta", "thinking_stop", "tool_call_start", "tool_call_ready", "tool_result", "tool_error",
-	"file_read", "file_create", "file_write", "file_patch", "shell_start", "shell_stdout_delta", "shell_exit", "session_title",
+	"file_read", "file_create", "file_write", "file_patch", "shell_start", "shell_stdout_delta", "shell_exit", "session_title", "user_message",
 	"mcp_tool_call_start", "mcp_tool_result", "mcp_tool_error",
 	"token_usage", "approval_request", "approval_granted", "approval_denied", "interrupted",
 	"auth_error", "rate_limit_error", "context_exceeded", "error", "log",

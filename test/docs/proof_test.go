@@ -62,7 +62,6 @@ var whyNot = map[string]map[string]string{
 	"copilot": {"list_models": noModels, "no_session": keepsAll, "add_dirs": "its --add-dir changes nothing by ACP, and it asks about what is outside of the folder", "tool_rules": judged, "bypass_approvals": granted},
 	"gemini":  {"list_models": noModels, "continue_last": "it cannot list its sessions to a client of ACP", "no_session": keepsAll, "system_append": "its system prompt can be replaced only", "tool_rules": judged, "bypass_approvals": granted},
 	"hermes": {
-		"list_sessions": "its sessions are in a database, which its own command shows for people only", "read_session": "its sessions are in a database, which its own command exports whole",
 		"tool_rules": judged,
 		"":           "neither its command line nor its Agent Client Protocol has an option for it",
 	},

@@ -2,6 +2,7 @@ package real
 
 import (
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -38,6 +39,15 @@ func TestHermesOptions(t *testing.T) {
 			r.again().once("[fm:credit]", "--approve", "auto").failed(pluginapi.CodeBilling, 5)
 			r.again().once("[fm:context]", "--approve", "auto").failed(pluginapi.CodeContextExceeded, 15)
 			r.again().once("[fm:text]", "--approve", "auto", "--resume", "20200101_000000_abcdef").failed(pluginapi.CodeSessionNotFound, 8)
+		},
+		"nothing is stored by who asks": func(r *run) {
+			out, err := r.amux(r.t.Context(), "sessions", "list", "hermes", "--json").Output()
+			if err != nil || strings.Contains(string(out), "session_id") {
+				r.t.Errorf("%v: %s%s", err, out, stderrOf(err))
+			}
+			if _, err := os.Stat(filepath.Join(r.dir, "home", ".hermes", "state.db")); !os.IsNotExist(err) {
+				r.t.Errorf("a database was made: %v", err)
+			}
 		},
 		"tools by ACP": func(r *run) {
 			r.once("[fm:text-then-bash]", "--driver", "acp", "--approve", "auto")
