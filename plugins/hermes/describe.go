@@ -39,7 +39,7 @@ func (adapter) Describe() *pluginapi.Agent {
 		Platforms: []string{"linux", "darwin", "windows"},
 		Capabilities: &pluginapi.Capabilities{
 			Resume: true, ContinueLast: true, Fork: true, MultiTurn: true, TextStreaming: true, Thinking: true, Tools: true,
-			Approvals: true, Interrupt: true, Model: true, Mcp: true, AttachFiles: true, AttachImages: true, BypassApprovals: true, MaxTurns: true,
+			Approvals: true, Interrupt: true, Model: true, SetModel: true, Mcp: true, AttachFiles: true, AttachImages: true, BypassApprovals: true, MaxTurns: true,
 			ListSessions: true, ReadSession: true,
 		},
 		AuthProbes: []*pluginapi.AuthProbe{

@@ -25,7 +25,6 @@ var hermesRow = agentRow{
 		"option tool_rules":        "it makes files by commands unasked; TestHermesOptions has rules about its own writing",
 		"sub-agent":                "of what a sub-agent does nothing is told",
 		"question":                 "it does not offer its question tool to programs",
-		"another model":            "amux gives it a model at its start only",
 		"max budget":               "it has no limit of money",
 		"json schema":              "it has no structured output",
 		"options":                  "it takes no system prompt; TestHermesOptions has model and effort",

@@ -438,7 +438,11 @@ var scenarios = []scenario{
 		if r.lacking("how long to wait") {
 			return
 		}
-		if wait := all[pluginapi.RateLimited](r)[0].RetryAfterMS; wait == nil || *wait < 1900 || *wait > 3500 {
+		waits := all[pluginapi.RateLimited](r)
+		if len(waits) == 0 {
+			r.t.Fatal("nothing says how long to wait")
+		}
+		if wait := waits[0].RetryAfterMS; wait == nil || *wait < 1900 || *wait > 3500 {
 			r.t.Errorf("retry after %s ms, want about 2000", show(wait))
 		}
 	}},
