@@ -39,7 +39,7 @@ func (adapter) Describe() *pluginapi.Agent {
 		Platforms: []string{"linux", "darwin", "windows"},
 		Capabilities: &pluginapi.Capabilities{
 			Resume: true, ContinueLast: true, Fork: true, MultiTurn: true, TextStreaming: true, Thinking: true, Tools: true,
-			Approvals: true, Interrupt: true, Model: true, SetModel: true, Mcp: true, AttachFiles: true, AttachImages: true, BypassApprovals: true, MaxTurns: true,
+			Approvals: true, Interrupt: true, Model: true, SetModel: true, SystemAppend: true, Mcp: true, AttachFiles: true, AttachImages: true, BypassApprovals: true, MaxTurns: true,
 			ListSessions: true, ReadSession: true,
 		},
 		AuthProbes: []*pluginapi.AuthProbe{
@@ -58,6 +58,7 @@ func (adapter) Describe() *pluginapi.Agent {
 			"It asks by ACP, about commands that it takes for dangerous and about edits of files; other commands it runs unasked.",
 			"An MCP server needs the extra mcp of its package (hermes-agent[mcp]), without which it is left out in silence, and gets none of the environment but PATH, HOME and the like and what is said of the server.",
 			"stream-json tells no thoughts and no money, and no ids of tools: those of one name are matched in their order. Outputs of more than 5000 characters are cut.",
+			"An addition to the system prompt is a variable, which takes the place of agent.system_prompt (stream-json) or agent.environment_hint (acp) of its config.yaml. By ACP it stays with the session.",
 			"Sessions are read from what `hermes sessions export` prints, which is asked for only where `hermes sessions list`, which only reads, finds any. One of more messages than sessions.max_export_messages (20000) keeps it from printing all.",
 			"Besides the portable efforts it has none, minimal, xhigh and ultra. An effort, and what is not ACP's, can be had with stream-json only.",
 		},

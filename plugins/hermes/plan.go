@@ -34,6 +34,9 @@ func (adapter) Plan(_ context.Context, req *pluginapi.PlanRequest) (*pluginapi.P
 	if !o.Fork {
 		plan.SessionId = o.Resume
 	}
+	if err := systemPrompt(req, o, plan); err != nil {
+		return nil, err
+	}
 	if !byACP(o) {
 		return plan, stream(req, o, plan)
 	}
@@ -60,6 +63,37 @@ func byACP(o *pluginapi.RunOptions) bool {
 	images := slices.ContainsFunc(o.GetAttachments(), func(a *pluginapi.Attachment) bool { return strings.HasPrefix(a.GetMimeType(), "image/") })
 	return o.GetApprove() != pb.Approve_APPROVE_AUTO || o.GetConversation() || o.GetFork() || images ||
 		len(o.GetMcpServers())+len(o.GetAllowRules())+len(o.GetDenyRules()) > 0
+}
+
+// maxVariable is less than the 128 KiB that Linux has for a variable.
+const maxVariable = 96 << 10
+
+// systemPrompt has the CLI take an addition out of its environment, behind one that the
+// user has there. By ACP it is read when a session begins, and kept with it.
+func systemPrompt(req *pluginapi.PlanRequest, o *pluginapi.RunOptions, plan *pluginapi.Plan) error {
+	text, name := o.SystemPrompt, "HERMES_EPHEMERAL_SYSTEM_PROMPT"
+	switch {
+	case text == "":
+		return nil
+	case o.SystemPromptMode != "" && o.SystemPromptMode != "append":
+		return cannot("system prompt mode "+strconv.Quote(o.SystemPromptMode), "it can append to its own system prompt")
+	case byACP(o) && (o.Resume != "" || o.ContinueLast):
+		return cannot("an addition to the system prompt of a session that goes on by the Agent Client Protocol", "use --driver stream-json --approve auto, or say it in the prompt")
+	case byACP(o):
+		name = "HERMES_ENVIRONMENT_HINT"
+	}
+	own, ok := o.Env[name]
+	if !ok {
+		own = req.GetCaller().GetEnv()[name]
+	}
+	if own != "" {
+		text = own + "\n\n" + text
+	}
+	if len(text) > maxVariable {
+		return cannot("a system prompt of more than 96 KiB", "it takes one as a variable only; an AGENTS.md in the project may be longer")
+	}
+	plan.EnvSet = map[string]string{name: text}
+	return nil
 }
 
 // stream is one prompt, told as lines.

@@ -20,6 +20,36 @@ func TestHermesOptions(t *testing.T) {
 				r.t.Errorf("model %s, effort %s", a.Model, a.Effort)
 			}
 		},
+		"system prompt of lines": func(r *run) {
+			r.once("[fm:text] first", "--approve", "auto", "--system", "SYSTEM-MARK")
+			r.ok(1)
+			id := one[pluginapi.SessionStart](r).SessionID
+			if a := r.asked(0); !strings.Contains(a.System, "SYSTEM-MARK") || !strings.Contains(a.System, "Hermes") {
+				r.t.Errorf("the system prompt is %q", a.System)
+			}
+			for mark, args := range map[string][]string{"": nil, "OTHER-MARK": {"--system", "OTHER-MARK"}} {
+				next := r.again().once("[fm:text] again", append(args, "--approve", "auto", "--resume", id)...)
+				next.ok(1)
+				if a := next.asked(-1); strings.Contains(a.System, "SYSTEM-MARK") || !strings.Contains(a.System, mark) || !a.contains("] first") {
+					r.t.Errorf("with %v the system prompt is %q", args, a.System)
+				}
+			}
+		},
+		"system prompt by ACP": func(r *run) {
+			r.converse("--system", "SYSTEM-MARK")
+			for _, prompt := range []string{"[fm:text] one", "[fm:text] two"} {
+				r.prompt(prompt)
+				r.until("turn_end")
+			}
+			r.send(map[string]any{"type": "end"})
+			r.wait()
+			r.ok(2)
+			for _, i := range []int{0, -1} {
+				if a := r.asked(i); !strings.Contains(a.System, "SYSTEM-MARK") || !strings.Contains(a.System, "Hermes") {
+					r.t.Errorf("request %d: the system prompt is %q", i, a.System)
+				}
+			}
+		},
 		"lines go on": func(r *run) {
 			r.once("[fm:text] first", "--approve", "auto")
 			r.ok(1)

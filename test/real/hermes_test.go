@@ -27,8 +27,8 @@ var hermesRow = agentRow{
 		"question":                 "it does not offer its question tool to programs",
 		"max budget":               "it has no limit of money",
 		"json schema":              "it has no structured output",
-		"options":                  "it takes no system prompt; TestHermesOptions has model and effort",
-		"system replaced":          "it takes no system prompt",
+		"options":                  "an effort goes with --approve auto only; TestHermesOptions has all three",
+		"system replaced":          "it can add to its system prompt only",
 		"prompt above the context": "it sends what is too long and leaves it to the provider",
 	},
 }
