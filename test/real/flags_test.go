@@ -20,6 +20,7 @@ func TestFlags(t *testing.T) {
 		}
 		t.Run(a.id, func(t *testing.T) {
 			t.Parallel()
+			unlessMissing(t, a)
 			program, err := tc.Program(a.program)
 			if err != nil {
 				t.Fatal(err)

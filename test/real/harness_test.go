@@ -181,9 +181,18 @@ type event struct {
 	Raw           string `json:"-"`
 }
 
+// unlessMissing skips a test of an agent that this machine cannot have.
+func unlessMissing(t *testing.T, agent agentRow) {
+	t.Helper()
+	if why, missing := tc.Missing[agent.program]; missing {
+		t.Skip(why)
+	}
+}
+
 // newRun makes a home, a working directory and a fake model.
 func newRun(t *testing.T, agent agentRow) *run {
 	t.Helper()
+	unlessMissing(t, agent)
 	// A short path: sockets must fit into 108 bytes.
 	dir, err := os.MkdirTemp("", "amux-real-")
 	if err != nil {

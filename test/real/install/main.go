@@ -23,6 +23,10 @@ func main() {
 		os.Exit(1)
 	default:
 		for name, version := range tc.Versions {
+			if why, missing := tc.Missing[name]; missing {
+				fmt.Printf("agents: %s is left out: %s\n", name, why)
+				continue
+			}
 			fmt.Printf("agents: %s %s (%.1f s)\n", name, version, tc.Fetched.Seconds())
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -82,7 +83,12 @@ func (tc *Toolchain) setBins() []string {
 // installSets makes sure that the sets are there.
 func (tc *Toolchain) installSets(ctx context.Context) error {
 	for _, s := range sets {
-		if err := tc.installSet(ctx, s); err != nil {
+		err := tc.installSet(ctx, s)
+		if lacks, ok := errors.AsType[errLacks](err); ok {
+			tc.Missing[s.name] = lacks.Error()
+			continue
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -116,6 +122,11 @@ func (tc *Toolchain) installSet(ctx context.Context, s set) error {
 	}
 	if os.Getenv("AMUX_TEST_OFFLINE") == "1" {
 		return ErrOffline
+	}
+	if s.module != "" {
+		if err := python(ctx); err != nil {
+			return err
+		}
 	}
 	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
 		return err

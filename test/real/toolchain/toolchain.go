@@ -52,6 +52,8 @@ type Toolchain struct {
 	Bin string
 	// Versions by program name, as pinned.
 	Versions map[string]string
+	// Missing says of programs that cannot be had on this machine why.
+	Missing map[string]string
 	// Fetched is how long npm took; 0 if all was there.
 	Fetched time.Duration
 }
@@ -92,7 +94,7 @@ func install(ctx context.Context) (*Toolchain, error) {
 		return nil, err
 	}
 	dir := filepath.Join(root, ".cache", "agents")
-	tc := &Toolchain{Root: root, Bin: filepath.Join(dir, "bin"), Versions: map[string]string{}}
+	tc := &Toolchain{Root: root, Bin: filepath.Join(dir, "bin"), Versions: map[string]string{}, Missing: map[string]string{}}
 	manifest, err := os.ReadFile(filepath.Join(root, "test", "real", "agents", "package.json"))
 	if err != nil {
 		return nil, err
