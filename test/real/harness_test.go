@@ -78,15 +78,15 @@ type agentRow struct {
 	na map[string]string
 }
 
-// timeout is one within which the agent starts a tool.
-func (a agentRow) timeout() string {
+// timeout is one within which the agent starts a tool, unless the machine is busy.
+func (a agentRow) timeout() time.Duration {
 	if a.slow {
-		return "45s"
+		return 45 * time.Second
 	}
 	if a.patience > 0 {
-		return "15s"
+		return 15 * time.Second
 	}
-	return "3s"
+	return 3 * time.Second
 }
 
 // lacking reports whether the agent does not tell something.
