@@ -4,7 +4,6 @@ import (
 	"strings"
 
 	"github.com/amux-dev/amux/pluginapi"
-	pb "github.com/amux-dev/amux/pluginapi/amuxplugin1"
 	"github.com/amux-dev/amux/sdk"
 	"github.com/amux-dev/amux/sdk/failure"
 	"github.com/amux-dev/amux/sdk/jsonl"
@@ -29,26 +28,7 @@ func newStream(start *pluginapi.Start) *stream {
 
 // Handle turns one input into outputs.
 func (s *stream) Handle(in *pluginapi.Input, out *sdk.Out) error {
-	switch in.Kind {
-	case pb.InputKind_INPUT_STDOUT:
-		doc, err := jsonl.ParseObject(in.Data)
-		if err != nil {
-			out.Log("stdout", in.Data)
-			return nil
-		}
-		defer doc.Release()
-		if !s.line(doc.Value, out) {
-			out.Log("stdout", in.Data)
-		}
-	case pb.InputKind_INPUT_INTERRUPT:
-		// It takes no words; a signal ends it without a result.
-		s.Interrupt(out)
-		out.Signal("SIGINT")
-	case pb.InputKind_INPUT_PROMPT:
-		// The plan has written it.
-	default:
-		s.Base.Handle(in, out)
-	}
+	s.HandleOnce(in, out, s.line)
 	return nil
 }
 

@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"github.com/amux-dev/amux/pluginapi"
-	pb "github.com/amux-dev/amux/pluginapi/amuxplugin1"
 	"github.com/amux-dev/amux/sdk"
 	"github.com/amux-dev/amux/sdk/failure"
 	"github.com/amux-dev/amux/sdk/jsonl"
@@ -51,26 +50,7 @@ type call struct{ id, name, native string }
 
 // Handle turns one input into outputs.
 func (s *lines) Handle(in *pluginapi.Input, out *sdk.Out) error {
-	switch in.Kind {
-	case pb.InputKind_INPUT_STDOUT:
-		doc, err := jsonl.ParseObject(in.Data)
-		if err != nil {
-			out.Log("stdout", in.Data)
-			return nil
-		}
-		defer doc.Release()
-		if !s.line(doc.Value, out) {
-			out.Log("stdout", in.Data)
-		}
-	case pb.InputKind_INPUT_INTERRUPT:
-		// It takes no words; the signal makes it tell a result.
-		s.Interrupt(out)
-		out.Signal("SIGINT")
-	case pb.InputKind_INPUT_PROMPT:
-		// The plan has written it.
-	default:
-		s.Base.Handle(in, out)
-	}
+	s.HandleOnce(in, out, s.line)
 	return nil
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/amux-dev/amux/pluginapi"
 	pb "github.com/amux-dev/amux/pluginapi/amuxplugin1"
 	"github.com/amux-dev/amux/sdk"
+	"github.com/amux-dev/amux/sdk/jsonl"
 	"github.com/amux-dev/amux/sdk/failure"
 )
 
@@ -75,6 +76,30 @@ func (b *Base) Handle(in *pluginapi.Input, out *sdk.Out) bool {
 		return false
 	}
 	return true
+}
+
+// HandleOnce is Handle for an agent that has its one prompt from the plan and prints JSON
+// lines: line makes events of one, and reports whether it knows it. Such an agent takes no
+// words; an interrupt is a SIGINT.
+func (b *Base) HandleOnce(in *pluginapi.Input, out *sdk.Out, line func(jsonl.Value, *sdk.Out) bool) {
+	switch in.Kind {
+	case pb.InputKind_INPUT_STDOUT:
+		doc, err := jsonl.ParseObject(in.Data)
+		if err != nil {
+			out.Log("stdout", in.Data)
+			return
+		}
+		defer doc.Release()
+		if !line(doc.Value, out) {
+			out.Log("stdout", in.Data)
+		}
+	case pb.InputKind_INPUT_INTERRUPT:
+		b.Interrupt(out)
+		out.Signal("SIGINT")
+	case pb.InputKind_INPUT_PROMPT:
+	default:
+		b.Handle(in, out)
+	}
 }
 
 // CloseStdin closes stdin once.

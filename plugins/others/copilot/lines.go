@@ -39,22 +39,6 @@ func newOnce(start *pluginapi.Start) *once {
 // Handle turns one input into outputs.
 func (c *once) Handle(in *pluginapi.Input, out *sdk.Out) error {
 	switch in.Kind {
-	case pb.InputKind_INPUT_STDOUT:
-		doc, err := jsonl.ParseObject(in.Data)
-		if err != nil {
-			out.Log("stdout", in.Data)
-			return nil
-		}
-		defer doc.Release()
-		if !c.line(doc.Value, out) {
-			out.Log("stdout", in.Data)
-		}
-	case pb.InputKind_INPUT_INTERRUPT:
-		// It takes no words; a signal ends it.
-		c.Interrupt(out)
-		out.Signal("SIGINT")
-	case pb.InputKind_INPUT_PROMPT:
-		// The plan has written it.
 	case pb.InputKind_INPUT_COLLECTED:
 		c.tokens(in.Data, out)
 	case pb.InputKind_INPUT_EXIT:
@@ -65,7 +49,7 @@ func (c *once) Handle(in *pluginapi.Input, out *sdk.Out) error {
 		}
 		c.Base.Handle(in, out)
 	default:
-		c.Base.Handle(in, out)
+		c.HandleOnce(in, out, c.line)
 	}
 	return nil
 }

@@ -2,7 +2,6 @@ package cursor
 
 import (
 	"github.com/amux-dev/amux/pluginapi"
-	pb "github.com/amux-dev/amux/pluginapi/amuxplugin1"
 	"github.com/amux-dev/amux/sdk"
 	"github.com/amux-dev/amux/sdk/failure"
 	"github.com/amux-dev/amux/sdk/jsonl"
@@ -30,26 +29,7 @@ func (Adapter) Converse(start *pluginapi.Start) (sdk.Conversation, error) {
 
 // Handle turns one input into outputs.
 func (c *conversation) Handle(in *pluginapi.Input, out *sdk.Out) error {
-	switch in.Kind {
-	case pb.InputKind_INPUT_STDOUT:
-		doc, err := jsonl.ParseObject(in.Data)
-		if err != nil {
-			out.Log("stdout", in.Data)
-			return nil
-		}
-		defer doc.Release()
-		if !c.line(doc.Value, out) {
-			out.Log("stdout", in.Data)
-		}
-	case pb.InputKind_INPUT_INTERRUPT:
-		// It takes no words; a signal ends it.
-		c.Interrupt(out)
-		out.Signal("SIGINT")
-	case pb.InputKind_INPUT_PROMPT:
-		// The plan has written it.
-	default:
-		c.Base.Handle(in, out)
-	}
+	c.HandleOnce(in, out, c.line)
 	return nil
 }
 
