@@ -10,8 +10,8 @@ import (
 	"github.com/amux-dev/amux/pluginapi"
 	pb "github.com/amux-dev/amux/pluginapi/amuxplugin1"
 	"github.com/amux-dev/amux/sdk"
-	"github.com/amux-dev/amux/sdk/jsonl"
 	"github.com/amux-dev/amux/sdk/failure"
+	"github.com/amux-dev/amux/sdk/jsonl"
 )
 
 // Base is the part of a conversation that does not depend on the agent.
