@@ -17,19 +17,6 @@ const (
 	limited = false
 )
 
-// openSlave opens the other end through the master: no path is looked up, so it
-// is the right one in any mount namespace.
-func openSlave(master int) (int, error) {
-	if err := unix.IoctlSetPointerInt(master, unix.TIOCSPTLCK, 0); err != nil {
-		return -1, os.NewSyscallError("unlock the terminal", err)
-	}
-	fd, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(master), unix.TIOCGPTPEER, unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC)
-	if errno != 0 {
-		return -1, os.NewSyscallError("open the terminal's other end", errno)
-	}
-	return int(fd), nil
-}
-
 // exhausted names the limit that was reached, if that is what err says.
 func exhausted(err error) error {
 	switch {

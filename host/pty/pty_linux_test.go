@@ -206,3 +206,23 @@ func TestNoneToBeHad(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// A program expects a terminal whose reads and writes wait.
+func TestSlaveIsBlocking(t *testing.T) {
+	t.Parallel()
+	master, slave, err := pty.Open(80, 24)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer master.Close()
+	defer slave.Close()
+	conn, err := slave.SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = conn.Control(func(fd uintptr) {
+		if flags, err := unix.FcntlInt(fd, unix.F_GETFL, 0); err != nil || flags&unix.O_NONBLOCK != 0 {
+			t.Errorf("flags %#x, %v: the slave does not block", flags, err)
+		}
+	})
+}

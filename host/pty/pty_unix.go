@@ -5,6 +5,7 @@ package pty
 import (
 	"os"
 
+	creack "github.com/creack/pty"
 	"golang.org/x/sys/unix"
 )
 
@@ -27,36 +28,49 @@ func Open(cols, rows int) (master, slave *os.File, err error) {
 
 // open makes the pair. Both ends are closed on exec, and neither becomes the
 // controlling terminal of this process.
-func open(cols, rows int) (_, _ *os.File, retErr error) {
-	fd, err := unix.Open("/dev/ptmx", unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
-	if err != nil {
-		return nil, nil, &os.PathError{Op: "open", Path: "/dev/ptmx", Err: err}
-	}
-	// Non-blocking before os.NewFile: then the poller has it.
-	master := os.NewFile(uintptr(fd), "/dev/ptmx")
-	defer func() {
-		if retErr != nil {
-			_ = master.Close()
-		}
-	}()
-	peer, err := openSlave(fd)
+func open(cols, rows int) (_, _ *os.File, _ error) {
+	blocking, slave, err := creack.Open()
 	if err != nil {
 		return nil, nil, err
 	}
-	slave := os.NewFile(uintptr(peer), "pty")
-	err = Resize(master, cols, rows)
+	master, err := pollable(blocking)
+	if closeErr := blocking.Close(); err == nil {
+		err = closeErr
+	}
 	if err == nil {
-		err = setUTF8(peer)
+		err = Resize(master, cols, rows)
+	}
+	if err == nil {
+		err = setUTF8(slave)
 	}
 	if err != nil {
 		_ = slave.Close()
+		if master != nil {
+			_ = master.Close()
+		}
 		return nil, nil, err
 	}
 	return master, slave, nil
 }
 
-// setUTF8 has the line discipline erase characters and not bytes.
-func setUTF8(fd int) error {
+// pollable returns f as a file that waits in the runtime's poller. creack/pty
+// leaves its master in blocking mode, where every read that waits holds a thread
+// and deadlines do not work.
+func pollable(f *os.File) (*os.File, error) {
+	fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		return nil, os.NewSyscallError("duplicate the terminal", err)
+	}
+	if err := unix.SetNonblock(fd, true); err != nil {
+		_ = unix.Close(fd)
+		return nil, os.NewSyscallError("set the terminal to non-blocking", err)
+	}
+	return os.NewFile(uintptr(fd), f.Name()), nil
+}
+
+// setUTF8 makes the line discipline erase characters, not bytes.
+func setUTF8(slave *os.File) error {
+	fd := int(slave.Fd()) // this also makes it blocking, as the program that gets it expects
 	termios, err := unix.IoctlGetTermios(fd, getTermios)
 	if err != nil {
 		return os.NewSyscallError("read the terminal's modes", err)
