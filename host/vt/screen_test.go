@@ -160,7 +160,7 @@ func FuzzDraw(f *testing.F) {
 				t.Errorf("a line of %d", len(line))
 			}
 			for x, c := range line {
-				if c.char == second && (x == 0 || columns(line[x-1].char) != 2) {
+				if c.char == second && (x == 0 || Columns(line[x-1].char) != 2) {
 					t.Errorf("half a character at %d", x)
 				}
 			}

@@ -207,7 +207,7 @@ type terminal Terminal
 
 func (h *terminal) print(r rune, raw []byte) {
 	t := (*Terminal)(h)
-	width := columns(r)
+	width := Columns(r)
 	if width > 0 {
 		t.put(1, width, nil, r)
 		return

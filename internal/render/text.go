@@ -6,7 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
+
+	"github.com/amux-dev/amux/host/vt"
 )
 
 // oneLine makes one line of text without control sequences: the first line that
@@ -22,28 +23,13 @@ func oneLine(text string) string {
 	return fmt.Sprintf("%s (+%s)", first, count(int64(n), "line"))
 }
 
-// Columns is the width of text in a terminal, nearly: combining characters have
-// none, East Asian wide ones and emoji two.
+// Columns returns how many terminal cells text takes.
 func Columns(text string) int {
 	n := 0
 	for _, r := range text {
-		n += runeColumns(r)
+		n += vt.Columns(r)
 	}
 	return n
-}
-
-func runeColumns(r rune) int {
-	switch {
-	case r < 0x300:
-		return 1
-	case unicode.Is(unicode.Mn, r) || unicode.Is(unicode.Me, r) || unicode.Is(unicode.Cf, r):
-		return 0
-	case r >= 0x1100 && r <= 0x115f, r >= 0x2e80 && r <= 0xa4cf && r != 0x303f, r >= 0xac00 && r <= 0xd7a3,
-		r >= 0xf900 && r <= 0xfaff, r >= 0xfe30 && r <= 0xfe6f, r >= 0xff00 && r <= 0xff60, r >= 0xffe0 && r <= 0xffe6,
-		r >= 0x1f300 && r <= 0x1f64f, r >= 0x1f900 && r <= 0x1f9ff, r >= 0x20000 && r <= 0x3fffd:
-		return 2
-	}
-	return 1
 }
 
 // clip shortens text to width columns.
@@ -53,7 +39,7 @@ func clip(text string, width int) string {
 	}
 	n := 0
 	for i, r := range text {
-		if n += runeColumns(r); n > width-1 {
+		if n += vt.Columns(r); n > width-1 {
 			return strings.TrimRight(text[:i], " ") + "…"
 		}
 	}
@@ -68,7 +54,7 @@ func clipStart(text string, width int) string {
 	runes := []rune(text)
 	n := 1
 	for i := len(runes) - 1; i >= 0; i-- {
-		if n += runeColumns(runes[i]); n > width {
+		if n += vt.Columns(runes[i]); n > width {
 			return "…" + string(runes[i+1:])
 		}
 	}
