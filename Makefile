@@ -23,12 +23,12 @@ build: ## build bin/amux, bin/amux-shim, bin/amux-bridge and bin/plugins
 run: build ## build, and run the main job with the agent you have, or else with the demo
 	@sh tools/demo.sh "$(PROMPT)"
 
-test: build agents ## every test, with what they need; AMUX_TEST_OFFLINE=1 leaves out the real agents
+test: build agents ## every test, with what they need; of real agents that are unchanged since their proof only the core (AMUX_TEST_OFFLINE=1: none)
 	@rm -f .cache/real.txt
-	@export AMUX_TEST_REPORT=$(CURDIR)/.cache/real.txt; { $(GO) -C tools test -json ./...; $(GO) test -json -timeout 60m $(TESTS); } | $(GO) run -C tools ./testcount -timeout 60m
+	@export AMUX_TEST_REPORT=$(CURDIR)/.cache/real.txt AMUX_TEST_CHANGED=1; { $(GO) -C tools test -json ./...; $(GO) test -json -timeout 60m $(TESTS); } | $(GO) run -C tools ./testcount -timeout 60m
 
-test-real: build agents ## only the real agents against the fake model; AGENT=x for one
-	@export AMUX_TEST_REPORT=$(CURDIR)/.cache/real.txt ; $(GO) test -json -count=1 -timeout 60m $(if $(AGENT),-run 'TestAgents/$(AGENT)|TestFlags/$(AGENT)|TestOptions/$(AGENT)|TestAgentPlugins/$(AGENT)|TestAgentModels/$(AGENT)|(?i)^Test$(subst -,,$(AGENT))Options') ./test/real/... | $(GO) run -C tools ./testcount
+test-real: build agents ## all tests of the real agents against the fake model; AGENT=x for one
+	@export AMUX_TEST_REPORT=$(CURDIR)/.cache/real.txt AMUX_TEST_AGENT=$(AGENT); $(GO) test -json -count=1 -timeout 60m ./test/real/... | $(GO) run -C tools ./testcount
 
 drift: build agents ## the real agents' newest versions against the pinned ones; AGENT=x for one
 	@$(GO) run ./test/real/drift $(if $(AGENT),-agent $(AGENT))
@@ -53,8 +53,8 @@ lint: check-generated ## gofmt, go vet, staticcheck, generated code
 	@.cache/staticcheck ./...
 	@echo "lint: clean"
 
-proof: build agents ## test/real/proof.txt anew: what the real agents show, for docs/agents.md; AGENT=x for one
-	@$(GO) test -count=1 -timeout 60m -run '^TestAgents$$/$(if $(AGENT),^$(AGENT)$$)|^TestProof$$' ./test/real -update && $(MAKE) -s docs
+proof: build agents ## run all tests of the real agents and record in test/real/proof.txt what passed, for docs/agents.md and make test; AGENT=x for one
+	@AMUX_TEST_AGENT=$(AGENT) $(GO) test -count=1 -timeout 60m ./test/real -update; code=$$?; $(MAKE) -s docs && exit $$code
 
 docs: build ## write docs/agents.md anew
 	@$(GO) test ./test/docs -update >/dev/null && echo "docs/agents.md is written"

@@ -1,50 +1,7 @@
 package real
 
-import (
-	"encoding/base64"
-
-	"github.com/amux-dev/amux/test/fakemodel"
-	"github.com/amux-dev/amux/test/real/toolchain"
-)
-
-// agents are the columns of the table.
-var agents = []agentRow{claude, codex, qwenRow, geminiRow, opencodeRow, opencodeHTTPRow, piRow, copilotRow, ompRow, openclawRow, hermesRow, remoteRow}
+import "github.com/amux-dev/amux/test/real/toolchain"
 
 var claude = agentRow{
 	id: "claude", program: "claude", env: toolchain.Anthropic, read: readAnthropic, shell: "Bash",
-}
-
-// readAnthropic reads a request of the Messages API. Claude Code gives a part of
-// its system prompt as messages of the role system.
-func readAnthropic(q fakemodel.Request) (asked, error) {
-	body, err := q.Anthropic()
-	if err != nil {
-		return asked{}, err
-	}
-	a := asked{Model: body.Model, Effort: body.OutputConfig.Effort}
-	for _, text := range body.System.Texts() {
-		a.System += text + "\n"
-	}
-	for _, m := range body.Messages {
-		for _, b := range m.Content {
-			switch {
-			case m.Role == "system":
-				a.System += b.Text + "\n"
-			case b.Type == "text":
-				a.Texts = append(a.Texts, b.Text)
-			case b.Type == "tool_result":
-				a.Texts = append(a.Texts, b.Content.Texts()...)
-			case b.Type == "image":
-				data, err := base64.StdEncoding.DecodeString(b.Source.Data)
-				if err != nil {
-					return asked{}, err
-				}
-				a.Images = append(a.Images, data)
-			}
-		}
-	}
-	for _, tool := range body.Tools {
-		a.Tools = append(a.Tools, tool.Name)
-	}
-	return a, nil
 }

@@ -271,6 +271,9 @@ func TestCodexOptions(t *testing.T) {
 		t.Fatal("bin/amux is not there: run make build")
 	}
 	for _, s := range codexOptions {
+		if !selected(codex, "besides: "+s.name) {
+			continue
+		}
 		t.Run(strings.ReplaceAll(s.name, " ", "-"), func(t *testing.T) {
 			t.Parallel()
 			s.do(newRun(t, codex))

@@ -149,6 +149,9 @@ func TestCopilotOptions(t *testing.T) {
 			}
 		},
 	} {
+		if !selected(copilotRow, "besides: "+name) {
+			continue
+		}
 		t.Run(strings.ReplaceAll(name, " ", "-"), func(t *testing.T) {
 			t.Parallel()
 			agent := copilotRow

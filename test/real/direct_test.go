@@ -95,6 +95,7 @@ func startDirectIn(t *testing.T, model *fakemodel.Server, home, cwd string, env 
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), scenarioTime)
 	t.Cleanup(cancel)
+	report.blame(t, "claude")
 	d := &direct{t: t, model: model, home: home, cwd: cwd}
 	d.cmd = exec.CommandContext(ctx, program, args...)
 	d.cmd.Dir = d.cwd
@@ -244,6 +245,9 @@ func TestDirectScripts(t *testing.T) {
 		{name: "max budget", prompt: "[fm:loop]", args: []string{"--max-budget-usd", "0.001"}, isError: true, reason: "budget_exhausted"},
 	}
 	for _, c := range cases {
+		if !selected(claude, "direct: "+c.name) {
+			continue
+		}
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			model := newModel(t)
@@ -311,6 +315,7 @@ func shorten(text string) string {
 
 func TestDirectTwoTurnsAndResume(t *testing.T) {
 	t.Parallel()
+	unlessSelected(t, claude, "direct: TwoTurnsAndResume")
 	model, home := newModel(t), t.TempDir()
 	d := startDirect(t, model, home, claudeArgs...)
 	d.prompt("[fm:text] one")
@@ -351,6 +356,9 @@ func TestDirectTwoTurnsAndResume(t *testing.T) {
 func TestDirectInterrupt(t *testing.T) {
 	t.Parallel()
 	for _, script := range []string{"sleep", "hang", "slow=400"} {
+		if !selected(claude, "direct: interrupt "+script) {
+			continue
+		}
 		t.Run(script, func(t *testing.T) {
 			t.Parallel()
 			model := newModel(t)
@@ -378,6 +386,7 @@ func TestDirectInterrupt(t *testing.T) {
 
 func TestDirectMCP(t *testing.T) {
 	t.Parallel()
+	unlessSelected(t, claude, "direct: MCP")
 	model := newModel(t)
 	config := `{"mcpServers":{"echo":{"type":"stdio","command":"` + mcpProgram(t) + `","args":[],"env":{"` + mcpEnv + `":"1"}}}}`
 	d := startDirect(t, model, t.TempDir(), append(claudeArgs, "--mcp-config", config, "--strict-mcp-config")...)
@@ -391,6 +400,7 @@ func TestDirectMCP(t *testing.T) {
 
 func TestDirectBigPrompt(t *testing.T) {
 	t.Parallel()
+	unlessSelected(t, claude, "direct: BigPrompt")
 	model := newModel(t)
 	// Without the variable claude refuses what it takes for more than a context.
 	d := startDirectIn(t, model, t.TempDir(), t.TempDir(), []string{"CLAUDE_CODE_BLOCKING_LIMIT_OVERRIDE=9000000"}, claudeArgs...)
@@ -424,6 +434,7 @@ func bigPrompt(size int) string {
 
 func TestDirectBadFlag(t *testing.T) {
 	t.Parallel()
+	unlessSelected(t, claude, "direct: BadFlag")
 	d := startDirect(t, newModel(t), t.TempDir(), append(claudeArgs, "--no-such-flag")...)
 	if exit := d.end(); exit != 1 || !strings.Contains(d.stderr.String(), "unknown option") {
 		t.Errorf("exit %d, stderr %q", exit, d.stderr.String())

@@ -18,9 +18,13 @@ func TestFlags(t *testing.T) {
 		if a.plan == "" {
 			continue // its options are tested one by one
 		}
+		if !selected(a, "flags") {
+			continue
+		}
 		t.Run(a.id, func(t *testing.T) {
 			t.Parallel()
 			unlessMissing(t, a)
+			report.blame(t, a.id)
 			program, err := tc.Program(a.program)
 			if err != nil {
 				t.Fatal(err)

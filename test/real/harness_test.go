@@ -72,11 +72,16 @@ type agentRow struct {
 	// tells has event types that the agent's story has in place of others, with the
 	// cause: type → {type, cause}.
 	tells map[string][2]string
+	// with are other agents whose adapters and tests this one depends on.
+	with []string
 	// stores is the agent that keeps its sessions, if that is another one.
 	stores string
 	// na has the scenarios that the agent cannot do: name → reason.
 	na map[string]string
 }
+
+// agents are the columns of the table.
+var agents = []agentRow{claude, codex, qwenRow, geminiRow, opencodeRow, opencodeHTTPRow, piRow, copilotRow, ompRow, openclawRow, hermesRow, remoteRow}
 
 // timeout is one within which the agent starts a tool, unless the machine is busy.
 func (a agentRow) timeout() time.Duration {
@@ -130,6 +135,9 @@ func TestAgents(t *testing.T) {
 		t.Run(a.id, func(t *testing.T) {
 			t.Parallel()
 			for _, s := range scenarios {
+				if !selected(a, s.name) {
+					continue
+				}
 				t.Run(strings.ReplaceAll(s.name, " ", "-"), func(t *testing.T) {
 					t.Parallel()
 					if reason, ok := a.na[s.name]; ok {
@@ -189,10 +197,21 @@ func unlessMissing(t *testing.T, agent agentRow) {
 	}
 }
 
+func writeFile(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // newRun makes a home, a working directory and a fake model.
 func newRun(t *testing.T, agent agentRow) *run {
 	t.Helper()
 	unlessMissing(t, agent)
+	report.blame(t, agent.id)
 	// A short path: sockets must fit into 108 bytes.
 	dir, err := os.MkdirTemp("", "amux-real-")
 	if err != nil {

@@ -105,6 +105,9 @@ func TestHermesOptions(t *testing.T) {
 			}
 		},
 	} {
+		if !selected(hermesRow, "besides: "+name) {
+			continue
+		}
 		t.Run(strings.ReplaceAll(name, " ", "-"), func(t *testing.T) {
 			t.Parallel()
 			do(newRun(t, hermesRow))

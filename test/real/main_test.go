@@ -31,9 +31,11 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
+	flag.Parse()
 	code, err := testMain(m)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "test/real:", err)
+		code = max(code, 1)
 	}
 	os.Exit(code)
 }
@@ -62,6 +64,25 @@ func testMain(m *testing.M) (int, error) {
 			return 1, err
 		}
 	}
+	now := map[string]parts{}
+	if *update || os.Getenv(onlyChanged) == "1" {
+		if now, err = dependencies(tc.Root); err != nil {
+			return 1, err
+		}
+	}
+	if os.Getenv(onlyChanged) == "1" && !*update {
+		proof, err := os.ReadFile(proofFile)
+		if err != nil {
+			return 1, err
+		}
+		chosen.compare(string(proof), now)
+	}
 	code := m.Run()
-	return code, report.print(os.Stdout)
+	if err := report.print(os.Stdout); err != nil {
+		return 1, err
+	}
+	if *update {
+		return code, updateProof(now)
+	}
+	return code, nil
 }

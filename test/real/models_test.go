@@ -18,6 +18,9 @@ var listsModels = map[string]bool{"omp": true, "openclaw": true, "opencode": tru
 // --model takes; and of those that cannot be asked what their adapter knows.
 func TestAgentModels(t *testing.T) {
 	for _, a := range agents {
+		if !selected(a, "models") {
+			continue
+		}
 		t.Run(a.id, func(t *testing.T) {
 			t.Parallel()
 			r := newRun(t, a)

@@ -110,6 +110,9 @@ func TestOmpOptions(t *testing.T) {
 			}
 		},
 	} {
+		if !selected(ompRow, "besides: "+name) {
+			continue
+		}
 		t.Run(strings.ReplaceAll(name, " ", "-"), func(t *testing.T) {
 			t.Parallel()
 			agent := ompRow

@@ -116,6 +116,9 @@ func TestOpenclawOptions(t *testing.T) {
 			r.want("turn_start", "turn_end", "run_end")
 		},
 	} {
+		if !selected(openclawRow, "besides: "+name) {
+			continue
+		}
 		t.Run(strings.ReplaceAll(name, " ", "-"), func(t *testing.T) {
 			t.Parallel()
 			agent := openclawRow

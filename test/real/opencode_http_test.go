@@ -20,6 +20,7 @@ var opencodeHTTPRow = agentRow{
 	id: "opencode-http", program: "opencode", env: opencodeEnv, read: readChat, shell: "bash",
 	model: "fake/other-model", mcpTool: "echo_echo",
 	noCacheWrites: true, patience: 3 * time.Minute, slow: true,
+	with: []string{"opencode"},
 	lacks: map[string]string{
 		"tool_input_delta": "a tool is told when it is whole",
 		"how long to wait": "it tells the time at which it tries again, not how long that is",
@@ -122,6 +123,9 @@ func TestOpencodeHTTPOptions(t *testing.T) {
 			r.again().once("[fm:text]", "--model", "fake/none", "--effort", "low").failed(pluginapi.CodeCapability, 6)
 		},
 	} {
+		if !selected(opencodeHTTPRow, "besides: "+name) {
+			continue
+		}
 		t.Run(strings.ReplaceAll(name, " ", "-"), func(t *testing.T) {
 			t.Parallel()
 			do(newRun(t, opencodeHTTPRow))

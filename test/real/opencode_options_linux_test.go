@@ -22,6 +22,7 @@ import (
 func TestOpencodeOptions(t *testing.T) {
 	t.Parallel()
 	agent := opencodeRow
+	unlessSelected(t, agent, "a long session")
 	r := newRun(t, agent)
 	r.once("[fm:text] remember the milk")
 	r.ok(1)

@@ -105,6 +105,9 @@ func TestOptions(t *testing.T) {
 		t.Run(a.id, func(t *testing.T) {
 			t.Parallel()
 			for _, o := range options {
+				if !selected(a, "option "+o.capability) {
+					continue
+				}
 				t.Run(o.capability, func(t *testing.T) {
 					if can[o.capability] && o.scenario != "" {
 						if !slices.ContainsFunc(scenarios, func(s scenario) bool { return s.name == o.scenario }) {

@@ -76,6 +76,7 @@ func startPlugin(t *testing.T, name string) pb.AdapterClient {
 // flags in the adapter's source that no case plans.
 func TestPlanClaude(t *testing.T) {
 	t.Parallel()
+	unlessSelected(t, claude, "plan")
 	adapter := startPlugin(t, "claude")
 	big := strings.Repeat("A long system prompt. ", 6000) + "BIG-MARK"
 	extra := t.TempDir()

@@ -58,6 +58,9 @@ func TestAgentPlugins(t *testing.T) {
 			continue // its plugins are those of another
 		}
 		own, has := ownPlugins[a.id]
+		if !selected(a, "plugins") {
+			continue
+		}
 		t.Run(a.id, func(t *testing.T) {
 			t.Parallel()
 			r := newRun(t, a)

@@ -1,14 +1,10 @@
 package real
 
 import (
-	"encoding/base64"
-	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
-	"github.com/amux-dev/amux/test/fakemodel"
 	"github.com/amux-dev/amux/test/real/toolchain"
 )
 
@@ -41,45 +37,4 @@ func qwenHome(t *testing.T, home string) {
   "telemetry": {"enabled": false},
   "privacy": {"usageStatisticsEnabled": false}
 }`)
-}
-
-func writeFile(t *testing.T, path, text string) {
-	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// readChat reads a request of the chat completions API.
-func readChat(q fakemodel.Request) (asked, error) {
-	body, err := q.Chat()
-	if err != nil {
-		return asked{}, err
-	}
-	a := asked{Model: body.Model, Effort: body.Effort()}
-	for _, m := range body.Messages {
-		for _, part := range m.Content {
-			if _, encoded, ok := strings.Cut(part.ImageURL.URL, ";base64,"); ok {
-				data, err := base64.StdEncoding.DecodeString(encoded)
-				if err != nil {
-					return asked{}, err
-				}
-				a.Images = append(a.Images, data)
-			}
-		}
-		for _, text := range m.Content.Texts() {
-			if m.Role == "system" || m.Role == "developer" {
-				a.System += text + "\n"
-			} else {
-				a.Texts = append(a.Texts, text)
-			}
-		}
-	}
-	for _, tool := range body.Tools {
-		a.Tools = append(a.Tools, tool.Function.Name)
-	}
-	return a, nil
 }

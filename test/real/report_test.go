@@ -22,6 +22,7 @@ type results struct {
 	mu    sync.Mutex
 	cells map[[2]string]cell // agent, scenario
 	seen  map[[2]string]int  // agent, event type → how often TestAgents was told it
+	bad   map[string]bool    // agents of which any test failed
 }
 
 type cell struct {
@@ -51,6 +52,21 @@ func (r *results) set(agent, scenario string, c cell) {
 		r.cells = map[[2]string]cell{}
 	}
 	r.cells[[2]string{agent, scenario}] = c
+}
+
+// blame notes at the end of t whether a test of an agent failed.
+func (r *results) blame(t *testing.T, agent string) {
+	t.Cleanup(func() {
+		if !t.Failed() {
+			return
+		}
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if r.bad == nil {
+			r.bad = map[string]bool{}
+		}
+		r.bad[agent] = true
+	})
 }
 
 func (r *results) see(agent string, t pluginapi.Type) {
@@ -115,7 +131,11 @@ func (r *results) print(w io.Writer) error {
 		fmt.Fprint(table, s.name)
 		for _, a := range agents {
 			c, ok := r.cells[[2]string{a.id, s.name}]
-			if !ok {
+			switch {
+			case ok:
+			case chosen.unchanged(a.id):
+				c.state = "unchanged"
+			default:
 				c.state = "not run"
 			}
 			count[c.state]++
@@ -146,7 +166,12 @@ func (r *results) print(w io.Writer) error {
 			return err
 		}
 	}
-	_, err := fmt.Fprintln(w, summary(count["passed"], count["failed"], count["n.a."], count["not run"]))
+	chosen.print(w)
+	counts := summary(count["passed"], count["failed"], count["n.a."], count["not run"])
+	if n := count["unchanged"]; n > 0 {
+		counts += fmt.Sprintf(", %d not run again for agents that are unchanged since their proof", n)
+	}
+	_, err := fmt.Fprintln(w, counts)
 	return err
 }
 
