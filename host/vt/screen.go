@@ -94,6 +94,10 @@ type canvas interface {
 	// scroll moves the lines from top to bottom up by n, or down.
 	scroll(top, bottom, n int)
 	alternate(on bool)
+	// save keeps how the next character looks, restore returns to it: of the main
+	// or of the alternate screen.
+	save(alternate bool)
+	restore(alternate bool)
 	shift(out bool)
 	sequence(t *Terminal, s *sequence)
 }
@@ -103,10 +107,16 @@ var _ canvas = (*grid)(nil)
 // grid is the cells of a screen.
 type grid struct {
 	lines, other [][]cell // other is the main screen while the alternate one is shown
-	style        style
-	insert       bool
-	charsets     [2]bool // G0 and G1 are that of lines
-	out          bool    // G1 is in use
+	pen
+	insert bool
+	saved  [2]pen // of the main and of the alternate screen
+}
+
+// pen is how the next character looks.
+type pen struct {
+	style    style
+	charsets [2]bool // G0 and G1 are that of lines
+	out      bool    // G1 is in use
 }
 
 // cell is one place. The zero value is blank.
@@ -218,6 +228,13 @@ func (g *grid) split(line []cell, x int) {
 	}
 }
 
+// cut blanks both halves of a wide character that the border before x divides.
+func (g *grid) cut(line []cell, x int) {
+	if x < len(line) && line[x].char == second {
+		g.split(line, x)
+	}
+}
+
 func (g *grid) mark(x, y int, r rune) {
 	line := g.lines[y]
 	if x > 0 && line[x].char == second {
@@ -270,22 +287,32 @@ func (g *grid) alternate(on bool) {
 	}
 }
 
+func (g *grid) save(alternate bool) { *g.pens(alternate) = g.pen }
+
+func (g *grid) restore(alternate bool) { g.pen = *g.pens(alternate) }
+
+func (g *grid) pens(alternate bool) *pen {
+	if alternate {
+		return &g.saved[1]
+	}
+	return &g.saved[0]
+}
+
 func (g *grid) shift(out bool) { g.out = out }
 
 // open makes room for n cells at x, close takes n away.
 func (g *grid) open(line []cell, x, n int) {
-	g.split(line, x)
 	n = min(n, len(line)-x)
+	g.cut(line, x)
+	g.cut(line, len(line)-n)
 	copy(line[x+n:], line[x:])
 	g.erase(line[x : x+n])
 }
 
 func (g *grid) close(line []cell, x, n int) {
 	n = min(n, len(line)-x)
-	g.split(line, x)
-	if x+n < len(line) {
-		g.split(line, x+n)
-	}
+	g.cut(line, x)
+	g.cut(line, x+n)
 	copy(line[x:], line[x+n:])
 	g.erase(line[len(line)-n:])
 }
@@ -311,6 +338,10 @@ func (g *grid) sequence(t *Terminal, s *sequence) {
 	if len(body) > 0 && body[0] == '?' && (s.final == 'J' || s.final == 'K') {
 		body = body[1:]
 	}
+	if string(body) == "!" && s.final == 'p' { // soft reset
+		g.pen, g.saved, g.insert = pen{}, [2]pen{}, false
+		return
+	}
 	if len(body) > 0 && body[0] != ';' && (body[0] < '0' || body[0] > '9') {
 		return
 	}
@@ -320,6 +351,10 @@ func (g *grid) sequence(t *Terminal, s *sequence) {
 	first := number(body, 0)
 	n := max(1, first)
 	line := g.lines[t.y]
+	from := t.x // of what is erased to the end: at a pending wrap, nothing of this line
+	if t.wrap {
+		from = t.cols
+	}
 	within := t.y >= t.top && t.y <= t.bottom
 	switch s.final {
 	case 'm':
@@ -331,7 +366,7 @@ func (g *grid) sequence(t *Terminal, s *sequence) {
 	case 'J':
 		switch first {
 		case 0:
-			g.eraseIn(line, t.x, len(line))
+			g.eraseIn(line, from, len(line))
 			for _, below := range g.lines[t.y+1:] {
 				g.erase(below)
 			}
@@ -348,7 +383,7 @@ func (g *grid) sequence(t *Terminal, s *sequence) {
 	case 'K':
 		switch first {
 		case 0:
-			g.eraseIn(line, t.x, len(line))
+			g.eraseIn(line, from, len(line))
 		case 1:
 			g.eraseIn(line, 0, t.x+1)
 		case 2:
@@ -377,10 +412,8 @@ func (g *grid) sequence(t *Terminal, s *sequence) {
 
 // eraseIn erases cells, and the other halves of wide characters at the borders.
 func (g *grid) eraseIn(line []cell, from, to int) {
-	g.split(line, from)
-	if to < len(line) && line[to].char == second {
-		g.split(line, to)
-	}
+	g.cut(line, from)
+	g.cut(line, to)
 	g.erase(line[from:to])
 }
 

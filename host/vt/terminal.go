@@ -16,11 +16,13 @@ type Terminal struct {
 	answers []byte
 
 	cols, rows  int
-	x, y        int  // from 0
-	wrap        bool // the last column was written: the next character begins a line
-	top, bottom int  // margins, from 0, both inclusive
-	saved       cursor
-	last        int // columns of the last character, for it may be repeated
+	x, y        int       // from 0
+	wrap        bool      // the last column was written: the next character begins a line
+	top, bottom int       // margins, from 0, both inclusive
+	saved       [2]cursor // of the main and of the alternate screen
+	tabs        tabStops
+	newline     bool // LNM: a line feed is a carriage return too
+	last        int  // columns of the last character, which REP may repeat; 0: something else came since
 	modes       map[int]bool
 	lastRune    rune
 	keypad      bool   // in application mode
@@ -66,7 +68,7 @@ var known = []int{modeCursorKeys, modeOrigin, modeWrap, 9, 12, modeCursor, 47, 1
 // Resize gives it another size.
 func (t *Terminal) Resize(cols, rows int) {
 	if t.canvas != nil {
-		t.canvas.resize(cols, rows, t.y, t.saved.y)
+		t.canvas.resize(cols, rows, t.y, t.saved[0].y)
 	}
 	t.cols, t.rows, t.top, t.bottom = cols, rows, 0, rows-1
 	t.move(t.x, t.y)
@@ -139,9 +141,11 @@ func (t *Terminal) put(n, width int, text []byte, r rune) {
 	for n > 0 {
 		if t.wrap || t.x+width > t.cols {
 			if !t.modes[modeWrap] {
-				t.x, t.wrap = t.cols-1, true
-				if t.canvas != nil && width <= t.cols {
-					t.canvas.write(t.cols-width, t.y, 1, width, nil, t.lastRune)
+				if width == 1 { // the last of them stays in the last column; a wide one has no room
+					t.x, t.wrap = t.cols-1, true
+					if t.canvas != nil {
+						t.canvas.write(t.x, t.y, 1, 1, nil, t.lastRune)
+					}
 				}
 				return
 			}
@@ -212,29 +216,43 @@ func (h *terminal) print(r rune, raw []byte) {
 		t.put(1, width, nil, r)
 		return
 	}
+	if t.x == 0 { // nothing to join: it stands alone
+		t.put(1, 1, nil, r)
+		return
+	}
 	if t.canvas != nil {
 		x := t.x - 1
 		if t.wrap {
 			x = t.x
 		}
-		t.canvas.mark(max(0, x), t.y, r)
+		t.canvas.mark(x, t.y, r)
 	}
 }
 
 func (h *terminal) control(c rune) {
 	t := (*Terminal)(h)
+	t.last = 0
 	switch c {
 	case '\b':
 		t.move(t.x-1, t.y)
 	case '\t':
-		t.move((t.x/8+1)*8, t.y)
-	case '\n', '\v', '\f', 0x84:
+		if !t.wrap {
+			t.move(t.tabs.next(t.x, 1, t.cols), t.y)
+		}
+	case '\n', '\v', '\f':
+		if t.newline {
+			t.x = 0
+		}
+		t.lineFeed()
+	case 0x84:
 		t.lineFeed()
 	case '\r':
 		t.move(0, t.y)
 	case 0x85:
 		t.x = 0
 		t.lineFeed()
+	case 0x88:
+		t.tabs.change(t.x, t.cols, true)
 	case 0x8d:
 		t.reverse()
 	case 0x0e, 0x0f:
@@ -271,6 +289,7 @@ func (h *terminal) sequence(s *sequence) {
 	case '[':
 		t.control(s)
 	}
+	t.last = 0
 	t.answer(s)
 }
 
@@ -291,6 +310,8 @@ func (t *Terminal) escape(s *sequence) {
 	case 'E':
 		t.x = 0
 		t.lineFeed()
+	case 'H':
+		t.tabs.change(t.x, t.cols, true)
 	case 'M':
 		t.reverse()
 	case '=', '>':
@@ -300,11 +321,28 @@ func (t *Terminal) escape(s *sequence) {
 	}
 }
 
-func (t *Terminal) save() { t.saved = cursor{t.x, t.y, t.modes[modeOrigin]} }
+// saves is where this screen keeps its cursor: each of the two has its own.
+func (t *Terminal) saves() *cursor {
+	if t.Alternate() {
+		return &t.saved[1]
+	}
+	return &t.saved[0]
+}
+
+func (t *Terminal) save() {
+	*t.saves() = cursor{t.x, t.y, t.modes[modeOrigin]}
+	if t.canvas != nil {
+		t.canvas.save(t.Alternate())
+	}
+}
 
 func (t *Terminal) restore() {
-	t.modes[modeOrigin] = t.saved.origin
-	t.move(t.saved.x, t.saved.y)
+	saved := *t.saves()
+	t.modes[modeOrigin] = saved.origin
+	t.move(saved.x, saved.y)
+	if t.canvas != nil {
+		t.canvas.restore(t.Alternate())
+	}
 }
 
 // control does what a control sequence does to cursor and modes.
@@ -319,7 +357,7 @@ func (t *Terminal) control(s *sequence) {
 	}
 	if string(s.body) == "!" && s.final == 'p' { // soft reset
 		t.modes[modeOrigin], t.modes[modeWrap], t.modes[modeCursor], t.modes[modeCursorKeys] = false, true, true, false
-		t.keypad, t.top, t.bottom, t.saved = false, 0, t.rows-1, cursor{}
+		t.keypad, t.top, t.bottom, t.saved = false, 0, t.rows-1, [2]cursor{}
 		return
 	}
 	if body, ok := bytes.CutSuffix(s.body, []byte(" ")); ok {
@@ -354,10 +392,29 @@ func (t *Terminal) control(s *sequence) {
 		t.moveTo(max(1, number(second, 1))-1, n-1)
 	case 'd':
 		t.moveTo(t.x, n-1)
-	case 'I':
-		t.move((t.x/8+n)*8, t.y)
-	case 'Z':
-		t.move(((t.x+7)/8-n)*8, t.y)
+	case 'I', 'Z':
+		switch {
+		case t.wrap: // past the last column, where no tab leads
+		case s.final == 'I':
+			t.move(t.tabs.next(t.x, n, t.cols), t.y)
+		default:
+			t.move(t.tabs.previous(t.x, n), t.y)
+		}
+	case 'g':
+		switch number(first, 0) {
+		case 0:
+			t.tabs.change(t.x, t.cols, false)
+		case 3:
+			t.tabs.clear(t.cols)
+		}
+	case 'h', 'l':
+		for mode := range bytes.SplitSeq(s.body, []byte(";")) {
+			if number(mode, 0) == 20 {
+				t.newline = s.final == 'h'
+			}
+		}
+	case '@', 'P', 'X':
+		t.wrap = false
 	case 'L', 'M':
 		t.move(0, t.y)
 	case 'b':
@@ -398,9 +455,11 @@ func (t *Terminal) set(mode int, on bool) {
 		} else {
 			t.restore()
 		}
-	case 1049:
+	case 1049: // the main screen's cursor, saved before the switch and restored after
 		if on && !before {
+			t.modes[mode] = false
 			t.save()
+			t.modes[mode] = true
 		} else if !on && before {
 			t.restore()
 		}
