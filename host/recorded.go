@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -55,6 +56,8 @@ func (h *Host) Runs(ctx context.Context) ([]RunInfo, error) {
 			infos = append(infos, info)
 		}
 	}
+	// Their ids are in that order but for those that a caller has chosen.
+	slices.SortStableFunc(infos, func(a, b RunInfo) int { return b.Created.Compare(a.Created) })
 	return infos, nil
 }
 
@@ -171,10 +174,11 @@ func noRun(ref string) *pluginapi.Error {
 func (h *Host) find(ref string) (*store.Run, error) {
 	found := h.store.Find(ref)
 	if len(found) == 0 {
+		var newest time.Time
 		for _, id := range h.store.List() {
-			if meta, err := h.store.Run(id).ReadMeta(); err == nil && meta.Name == ref {
-				found = append(found, id)
-				break // the newest of that name
+			meta, err := h.store.Run(id).ReadMeta()
+			if err == nil && meta.Name == ref && (found == nil || meta.Created.After(newest)) {
+				found, newest = []string{id}, meta.Created
 			}
 		}
 	}

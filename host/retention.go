@@ -10,8 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/oklog/ulid/v2"
-
 	"github.com/amux-dev/amux/host/shim"
 	"github.com/amux-dev/amux/host/store"
 	"github.com/amux-dev/amux/pluginapi"
@@ -22,8 +20,8 @@ const (
 	keepRuns  = 1000
 	keepTime  = 30 * 24 * time.Hour
 	keepBytes = 5 << 30
-	// sizeEvery is how often the sizes of all runs are added up: it is the only
-	// limit that needs a look into each folder.
+	// sizeEvery is how often ages and sizes of all runs are looked at: these limits
+	// need a look into each folder.
 	sizeEvery = 10 * time.Minute
 	// strangeAge is how old a thing must be that looks left over but may be of a
 	// run that another configuration folder knows.
@@ -110,14 +108,14 @@ func activeConflict(id string) *pluginapi.Error {
 }
 
 // Retain applies the limits to the runs that have ended: 1,000 of them, 30 days,
-// 5 GB. It costs a look at one folder where there is nothing to do.
+// 5 GB. How old a run is, its record says: its id may be of any time, since a caller
+// may choose it. It costs a look at one folder where there is nothing to do.
 func (h *Host) Retain(ctx context.Context) error {
 	ids := h.store.List()
 	stamp := filepath.Join(h.opts.ConfigDir, "runs", ".sized")
 	info, err := os.Stat(stamp)
 	sizes := err != nil || time.Since(info.ModTime()) > sizeEvery
-	old := len(ids) > 0 && time.Since(created(ids[len(ids)-1])) > keepTime
-	if !sizes && !old && len(ids) <= keepRuns {
+	if !sizes && len(ids) <= keepRuns {
 		return nil
 	}
 	_, err = h.retain(ctx, ids, false)
@@ -127,33 +125,52 @@ func (h *Host) Retain(ctx context.Context) error {
 	return err
 }
 
-// created is when the run of that id was made.
-func created(id string) time.Time {
-	parsed, err := ulid.ParseStrict(id)
-	if err != nil {
-		return time.Now()
+// recordedAt is when a run ended, as far as its record says: else when it was made, or
+// when its folder was changed last.
+func recordedAt(dir *store.Run) time.Time {
+	info, err := readInfo(dir)
+	switch {
+	case err == nil && info.Ended != nil:
+		return *info.Ended
+	case err == nil && !info.Created.IsZero():
+		return info.Created
 	}
-	return ulid.Time(parsed.Time())
+	if folder, err := os.Stat(dir.Dir); err == nil {
+		return folder.ModTime()
+	}
+	return time.Now()
 }
 
-// retain deletes, or names, what is over the limits. ids are the newest first.
+// retain deletes, or names, what is over the limits.
 func (h *Host) retain(ctx context.Context, ids []string, dry bool) ([]Removed, error) {
 	active := map[string]bool{}
 	for _, id := range h.store.Active() {
 		active[id] = true
 	}
+	type ended struct {
+		dir *store.Run
+		at  time.Time
+	}
+	var runs []ended
+	for _, id := range ids {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		if !active[id] {
+			dir := h.store.Run(id)
+			runs = append(runs, ended{dir, recordedAt(dir)})
+		}
+	}
+	slices.SortStableFunc(runs, func(a, b ended) int { return b.at.Compare(a.at) }) // the newest first
 	var removed []Removed
 	var total int64
 	kept := 0
 	full := false
-	for _, id := range ids {
+	for _, run := range runs {
 		if err := ctx.Err(); err != nil {
 			return removed, err
 		}
-		if active[id] {
-			continue
-		}
-		dir := h.store.Run(id)
+		dir := run.dir
 		if dir.Unbegun(strangeAge) {
 			if dry || dir.DeleteUnbegun() {
 				removed = append(removed, Removed{"run", filepath.ToSlash(dir.Dir), "it was never begun", 0})
@@ -165,7 +182,7 @@ func (h *Host) retain(ctx context.Context, ids []string, dry bool) ([]Removed, e
 		switch {
 		case kept >= keepRuns:
 			why = "more than 1,000 runs"
-		case time.Since(created(id)) > keepTime:
+		case time.Since(run.at) > keepTime:
 			why = "older than 30 days"
 		case full || total+size > keepBytes:
 			why, full = "more than 5 GB", true // the older ones go, not only large ones
@@ -248,7 +265,7 @@ func (h *Host) leftOver(id string, changed time.Time) bool {
 		return !(err == nil && keeperLives(keeper)) && !dir.Held()
 	}
 	// A run of another configuration folder, or none.
-	return time.Since(changed) > strangeAge && time.Since(created(id)) > strangeAge &&
+	return time.Since(changed) > strangeAge &&
 		!h.marked(id) && !answers(socketPath(h.opts.RuntimeDir, id))
 }
 

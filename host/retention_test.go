@@ -109,6 +109,31 @@ func TestRetention(t *testing.T) {
 	}
 }
 
+// An id is the caller's to choose, and may be of any time: the record tells the age.
+func TestChosenIDIsNoAge(t *testing.T) {
+	t.Parallel()
+	here, h, o := terminals(t)
+	old := record(t, o.ConfigDir, "", time.Now().Add(-31*24*time.Hour), 10, true)
+	r, err := here.Start(t.Context(), host.RunSpec{Agent: "demo", Prompt: "hello", RunID: "01ARYZ6S41TSV4RRFFQ69G5FAV"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Wait()
+	runs, err := h.Runs(t.Context())
+	if err != nil || len(runs) != 2 || runs[0].ID != r.ID() {
+		t.Errorf("the newest run is not the first: %+v, %v", runs, err)
+	}
+	if err := h.Retain(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(r.Dir()); err != nil {
+		t.Errorf("the record of a run that has just ended: %v", err)
+	}
+	if _, err := os.Stat(filepath.Join(o.ConfigDir, "runs", old)); err == nil {
+		t.Error("a run that ended 31 days ago is kept")
+	}
+}
+
 // A host that was killed before it had marked its new run leaves a folder of no run. The
 // end of a later run takes it away, once nobody can be at work on it any more.
 func TestFolderOfNoRun(t *testing.T) {
