@@ -11,6 +11,7 @@ import (
 
 	"github.com/Masterminds/semver/v3"
 
+	"github.com/amux-dev/amux/internal/foreign"
 	"github.com/amux-dev/amux/pluginapi"
 )
 
@@ -181,7 +182,7 @@ func (h *Host) versionsPath() string {
 
 func (h *Host) readVersions() map[string]versionEntry {
 	cache := map[string]versionEntry{}
-	if data, err := os.ReadFile(h.versionsPath()); err == nil {
+	if data, err := foreign.Read(h.versionsPath(), foreign.Rule{Limit: 4 << 20, Private: true}); err == nil {
 		_ = json.Unmarshal(data, &cache) // a spoilt cache is an empty one
 	}
 	return cache

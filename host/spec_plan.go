@@ -2,12 +2,12 @@ package host
 
 import (
 	"mime"
-	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
 
 	"github.com/amux-dev/amux/host/process"
+	"github.com/amux-dev/amux/internal/foreign"
 	"github.com/amux-dev/amux/pluginapi"
 	pb "github.com/amux-dev/amux/pluginapi/amuxplugin1"
 )
@@ -60,7 +60,7 @@ func mimeType(path string) string {
 // loadAttachments reads the files that the spec names.
 func loadAttachments(list []*pb.Attachment) error {
 	for _, a := range list {
-		data, err := os.ReadFile(a.Path)
+		data, err := foreign.Read(a.Path, foreign.Rule{Limit: maxAttachments})
 		if err != nil {
 			return invalid("file %s: %w", a.Path, plain(err))
 		}

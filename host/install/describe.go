@@ -45,7 +45,7 @@ func ParseDescription(place string, data []byte) (*pluginapi.Description, error)
 // stage, which is swept if this process is killed.
 func checkDescription(ctx context.Context, stage, dir string, m *Manifest, run bool) error {
 	label := "plugin " + m.Name + " " + m.Version
-	data, err := os.ReadFile(filepath.Join(dir, DescribeName))
+	data, err := readSmall(filepath.Join(dir, DescribeName))
 	if err != nil {
 		return pluginapi.Errorf(pluginapi.CodePluginInvalid, "%s: %s: %w", label, DescribeName, plain(err))
 	}

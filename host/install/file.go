@@ -6,8 +6,15 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/amux-dev/amux/internal/foreign"
 	"github.com/amux-dev/amux/pluginapi"
 )
+
+// maxSmall is the most that is read of a lock, a manifest, a description or the like.
+const maxSmall = 4 << 20
+
+// readSmall reads a file that is none of amux's own.
+func readSmall(path string) ([]byte, error) { return foreign.Read(path, foreign.Rule{Limit: maxSmall}) }
 
 // replaceFile puts data in the place of a file, so that it holds the old content
 // or the new, whenever this process or the machine dies.

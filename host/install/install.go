@@ -16,6 +16,7 @@ import (
 
 	"github.com/gofrs/flock"
 
+	"github.com/amux-dev/amux/internal/foreign"
 	"github.com/amux-dev/amux/pluginapi"
 )
 
@@ -524,9 +525,9 @@ func (in *Installer) store(tree string, receipt *Receipt, r *release) error {
 // link makes a folder under development the active plugin of its name.
 func (in *Installer) link(req Request) (*Result, error) {
 	file := filepath.Join(req.Link, ManifestName)
-	data, err := os.ReadFile(file)
+	data, err := readSmall(file)
 	if err != nil {
-		return nil, pluginapi.Errorf(pluginapi.CodePluginNotFound, "%s: %w", file, plain(err))
+		return nil, pluginapi.Errorf(pluginapi.CodePluginNotFound, "%s: %w", file, plain(err)).WithHint("%s", foreign.Fix(err))
 	}
 	m, warnings, err := ParseManifest(file, data)
 	if err != nil {

@@ -7,13 +7,14 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/pelletier/go-toml/v2"
 
+	"github.com/amux-dev/amux/internal/foreign"
 	"github.com/amux-dev/amux/pluginapi"
 )
 
@@ -41,14 +42,48 @@ type Locked struct {
 	SHA256 map[string]string `toml:"sha256"` // of the archives, by os_arch
 }
 
-// ReadLock reads a lock file; absent is empty.
+// ReadLock reads the user's lock file; absent is empty.
 func ReadLock(file string) (*Lock, error) {
-	data, err := os.ReadFile(file)
+	data, err := foreign.Read(file, foreign.Rule{Limit: maxSmall, Private: true})
+	return parseLock(file, data, err)
+}
+
+// ReadProjectLock reads PROJECT/.agent-mux/plugins.lock; absent is empty. It comes with
+// a cloned repository, so no link is followed to it.
+func ReadProjectLock(file string) (*Lock, error) {
+	project, name := splitProjectFile(file)
+	data, err := foreign.ReadIn(project, name, foreign.Rule{Limit: maxSmall})
+	return parseLock(file, data, err)
+}
+
+// WriteProjectLock writes PROJECT/.agent-mux/plugins.lock, through no link.
+func WriteProjectLock(file string, lock *Lock) error {
+	if err := foreign.CheckIn(splitProjectFile(file)); err != nil {
+		return lockError(file, err)
+	}
+	return replacePublic(file, lock.Bytes())
+}
+
+// splitProjectFile cuts the path of a file in a project's .agent-mux.
+func splitProjectFile(file string) (project, name string) {
+	folder := filepath.Dir(file)
+	return filepath.Dir(folder), filepath.Base(folder) + "/" + filepath.Base(file)
+}
+
+func lockError(file string, err error) error {
+	if e, ok := errors.AsType[*fs.PathError](err); ok {
+		file = e.Path
+	}
+	return pluginapi.Errorf(pluginapi.CodeConfig, "%s: %w", file, plain(err)).WithHint("%s", foreign.Fix(err))
+}
+
+// parseLock makes a lock of what was read of its file, or of the error of reading it.
+func parseLock(file string, data []byte, err error) (*Lock, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return &Lock{}, nil
 	}
 	if err != nil {
-		return nil, pluginapi.Errorf(pluginapi.CodeConfig, "%s: %w", file, plain(err))
+		return nil, lockError(file, err)
 	}
 	var content struct {
 		Lock    int      `toml:"lock"`

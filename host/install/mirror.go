@@ -16,6 +16,7 @@ import (
 	"github.com/Masterminds/semver/v3"
 	"github.com/pelletier/go-toml/v2"
 
+	"github.com/amux-dev/amux/internal/foreign"
 	"github.com/amux-dev/amux/pluginapi"
 )
 
@@ -70,12 +71,12 @@ func (s *mirrorSource) open(ctx context.Context, elements ...string) (io.ReadClo
 		return nil, pluginapi.Errorf(pluginapi.CodePlugin, "mirror %s: %w", s.root, plain(err))
 	}
 	defer root.Close()
-	f, err := root.Open(path.Join(elements...))
+	f, err := foreign.OpenBelow(root, path.Join(elements...), foreign.Rule{})
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fs.ErrNotExist
 	}
 	if err != nil {
-		return nil, pluginapi.Errorf(pluginapi.CodePlugin, "mirror %s: %s: %w", s.root, path.Join(elements...), plain(err))
+		return nil, pluginapi.Errorf(pluginapi.CodePlugin, "mirror %s: %s: %w", s.root, path.Join(elements...), plain(err)).WithHint("%s", foreign.Fix(err))
 	}
 	return f, nil
 }
@@ -90,7 +91,7 @@ func (s *mirrorSource) Versions(ctx context.Context) ([]string, error) {
 		return nil, err
 	}
 	defer body.Close()
-	data, err := io.ReadAll(io.LimitReader(body, maxIndex))
+	data, err := foreign.ReadStream(body, maxIndex)
 	var got index
 	if err == nil {
 		err = json.Unmarshal(data, &got)
@@ -125,7 +126,7 @@ type seen struct {
 
 func (in *Installer) readSeen() seen {
 	got := seen{}
-	if data, err := os.ReadFile(in.path(seenName)); err == nil {
+	if data, err := foreign.Read(in.path(seenName), foreign.Rule{Limit: maxSmall, Private: true}); err == nil {
 		_ = json.Unmarshal(data, &got) // a spoilt file is an empty one
 	}
 	if got.Mirrors == nil {
@@ -170,7 +171,7 @@ const SourcesName = "sources.toml"
 
 // ReadMirrors reads sources.toml; absent is empty.
 func ReadMirrors(file string) ([]Mirror, error) {
-	data, err := os.ReadFile(file)
+	data, err := foreign.Read(file, foreign.Rule{Limit: maxSmall, Private: true})
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -252,7 +253,7 @@ func (in *Installer) mirrorRelease(ctx context.Context, root string, src Source,
 		return writeError(err)
 	}
 	final := filepath.Join(dir, r.version)
-	if old, err := os.ReadFile(filepath.Join(final, SumsName)); err == nil && string(old) != string(r.sumsText) {
+	if old, err := foreign.Read(filepath.Join(final, SumsName), foreign.Rule{Limit: maxSums, NoLink: true}); err == nil && string(old) != string(r.sumsText) {
 		return pluginapi.Errorf(pluginapi.CodePluginUntrusted, "mirror %s has another %s %s already", root, r.name, r.version).
 			WithHint("a version that was published does not change; publish a new one")
 	}
@@ -308,7 +309,11 @@ func (in *Installer) mirrorRelease(ctx context.Context, root string, src Source,
 
 func addToIndex(file, name, version string) error {
 	var got index
-	if data, err := os.ReadFile(file); err == nil {
+	data, err := foreign.Read(file, foreign.Rule{Limit: maxIndex, NoLink: true})
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return pluginapi.Errorf(pluginapi.CodePlugin, "%s: %w", file, plain(err)).WithHint("%s", foreign.Fix(err))
+	}
+	if err == nil {
 		if err := json.Unmarshal(data, &got); err != nil {
 			return pluginapi.Errorf(pluginapi.CodePlugin, "%s: %v", file, err)
 		}
@@ -327,8 +332,7 @@ func addToIndex(file, name, version string) error {
 		}
 		return va.Compare(vb)
 	})
-	data, err := json.MarshalIndent(got, "", "  ")
-	if err != nil {
+	if data, err = json.MarshalIndent(got, "", "  "); err != nil {
 		return err
 	}
 	return replacePublic(file, append(data, '\n'))

@@ -9,6 +9,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/amux-dev/amux/internal/foreign"
 	"github.com/amux-dev/amux/pluginapi"
 )
 
@@ -56,7 +57,7 @@ func (p Package) Write(dir string) (*Manifest, Sums, error) {
 		if !platformRule.MatchString(platform) {
 			return nil, nil, pluginapi.Errorf(pluginapi.CodeValidation, "%.40q is no platform", platform).WithHint("for example linux/amd64")
 		}
-		binary, err := os.ReadFile(p.Binaries[platform])
+		binary, err := foreign.Read(p.Binaries[platform], foreign.Rule{Limit: maxUnpacked})
 		if err != nil {
 			return nil, nil, pluginapi.Errorf(pluginapi.CodePluginNotFound, "%s: %w", p.Binaries[platform], plain(err))
 		}
@@ -82,7 +83,7 @@ func (p Package) Write(dir string) (*Manifest, Sums, error) {
 // Release reads what a folder that Write has made is a release of, after it has
 // hashed every file.
 func Release(dir string) (name, version string, sums []byte, _ error) {
-	sums, err := os.ReadFile(filepath.Join(dir, SumsName))
+	sums, err := foreign.Read(filepath.Join(dir, SumsName), foreign.Rule{Limit: maxSums})
 	if err != nil {
 		return "", "", nil, pluginapi.Errorf(pluginapi.CodePluginNotFound, "%s: %w", filepath.Join(dir, SumsName), plain(err)).
 			WithHint("a release is made by: amux plugin package")
@@ -131,7 +132,7 @@ func Extras(dir string) ([]PackFile, error) {
 		if !e.Type().IsRegular() || base != "LICENSE" && base != "NOTICE" && e.Name() != "README.md" {
 			continue
 		}
-		data, err := os.ReadFile(filepath.Join(dir, e.Name()))
+		data, err := readSmall(filepath.Join(dir, e.Name()))
 		if err != nil {
 			return nil, pluginapi.Errorf(pluginapi.CodePluginNotFound, "%w", err)
 		}

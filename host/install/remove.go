@@ -346,6 +346,3 @@ func (in *Installer) Check(lock *Lock) []Difference {
 	}
 	return differences
 }
-
-// WriteLock writes a lock to a file that is not the user's.
-func WriteLock(file string, lock *Lock) error { return replacePublic(file, lock.Bytes()) }

@@ -13,6 +13,7 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/amux-dev/amux/internal/foreign"
 	"github.com/amux-dev/amux/pluginapi"
 )
 
@@ -217,12 +218,12 @@ func (s folderSource) Open(_ context.Context, _, file string) (io.ReadCloser, er
 	if filepath.Base(file) != file {
 		return nil, fs.ErrNotExist
 	}
-	f, err := os.Open(filepath.Join(s.dir, file))
+	f, err := foreign.Open(filepath.Join(s.dir, file), foreign.Rule{})
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fs.ErrNotExist
 	}
 	if err != nil {
-		return nil, pluginapi.Errorf(pluginapi.CodePlugin, "%s: %w", filepath.Join(s.dir, file), plain(err))
+		return nil, pluginapi.Errorf(pluginapi.CodePlugin, "%s: %w", filepath.Join(s.dir, file), plain(err)).WithHint("%s", foreign.Fix(err))
 	}
 	return f, nil
 }

@@ -383,7 +383,7 @@ func TestLockOfOtherPlatforms(t *testing.T) {
 	}
 	oneLine(t, in.Complete(context.Background(), entry, "aix/ppc64"), pluginapi.CodePluginNotFound, "no build for aix/ppc64", "there are: ")
 	file := filepath.Join(t.TempDir(), lockName)
-	w.must(WriteLock(file, lock))
+	w.must(WriteProjectLock(file, lock))
 	again, err := ReadLock(file)
 	if err != nil || string(again.Bytes()) != string(lock.Bytes()) {
 		t.Errorf("read again: %v\n%s", err, again.Bytes())

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path"
 	"path/filepath"
 	"slices"
@@ -14,6 +13,7 @@ import (
 	"aead.dev/minisign"
 	"github.com/pelletier/go-toml/v2"
 
+	"github.com/amux-dev/amux/internal/foreign"
 	"github.com/amux-dev/amux/pluginapi"
 )
 
@@ -31,12 +31,12 @@ type trustFile struct {
 
 // ReadTrust reads a trust.toml; absent is empty.
 func ReadTrust(file string) ([]Key, error) {
-	data, err := os.ReadFile(file)
+	data, err := foreign.Read(file, foreign.Rule{Limit: maxSmall, Private: true})
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, pluginapi.Errorf(pluginapi.CodeConfig, "%s: %w", file, plain(err))
+		return nil, pluginapi.Errorf(pluginapi.CodeConfig, "%s: %w", file, plain(err)).WithHint("%s", foreign.Fix(err))
 	}
 	var trust trustFile
 	if err := toml.NewDecoder(strings.NewReader(string(data))).DisallowUnknownFields().Decode(&trust); err != nil {

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/amux-dev/amux/internal/foreign"
 	"github.com/amux-dev/amux/pluginapi"
 )
 
@@ -32,7 +33,7 @@ func (p Problem) String() string {
 // inspect rehashes a folder of the store and holds it against its receipt. The
 // receipt is nil if it cannot be read.
 func inspect(dir string) (*Receipt, []Problem) {
-	data, err := os.ReadFile(filepath.Join(dir, receiptName))
+	data, err := readSmall(filepath.Join(dir, receiptName))
 	if err != nil {
 		return nil, []Problem{{receiptName, "missing"}}
 	}
@@ -76,7 +77,7 @@ func inspect(dir string) (*Receipt, []Problem) {
 }
 
 func hashFile(path string) (string, error) {
-	f, err := os.Open(path)
+	f, err := foreign.Open(path, foreign.Rule{NoLink: true})
 	if err != nil {
 		return "", err
 	}
@@ -92,7 +93,7 @@ func hashFile(path string) (string, error) {
 // against the lock. It changes nothing.
 func (in *Installer) Verify(entry Locked) (*Receipt, []Problem) {
 	if entry.Link != "" {
-		data, err := os.ReadFile(filepath.Join(entry.Link, ManifestName))
+		data, err := readSmall(filepath.Join(entry.Link, ManifestName))
 		if err == nil {
 			_, _, err = ParseManifest(ManifestName, data)
 		}
@@ -133,11 +134,11 @@ func (in *Installer) Verify(entry Locked) (*Receipt, []Problem) {
 
 func (in *Installer) verifySignature(dir string, receipt *Receipt) []Problem {
 	one := func(file, what string) []Problem { return []Problem{{file, what}} }
-	sumsText, err := os.ReadFile(filepath.Join(dir, SumsName))
+	sumsText, err := readSmall(filepath.Join(dir, SumsName))
 	if err != nil {
 		return one(SumsName, "missing")
 	}
-	signature, err := os.ReadFile(filepath.Join(dir, SignatureName))
+	signature, err := readSmall(filepath.Join(dir, SignatureName))
 	if err != nil {
 		return one(SignatureName, "missing")
 	}
@@ -169,7 +170,7 @@ func (in *Installer) verifySignature(dir string, receipt *Receipt) []Problem {
 // Installed reads the receipt of a version in the store.
 func (in *Installer) Installed(name, version string) (*Receipt, string, error) {
 	dir := storePath(in.opts.Dir, name, version, Platform())
-	data, err := os.ReadFile(filepath.Join(dir, receiptName))
+	data, err := readSmall(filepath.Join(dir, receiptName))
 	if err != nil {
 		return nil, dir, pluginapi.Errorf(pluginapi.CodePluginNotFound, "plugin %s %s is not installed for %s", name, version, Platform())
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/Masterminds/semver/v3"
 	"github.com/pelletier/go-toml/v2"
 
+	"github.com/amux-dev/amux/internal/foreign"
 	"github.com/amux-dev/amux/pluginapi"
 )
 
@@ -66,9 +67,29 @@ func (r receipt) h1() string {
 	return "h1:" + base64.StdEncoding.EncodeToString(h.Sum(nil))
 }
 
+// readUserLock reads the lock in the folder of plugins, if nobody else could have
+// put it there.
+func (r *Registry) readUserLock() ([]byte, error) {
+	if err := foreign.CheckFolder(r.opts.PluginDir); err != nil {
+		return nil, err
+	}
+	return foreign.Read(filepath.Join(r.opts.PluginDir, lockName), foreign.Rule{Limit: maxSmall, Private: true})
+}
+
+// readProjectLock reads the lock of a project, which comes with a cloned repository.
+func (r *Registry) readProjectLock() ([]byte, error) {
+	return foreign.ReadIn(r.opts.ProjectDir, ".agent-mux/"+lockName, foreign.Rule{Limit: maxSmall})
+}
+
 // fromLock adds the plugins that a lock names, unless their names are taken.
-func (r *Registry) fromLock(path string, origin Origin, chosen map[string]Plugin, add func(Plugin)) {
-	lock, err := readLock(path)
+func (r *Registry) fromLock(path string, read func() ([]byte, error), origin Origin, chosen map[string]Plugin, add func(Plugin)) {
+	data, err := read()
+	lock := &lockFile{}
+	if !errors.Is(err, fs.ErrNotExist) {
+		lock, err = parseLock(path, data, err)
+	} else {
+		err = nil
+	}
 	if err != nil {
 		add(Plugin{Name: string(origin), Dir: filepath.Dir(path), Source: path, Origin: origin,
 			rank: ranks[origin], lockFile: true, Err: err})
@@ -81,14 +102,14 @@ func (r *Registry) fromLock(path string, origin Origin, chosen map[string]Plugin
 	}
 }
 
-func readLock(path string) (*lockFile, error) {
+// parseLock makes a lock of what was read of its file, or of the error of reading it.
+func parseLock(path string, data []byte, err error) (*lockFile, error) {
 	lock := &lockFile{}
-	data, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return lock, nil
+	if e, ok := errors.AsType[*fs.PathError](err); ok {
+		return nil, pluginapi.Errorf(pluginapi.CodeConfig, "%s: %w", e.Path, e.Err).WithHint("%s", foreign.Fix(err))
 	}
 	if err != nil {
-		return nil, pluginapi.Errorf(pluginapi.CodeConfig, "%s: %w", path, plain(err))
+		return nil, pluginapi.Errorf(pluginapi.CodeConfig, "%s: %w", path, err)
 	}
 	// A key that is not known may be a known one that was altered: then a plugin of
 	// lower precedence must not take the place of the one that it chose.
@@ -137,7 +158,7 @@ func (r *Registry) fromStore(entry lockEntry, lockPath string, origin Origin) Pl
 		p.Err = p.errorf(pluginapi.CodePluginNotFound, "%s asks for it, and no folder of plugins is set", lockPath)
 		return p
 	}
-	data, err := os.ReadFile(filepath.Join(p.Dir, receiptName))
+	data, err := foreign.Read(filepath.Join(p.Dir, receiptName), foreign.Rule{Limit: maxSmall})
 	if errors.Is(err, fs.ErrNotExist) {
 		p.Err = p.errorf(pluginapi.CodePluginNotFound, "%s asks for it, and it is not installed for %s", lockPath, platform).
 			WithHint("install that version, or change %s", lockPath)

@@ -15,6 +15,7 @@ import (
 	"github.com/pelletier/go-toml/v2"
 	"google.golang.org/protobuf/encoding/protojson"
 
+	"github.com/amux-dev/amux/internal/foreign"
 	"github.com/amux-dev/amux/pluginapi"
 )
 
@@ -94,6 +95,8 @@ const (
 	manifestName = "amux-plugin.toml"
 	describeName = "describe.json"
 	manifestMax  = 1 // highest number of manifest = N that is understood
+
+	maxSmall = 4 << 20 // bytes of a file beside an executable, or of a lock
 )
 
 // names reports whether a plugin that may be broken is about that agent.
@@ -186,7 +189,7 @@ func (r *Registry) load(p *Plugin) {
 		return
 	}
 	path := filepath.Join(p.Dir, describeName)
-	data, err := os.ReadFile(path)
+	data, err := foreign.Read(path, foreign.Rule{Limit: maxSmall})
 	if err != nil {
 		missing := p.errorf(pluginapi.CodePluginInvalid, "it has no readable %s in %s: %w", describeName, p.Dir, plain(err))
 		if p.Origin == OriginOverride || p.Linked {
@@ -223,7 +226,7 @@ func (r *Registry) load(p *Plugin) {
 
 func (r *Registry) loadManifest(p *Plugin) error {
 	path := filepath.Join(p.Dir, manifestName)
-	data, err := os.ReadFile(path)
+	data, err := foreign.Read(path, foreign.Rule{Limit: maxSmall})
 	if errors.Is(err, fs.ErrNotExist) && p.Origin == OriginOverride {
 		// Somebody's build folder; describe.json says what matters.
 		p.Manifest = &Manifest{Name: p.Name}

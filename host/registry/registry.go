@@ -115,10 +115,10 @@ func (r *Registry) choose() map[string]Plugin {
 		add(r.fromOverride(name, path))
 	}
 	if r.opts.ProjectDir != "" {
-		r.fromLock(filepath.Join(r.opts.ProjectDir, ".agent-mux", lockName), OriginProject, chosen, add)
+		r.fromLock(filepath.Join(r.opts.ProjectDir, ".agent-mux", lockName), r.readProjectLock, OriginProject, chosen, add)
 	}
 	if r.opts.PluginDir != "" {
-		r.fromLock(filepath.Join(r.opts.PluginDir, lockName), OriginUser, chosen, add)
+		r.fromLock(filepath.Join(r.opts.PluginDir, lockName), r.readUserLock, OriginUser, chosen, add)
 	}
 	if r.opts.BundledDir != "" {
 		entries, _ := os.ReadDir(r.opts.BundledDir) // absent: nothing is bundled

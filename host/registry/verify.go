@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"time"
 
+	"github.com/amux-dev/amux/internal/foreign"
 	"github.com/amux-dev/amux/pluginapi"
 )
 
@@ -74,7 +75,7 @@ func (r *Registry) Verify(p Plugin) (Verified, error) {
 // verifyFully copies the executable, hashing what it copies, and puts the copy in
 // its place unless a good one is there already.
 func (r *Registry) verifyFully(p Plugin) (Verified, error) {
-	source, err := os.Open(p.Executable)
+	source, err := foreign.Open(p.Executable, foreign.Rule{})
 	if err != nil {
 		return Verified{}, p.errorf(pluginapi.CodePluginInvalid, "%s: %w", p.Executable, plain(err))
 	}
@@ -215,18 +216,18 @@ func place(temp *os.File, path string) error {
 }
 
 func hashFile(path string) (string, error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return "", err
-	}
-	if !info.Mode().IsRegular() || !mayExecute(info) {
-		return "", os.ErrInvalid
-	}
-	f, err := os.Open(path)
+	f, err := foreign.Open(path, foreign.Rule{})
 	if err != nil {
 		return "", err
 	}
 	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return "", err
+	}
+	if !mayExecute(info) {
+		return "", os.ErrInvalid
+	}
 	h := sha256.New()
 	if _, err := io.Copy(h, f); err != nil {
 		return "", err
@@ -235,7 +236,7 @@ func hashFile(path string) (string, error) {
 }
 
 func identifyPath(path string) (identity, error) {
-	f, err := os.Open(path)
+	f, err := foreign.Open(path, foreign.Rule{})
 	if err != nil {
 		return identity{}, err
 	}
@@ -256,7 +257,7 @@ func (r *Registry) receiptsPath() string {
 // costs a hash, no more.
 func (r *Registry) readReceipts() receipts {
 	var got receipts
-	data, err := os.ReadFile(r.receiptsPath())
+	data, err := foreign.Read(r.receiptsPath(), foreign.Rule{Limit: maxSmall, Private: true})
 	if err != nil || json.Unmarshal(data, &got) != nil || got.Version != 1 {
 		return receipts{}
 	}

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -12,6 +11,7 @@ import (
 	"github.com/amux-dev/amux/host"
 	"github.com/amux-dev/amux/host/install"
 	"github.com/amux-dev/amux/host/registry"
+	"github.com/amux-dev/amux/internal/foreign"
 	"github.com/amux-dev/amux/internal/render"
 )
 
@@ -47,7 +47,7 @@ func (s *session) pluginInfo(p registry.Plugin, asJSON bool) error {
 		return err
 	}
 	var manifest *install.Manifest
-	if data, err := os.ReadFile(filepath.Join(p.Dir, install.ManifestName)); err == nil {
+	if data, err := foreign.Read(filepath.Join(p.Dir, install.ManifestName), foreign.Rule{Limit: maxConfigFile}); err == nil {
 		manifest, _, _ = install.ParseManifest(install.ManifestName, data)
 	}
 	var receipt *install.Receipt

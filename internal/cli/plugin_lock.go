@@ -38,7 +38,7 @@ installed, and the exit code is 1 if it does.`,
 			if check {
 				if file == "" {
 					file = in.LockFile()
-				} else if _, err := os.Stat(file); errors.Is(err, os.ErrNotExist) {
+				} else if _, err := os.Lstat(file); errors.Is(err, os.ErrNotExist) {
 					return pluginapi.Errorf(pluginapi.CodeConfig, "there is no %s to check", file).WithHint("it is written by: amux plugin lock")
 				}
 				return s.checkLock(in, file, asJSON)
@@ -57,7 +57,11 @@ installed, and the exit code is 1 if it does.`,
 }
 
 func (s *session) checkLock(in *install.Installer, file string, asJSON bool) error {
-	lock, err := install.ReadLock(file)
+	read := install.ReadProjectLock
+	if file == in.LockFile() {
+		read = install.ReadLock
+	}
+	lock, err := read(file)
 	if err != nil {
 		return err
 	}
@@ -117,7 +121,7 @@ func (s *session) writeProjectLock(in *install.Installer, file string, platforms
 	if err != nil {
 		return err
 	}
-	if err := install.WriteLock(file, lock); err != nil {
+	if err := install.WriteProjectLock(file, lock); err != nil {
 		return err
 	}
 	s.errf("%s: %s", file, plural(len(lock.Plugins), "plugin"))

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/amux-dev/amux/host/install"
+	"github.com/amux-dev/amux/internal/foreign"
 	"github.com/amux-dev/amux/internal/render"
 	"github.com/amux-dev/amux/pluginapi"
 )
@@ -72,7 +73,7 @@ func (w *works) close() {
 // manifest reads the folder's manifest; unknown keys are warnings.
 func (w *works) manifest() (*install.Manifest, []byte, error) {
 	path := filepath.Join(w.dir, install.ManifestName)
-	data, err := os.ReadFile(path)
+	data, err := foreign.Read(path, foreign.Rule{Limit: maxConfigFile})
 	if err != nil {
 		return nil, nil, pluginapi.Errorf(pluginapi.CodePluginNotFound, "%s holds no %s", w.dir, install.ManifestName).
 			WithHint("a plugin is begun by: amux plugin new NAME")

@@ -24,7 +24,7 @@ names. Runs that use one go on; there is no rollback to it any more.`,
 			if file, err := s.projectLock(); err != nil {
 				return err
 			} else if file != "" {
-				if keep, err = install.ReadLock(file); err != nil {
+				if keep, err = install.ReadProjectLock(file); err != nil {
 					return err
 				}
 			}

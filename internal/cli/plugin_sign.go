@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/amux-dev/amux/host/install"
+	"github.com/amux-dev/amux/internal/foreign"
 	"github.com/amux-dev/amux/pluginapi"
 )
 
@@ -56,7 +57,7 @@ alone, NAME.pub is for those who install. The tool minisign can do both as well:
 func (s *session) password(file, prompt string) func() (string, error) {
 	if file != "" {
 		return func() (string, error) {
-			data, err := os.ReadFile(s.abs(file))
+			data, err := readSecret(s.abs(file))
 			if err != nil {
 				return "", pluginapi.Errorf(pluginapi.CodeValidation, "--password-file: %w", err)
 			}
@@ -76,12 +77,22 @@ func (s *session) password(file, prompt string) func() (string, error) {
 	}
 }
 
+// readSecret reads a file that the user names. It may be a pipe, as of <(pass show key).
+func readSecret(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return foreign.ReadStream(f, 64<<10)
+}
+
 func (s *session) sign(dir, keyFile, passwordFile string) error {
 	name, version, sums, err := install.Release(dir)
 	if err != nil {
 		return err
 	}
-	text, err := os.ReadFile(keyFile)
+	text, err := readSecret(keyFile)
 	if err != nil {
 		return pluginapi.Errorf(pluginapi.CodeValidation, "--key: %w", err).WithHint("make one: amux plugin sign --generate NAME")
 	}

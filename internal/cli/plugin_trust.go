@@ -1,12 +1,12 @@
 package cli
 
 import (
-	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/amux-dev/amux/host/install"
+	"github.com/amux-dev/amux/internal/foreign"
 	"github.com/amux-dev/amux/pluginapi"
 )
 
@@ -27,7 +27,7 @@ named as the publisher, PUBLISHER and PUBLISHER-*, if --names says nothing else.
 		RunE: command(func(_ *cobra.Command, args []string) error {
 			key := args[1]
 			if !strings.HasPrefix(key, "RW") {
-				data, err := os.ReadFile(s.abs(key))
+				data, err := foreign.Read(s.abs(key), foreign.Rule{Limit: maxConfigFile})
 				if err != nil {
 					return usage("%s is neither a key nor a file with one", key).WithHint("a key is one line: RW… with 56 characters")
 				}

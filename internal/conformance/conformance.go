@@ -19,6 +19,7 @@ import (
 
 	"github.com/amux-dev/amux/host/adapter"
 	"github.com/amux-dev/amux/host/install"
+	"github.com/amux-dev/amux/internal/foreign"
 	"github.com/amux-dev/amux/pluginapi"
 )
 
@@ -118,7 +119,7 @@ var checks = []check{
 
 func (r *runner) manifestValid(context.Context) error {
 	path := filepath.Join(r.target.Dir, install.ManifestName)
-	data, err := os.ReadFile(path)
+	data, err := foreign.Read(path, foreign.Rule{Limit: 4 << 20})
 	if err != nil {
 		return err
 	}
@@ -158,7 +159,7 @@ func (r *runner) describes(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	shipped, err := os.ReadFile(filepath.Join(r.target.Dir, install.DescribeName))
+	shipped, err := foreign.Read(filepath.Join(r.target.Dir, install.DescribeName), foreign.Rule{Limit: 4 << 20})
 	if errors.Is(err, os.ErrNotExist) {
 		_, err = install.ParseDescription("--amux-describe", text)
 		return err // amux plugin package makes it

@@ -5,6 +5,8 @@
 // system prompt, tags and timeouts, and nothing that runs, grants or overrides
 // anything. The project's choice wins over the user's, a flag over both.
 //
+// Both are regular files of at most 256 KiB. A project's file is never read through a
+// link; the user's own may be one, but only the user or root may own or write it.
 // What is wrong in a file is one error with its place. Nothing is written.
 package settings
 
@@ -13,7 +15,6 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -23,6 +24,7 @@ import (
 
 	"github.com/pelletier/go-toml/v2/unstable"
 
+	"github.com/amux-dev/amux/internal/foreign"
 	"github.com/amux-dev/amux/pluginapi"
 )
 
@@ -46,6 +48,7 @@ type Settings struct {
 	AlwaysVerify bool
 	AutoMTLS     bool
 	Require      string            // what must vouch for a plugin that is installed
+	ProjectIndex []string          // absolute folders of projects that get an index of their runs
 	DevOverrides map[string]string // plugin → path
 	Agents       map[string]Agent
 }
@@ -79,6 +82,7 @@ var keys = []key{
 	{"always_verify", false, boolean(func(s *Settings) *bool { return &s.AlwaysVerify })},
 	{"auto_mtls", false, boolean(func(s *Settings) *bool { return &s.AutoMTLS })},
 	{"require", false, oneOf(func(s *Settings) *string { return &s.Require }, "signature", "checksum", "none")},
+	{"project_index", false, folders(func(s *Settings) *[]string { return &s.ProjectIndex })},
 }
 
 const (
@@ -88,18 +92,25 @@ const (
 
 var agentName = regexp.MustCompile(`^[a-z][a-z0-9-]{0,39}$`)
 
+// maxSize is far more than anybody writes into a file of settings.
+const maxSize = 256 << 10
+
 // Load reads the user's file and the project's, if they exist. projectDir may be
 // empty.
 func Load(configDir, projectDir string) (Settings, error) {
 	var s Settings
-	if err := s.read(filepath.Join(configDir, Name), false); err != nil {
+	path := filepath.Join(configDir, Name)
+	data, err := foreign.Read(path, foreign.Rule{Limit: maxSize, Private: true})
+	if err := s.take(path, data, err, false); err != nil {
 		return Settings{}, err
 	}
 	if projectDir == "" {
 		return s, nil
 	}
 	var project Settings
-	if err := project.read(filepath.Join(projectDir, ".agent-mux", Name), true); err != nil {
+	path = filepath.Join(projectDir, ".agent-mux", Name)
+	data, err = foreign.ReadIn(projectDir, ".agent-mux/"+Name, foreign.Rule{Limit: maxSize})
+	if err := project.take(path, data, err, true); err != nil {
 		return Settings{}, err
 	}
 	if project.Agent != "" && project.Agent != s.Agent {
@@ -135,16 +146,22 @@ func ParseDuration(text string) (time.Duration, error) {
 	return d, nil
 }
 
-// read takes in one file. It walks the syntax tree, since only that tells the
-// line of every key.
-func (s *Settings) read(path string, project bool) error {
-	data, err := os.ReadFile(path)
+// take takes in what was read of one file.
+func (s *Settings) take(path string, data []byte, err error, project bool) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	if err != nil {
-		return pluginapi.Errorf(pluginapi.CodeConfig, "%w", err)
+	if e, ok := errors.AsType[*fs.PathError](err); ok {
+		return pluginapi.Errorf(pluginapi.CodeConfig, "%s: %w", e.Path, e.Err).WithHint("%s", foreign.Fix(err))
 	}
+	if err != nil {
+		return pluginapi.Errorf(pluginapi.CodeConfig, "%s: %w", path, err)
+	}
+	return s.parse(path, data, project)
+}
+
+// parse walks the syntax tree, since only that tells the line of every key.
+func (s *Settings) parse(path string, data []byte, project bool) error {
 	var p unstable.Parser
 	p.Reset(data)
 	fail := func(node *unstable.Node, format string, args ...any) *pluginapi.Error {
@@ -267,8 +284,15 @@ func keyOf(expression *unstable.Node) (*unstable.Node, string) {
 		}
 		parts = append(parts, string(it.Node().Data))
 	}
-	return first, strings.Join(parts, ".")
+	name := strings.Join(parts, ".")
+	if len(name) > maxKey {
+		name = strings.ToValidUTF8(name[:maxKey], "") + "…" // no key that is known
+	}
+	return first, name
 }
+
+// maxKey is longer than any key, and short enough for an error.
+const maxKey = 100
 
 func allowed(project bool) []string {
 	var names []string
@@ -317,6 +341,23 @@ func list(field func(*Settings) *[]string) func(*Settings, *unstable.Node) error
 			items = append(items, string(it.Node().Data))
 		}
 		*field(s) = items
+		return nil
+	}
+}
+
+// folders is a list of absolute paths.
+func folders(field func(*Settings) *[]string) func(*Settings, *unstable.Node) error {
+	return func(s *Settings, v *unstable.Node) error {
+		var words Settings
+		if err := list(func(s *Settings) *[]string { return &s.Tags })(&words, v); err != nil {
+			return errors.New(`want a list of folders, such as ["/home/ada/app"]`)
+		}
+		for _, folder := range words.Tags {
+			if !filepath.IsAbs(folder) {
+				return fmt.Errorf("%q is not an absolute path", folder)
+			}
+			*field(s) = append(*field(s), filepath.Clean(folder))
+		}
 		return nil
 	}
 }
