@@ -250,7 +250,10 @@ func TestRecordOfARun(t *testing.T) {
 	var line struct {
 		RunID string `json:"run_id"`
 	}
-	index, err := os.ReadFile(filepath.Join(o.ProjectDir, ".agent-mux", "run-index.jsonl"))
+	if left, err := os.ReadDir(o.ProjectDir); err != nil || len(left) > 0 {
+		t.Errorf("the run has left %v in its project, %v", left, err)
+	}
+	index, err := os.ReadFile(filepath.Join(o.ConfigDir, "run-index.jsonl"))
 	must(t, err)
 	first, _, _ := bytes.Cut(index, []byte("\n"))
 	if json.Unmarshal(first, &line) != nil || line.RunID != r.ID() {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -294,11 +295,12 @@ func (h *Host) replayPump(ctx context.Context, meta store.Meta, src source, log 
 	return p, stop, err
 }
 
-// index adds a run that has ended to the index of its project, or of the user.
+// index adds a run that has ended to the user's index, and to that of its project if
+// the user wants one there.
 func (h *Host) index(meta store.Meta, end pluginapi.RunEnd, ended time.Time) {
-	path := filepath.Join(h.opts.ConfigDir, "run-index.jsonl")
-	if meta.Project != "" {
-		path = filepath.Join(meta.Project, ".agent-mux", "run-index.jsonl")
+	project := ""
+	if slices.Contains(h.opts.IndexProjects, meta.Project) {
+		project = meta.Project
 	}
 	line, err := json.Marshal(struct {
 		Version   int              `json:"v"`
@@ -309,18 +311,19 @@ func (h *Host) index(meta store.Meta, end pluginapi.RunEnd, ended time.Time) {
 		State     string           `json:"state"`
 		Code      pluginapi.Code   `json:"code,omitempty"`
 		Cwd       string           `json:"cwd"`
+		Project   string           `json:"project,omitempty"`
 		Tags      []string         `json:"tags,omitempty"`
 		Created   time.Time        `json:"created"`
 		Ended     time.Time        `json:"ended"`
 		Turns     int              `json:"turns"`
 		Tokens    pluginapi.Tokens `json:"tokens"`
 		Cost      *pluginapi.Money `json:"cost"`
-	}{1, meta.RunID, meta.Name, meta.Agent, end.SessionID, end.State, end.Code, meta.Cwd, meta.Tags,
+	}{1, meta.RunID, meta.Name, meta.Agent, end.SessionID, end.State, end.Code, meta.Cwd, meta.Project, meta.Tags,
 		meta.Created, ended.UTC(), end.Turns, end.Tokens, end.Cost})
 	if err == nil {
-		err = store.AppendIndex(path, line)
+		err = store.AppendIndex(h.opts.ConfigDir, project, line)
 	}
 	if err != nil {
-		h.log.Named("index").Warn("run is not in the index", "run_id", meta.RunID, "path", path, "error", err)
+		h.log.Named("index").Warn("run is not in the index", "run_id", meta.RunID, "project", project, "error", err)
 	}
 }

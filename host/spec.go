@@ -15,9 +15,12 @@ import (
 type Options struct {
 	// ConfigDir holds runs, plugins and settings; default ~/.agent-mux.
 	ConfigDir string
-	// ProjectDir is recorded with each run and holds the run index and the
-	// plugin lock; empty means no project.
+	// ProjectDir is recorded with each run and holds the plugin lock; empty means
+	// no project.
 	ProjectDir string
+	// IndexProjects are the projects, by absolute path, that get an index of their
+	// own runs, beside that of all runs in ConfigDir.
+	IndexProjects []string
 	// RuntimeDir holds sockets; default $XDG_RUNTIME_DIR/amux or /tmp/amux-<uid>.
 	RuntimeDir string
 	// TempDir is where each run gets its agent-mux-<ulid>; default os.TempDir().

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -16,6 +17,8 @@ import (
 	"time"
 
 	"github.com/gofrs/flock"
+
+	"github.com/amux-dev/amux/internal/foreign"
 )
 
 // Meta is run.json: what a run was started with. It is written before anything
@@ -208,11 +211,17 @@ const lockWait = 5 * time.Second
 // lock can only be tried again and again.
 var appending sync.Mutex
 
-// AppendIndex adds one line to the index of ended runs at path, under its lock.
-func AppendIndex(path string, line []byte) error {
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+// IndexName is the index of ended runs, in the configuration folder.
+const IndexName = "run-index.jsonl"
+
+// AppendIndex adds one line to the index in configDir, and to that of a project if
+// project is not empty, under the lock of the first. It writes through no link, and
+// into no file of another user.
+func AppendIndex(configDir, project string, line []byte) error {
+	if err := os.MkdirAll(configDir, 0o700); err != nil {
 		return err
 	}
+	path := filepath.Join(configDir, IndexName)
 	deadline := time.Now().Add(lockWait)
 	appending.Lock()
 	defer appending.Unlock()
@@ -230,7 +239,53 @@ func AppendIndex(path string, line []byte) error {
 		}
 	}
 	defer lock.Close()
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	err := appendLine(path, line)
+	if project != "" {
+		err = errors.Join(err, appendProject(project, line))
+	}
+	return err
+}
+
+// ignored keeps the index of a project, and itself, out of the project's repository.
+const ignored = "# Written by amux, for the index of runs.\n/" + IndexName + "\n/" + IndexName + ".lock\n/.gitignore\n"
+
+// appendProject adds a line to PROJECT/.agent-mux/run-index.jsonl, which git never sees.
+func appendProject(project string, line []byte) error {
+	if err := os.Mkdir(filepath.Join(project, ".agent-mux"), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	for _, name := range []string{IndexName, ".gitignore"} {
+		if err := foreign.CheckIn(project, ".agent-mux/"+name); err != nil {
+			return err
+		}
+	}
+	covers, err := foreign.ReadIn(project, ".agent-mux/.gitignore", foreign.Rule{Limit: 64 << 10})
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		f, err := foreign.OpenAppend(filepath.Join(project, ".agent-mux", ".gitignore"))
+		if err != nil {
+			return err
+		}
+		_, err = f.WriteString(ignored)
+		if err := errors.Join(err, f.Close()); err != nil {
+			return err
+		}
+	case err != nil:
+		return err
+	case !slices.ContainsFunc(strings.Split(string(covers), "\n"), coversIndex):
+		return fmt.Errorf("%s: it does not name %s, which git would commit; add that line",
+			filepath.Join(project, ".agent-mux", ".gitignore"), IndexName)
+	}
+	return appendLine(filepath.Join(project, ".agent-mux", IndexName), line)
+}
+
+// coversIndex reports whether a line of a .gitignore covers the index.
+func coversIndex(pattern string) bool {
+	return slices.Contains([]string{IndexName, "/" + IndexName, "*", "/*", "*.jsonl", "/*.jsonl"}, strings.TrimSpace(pattern))
+}
+
+func appendLine(path string, line []byte) error {
+	f, err := foreign.OpenAppend(path)
 	if err != nil {
 		return err
 	}
