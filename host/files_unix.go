@@ -4,6 +4,7 @@ package host
 
 import (
 	"errors"
+	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/amux-dev/amux/host/process"
 	"github.com/amux-dev/amux/host/store"
+	"github.com/amux-dev/amux/internal/foreign"
 	"github.com/amux-dev/amux/pluginapi"
 )
 
@@ -24,10 +26,35 @@ func checkPrivate(dir string) error {
 	if err != nil {
 		return folderError("runtime folder", dir, err)
 	}
-	stat, ok := info.Sys().(*syscall.Stat_t)
-	if !info.IsDir() || !ok || int(stat.Uid) != os.Getuid() || info.Mode().Perm()&0o077 != 0 {
-		return pluginapi.Errorf(pluginapi.CodeConfig, "the runtime folder %s is not yours alone", dir).
-			WithHint("remove it, or set XDG_RUNTIME_DIR to a folder of yours with mode 0700")
+	const way = "remove it, or set XDG_RUNTIME_DIR to a folder of yours with mode 0700"
+	if !info.IsDir() {
+		return pluginapi.Errorf(pluginapi.CodeConfig, "the runtime folder %s is no folder", dir).WithHint(way)
+	}
+	if uid, known := foreign.Owner(info); !known || uid != os.Getuid() || info.Mode().Perm()&0o077 != 0 {
+		return pluginapi.Errorf(pluginapi.CodeConfig, "the runtime folder %s is not yours alone (owner %s, mode %s)",
+			dir, foreign.UserName(uid), foreign.Mode(info)).WithHint(way)
+	}
+	return nil
+}
+
+// checkAround refuses a place for the runtime folder where others could put another in
+// its place: a folder of theirs, or one that they may write, unless it is sticky.
+func checkAround(dir string) error {
+	parent := filepath.Dir(dir)
+	info, err := os.Stat(parent)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // it is made, with mode 0700
+	}
+	if err != nil {
+		return folderError("runtime folder", parent, err)
+	}
+	uid, known := foreign.Owner(info)
+	theirs := known && uid != 0 && uid != os.Getuid()
+	open := info.Mode().Perm()&0o022 != 0 && !(info.Mode()&fs.ModeSticky != 0 && uid == 0)
+	if theirs || open {
+		return pluginapi.Errorf(pluginapi.CodeConfig, "the folder %s for sockets is not safe: others could replace what is in it (owner %s, mode %s)",
+			parent, foreign.UserName(uid), foreign.Mode(info)).
+			WithHint("set XDG_RUNTIME_DIR to a folder of yours with mode 0700, or unset it")
 	}
 	return nil
 }

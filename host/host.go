@@ -19,6 +19,7 @@ import (
 	"github.com/amux-dev/amux/host/process"
 	"github.com/amux-dev/amux/host/registry"
 	"github.com/amux-dev/amux/host/store"
+	"github.com/amux-dev/amux/internal/foreign"
 	"github.com/amux-dev/amux/pluginapi"
 )
 
@@ -172,6 +173,10 @@ func envValue(env []string, name string) string {
 
 // prepare makes the folders that a run needs.
 func (h *Host) prepare() error {
+	if err := foreign.CheckFolder(h.opts.ConfigDir); err != nil {
+		return pluginapi.Errorf(pluginapi.CodeConfig, "the configuration folder %s is not used: %w", h.opts.ConfigDir, plain(err)).
+			WithHint("%s", foreign.Fix(err))
+	}
 	if err := os.MkdirAll(h.opts.ConfigDir, 0o700); err != nil {
 		return folderError("config folder", h.opts.ConfigDir, err)
 	}
@@ -184,9 +189,12 @@ func (h *Host) prepare() error {
 	return nil
 }
 
-// PrepareRuntimeDir makes a folder for sockets, and wants that it is the user's
-// alone.
+// PrepareRuntimeDir makes a folder for sockets. It refuses one that is not the user's
+// alone, or that lies where others could replace it.
 func PrepareRuntimeDir(dir string) error {
+	if err := checkAround(dir); err != nil {
+		return err
+	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return folderError("runtime folder", dir, err)
 	}

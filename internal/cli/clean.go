@@ -29,7 +29,7 @@ died have left behind: temp folders, sockets, copies of plugins that no run name
 Nothing of a run that has not ended is touched.`,
 		Args: exactly(),
 		RunE: command(func(*cobra.Command, []string) error {
-			h, err := s.theHost()
+			h, err := s.runsHost()
 			if err != nil {
 				return err
 			}

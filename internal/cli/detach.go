@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -17,6 +16,7 @@ import (
 	"github.com/amux-dev/amux/host"
 	"github.com/amux-dev/amux/host/process"
 	"github.com/amux-dev/amux/host/serve"
+	"github.com/amux-dev/amux/internal/foreign"
 	"github.com/amux-dev/amux/pluginapi"
 )
 
@@ -91,8 +91,11 @@ func (s *session) findHost(ctx context.Context) error {
 
 // world is what a host for this command line would be made of.
 func (s *session) world(config string) serve.World {
-	set, _ := s.loadSettings()    // that they can be read has been seen
-	overrides, _ := s.overrides() // so with these
+	set, err := s.userSettings()
+	if err != nil {
+		set = cautious // a run that exists is taken up all the same
+	}
+	overrides, _ := s.overridesOf(set) // what is wrong with them has been said
 	w := serve.World{
 		ConfigDir: config, ProjectDir: s.projectDir(config), Plugins: overrides,
 		AlwaysVerify: set.AlwaysVerify, AutoMTLS: set.AutoMTLS, Env: s.app.Env, Umask: serve.Umask(),
@@ -202,7 +205,7 @@ func insideRun() *pluginapi.Error {
 // noServe says why no server could be started, in its own last words.
 func noServe(dir string) error {
 	e := pluginapi.Errorf(pluginapi.CodeSpawn, "amux serve does not answer")
-	words, _ := os.ReadFile(filepath.Join(dir, "serve.log"))
+	words, _ := foreign.Read(filepath.Join(dir, "serve.log"), foreign.Rule{Limit: maxConfigFile, NoLink: true})
 	if words = bytes.TrimSpace(words); len(words) > 0 {
 		e = pluginapi.Errorf(pluginapi.CodeSpawn, "amux serve does not answer: %s", beginning(string(words), 300))
 	}

@@ -68,24 +68,30 @@ func (s *session) printFindings(findings []finding) {
 
 // examine makes all findings.
 func (s *session) examine() ([]finding, error) {
-	if _, err := s.loadSettings(); err != nil {
-		e := pluginapi.AsError(err)
-		return []finding{{"settings", "fail", e.Error(), e.Hint}}, nil
+	var findings []finding
+	set, err := s.userSettings()
+	if err == nil {
+		_, err = s.loadSettings()
+	} else {
+		set = cautious // the rest can be looked at all the same
 	}
-	o, err := s.hostOptions()
+	if e := pluginapi.AsError(err); e != nil {
+		findings = append(findings, finding{"settings", "fail", e.Error(), e.Hint})
+	}
+	o, err := s.optionsOf(set)
 	if err != nil {
 		return nil, err
 	}
-	h, err := s.theHost()
+	h, err := s.hostBy(func() (host.Options, error) { return o, nil })
 	if err != nil {
 		return nil, err
 	}
-	findings := []finding{
+	findings = append(findings,
 		checkFolder("configuration folder", o.ConfigDir, "choose another by --config-dir or AGENT_MUX_CONFIG_DIR"),
 		checkFolder("runtime folder", o.RuntimeDir, "set XDG_RUNTIME_DIR to a folder of yours"),
 		checkOwn("amux-shim", o.ShimPath),
 		checkOwn(pluginapi.Bridge, filepath.Join(filepath.Dir(o.ShimPath), programName(pluginapi.Bridge))),
-	}
+	)
 	findings = append(findings, s.checkPlugins(o)...)
 	agents, err := h.Agents(context.Background())
 	if err != nil {

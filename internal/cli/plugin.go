@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -54,8 +55,11 @@ func (s *session) installer(mirror string) (*install.Installer, error) {
 	if err != nil {
 		return nil, err
 	}
-	config, err := s.configDir()
+	config, err := s.safeConfigDir()
 	if err != nil {
+		return nil, err
+	}
+	if err := safeFolder("plugin folder", dir, "choose another by AMUX_PLUGIN_DIR"); err != nil {
 		return nil, err
 	}
 	o := install.Options{Dir: dir, Version: s.app.Version, GitHubAPI: s.getenv("GITHUB_API_URL"), GitHubToken: s.getenv("GH_TOKEN")}
@@ -120,7 +124,7 @@ func (s *session) interruptible(do func(ctx context.Context) error) error {
 // confirm asks a question at the terminal.
 func (s *session) confirm(question string) bool {
 	s.app.IO.Err.Write([]byte(question + " [y/N] "))
-	line, err := bufio.NewReader(s.app.IO.In).ReadString('\n')
+	line, err := bufio.NewReader(io.LimitReader(s.app.IO.In, 4096)).ReadString('\n')
 	answer := strings.ToLower(strings.TrimSpace(line))
 	return (err == nil || line != "") && (answer == "y" || answer == "yes")
 }
@@ -148,7 +152,7 @@ func (f *trustFlags) add(flags *pflag.FlagSet) {
 
 // request makes what an installer is asked of the flags and settings.
 func (s *session) request(f *trustFlags) (install.Request, error) {
-	set, err := s.loadSettings()
+	set, err := s.userSettings()
 	if err != nil {
 		return install.Request{}, err
 	}

@@ -36,6 +36,7 @@ newest first, at most 100. The id that is shown is enough to name the run.`,
 					return err
 				}
 				here := s.projectDir(dir)
+				s.warnIgnored(dir)
 				if here == "" {
 					return usage("there is no project here").WithHint("a project has a folder .agent-mux or .git; or name it by --project-dir")
 				}
@@ -59,7 +60,7 @@ newest first, at most 100. The id that is shown is enough to name the run.`,
 
 // runs are all runs: those that have not ended first, the newest first.
 func (s *session) runs() ([]host.RunInfo, error) {
-	h, err := s.theHost()
+	h, err := s.runsHost()
 	if err != nil {
 		return nil, err
 	}
@@ -131,7 +132,7 @@ func (s *session) completeRuns(active bool) cobra.CompletionFunc {
 		if len(args) > 0 && active {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		h, err := s.theHost()
+		h, err := s.runsHost()
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}

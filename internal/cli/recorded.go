@@ -43,7 +43,7 @@ const recoverTime = 3 * time.Second
 
 // recorded opens a run, after the runs of dead hosts were brought to their end.
 func (s *session) recorded(ref string) (Recorded, error) {
-	h, err := s.theHost()
+	h, err := s.runsHost()
 	if err != nil {
 		return nil, err
 	}
@@ -75,7 +75,7 @@ func newReplay(s *session) *cobra.Command {
 		Long:  "Make the events of a run again, from its journal and the plugin it was started with,\nand print each as one line of JSON.",
 		Args:  exactly("a run"),
 		RunE: command(func(_ *cobra.Command, args []string) error {
-			h, err := s.theHost()
+			h, err := s.runsHost()
 			if err != nil {
 				return err
 			}

@@ -27,7 +27,7 @@ func newRemove(s *session) *cobra.Command {
 		},
 		ValidArgsFunction: s.completeRuns(false),
 		RunE: command(func(_ *cobra.Command, args []string) error {
-			h, err := s.theHost()
+			h, err := s.runsHost()
 			if err != nil {
 				return err
 			}

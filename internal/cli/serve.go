@@ -14,6 +14,7 @@ import (
 	"github.com/amux-dev/amux/host"
 	"github.com/amux-dev/amux/host/process"
 	"github.com/amux-dev/amux/host/serve"
+	"github.com/amux-dev/amux/internal/settings"
 	"github.com/amux-dev/amux/pluginapi"
 )
 
@@ -156,12 +157,13 @@ func (d *daemon) enter(w serve.World) (_ *world, leave func(), _ error) {
 	}
 	at := d.worlds[string(key)]
 	if at == nil {
+		set, _ := settings.Load(w.ConfigDir, "") // its client has said what is wrong with it
 		h, err := d.s.app.NewHost(host.Options{
 			ConfigDir: w.ConfigDir, ProjectDir: w.ProjectDir, RuntimeDir: d.s.runtimeDir(), TempDir: w.TempDir,
 			BundledDir: d.s.beside("plugins"), BundledHashes: d.s.app.BundledHashes, Plugins: w.Plugins,
 			ShimPath: d.s.beside(programName("amux-shim")), Env: env,
 			AlwaysVerify: w.AlwaysVerify, AutoMTLS: w.AutoMTLS, Subreaper: true, Version: d.s.app.Version, Logger: d.s.logger(),
-			Queue: d.queue,
+			IndexProjects: set.ProjectIndex, Queue: d.queue,
 		})
 		if err != nil {
 			return nil, nil, err

@@ -2,6 +2,8 @@ package cli
 
 import (
 	"context"
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -13,6 +15,7 @@ import (
 
 	"github.com/amux-dev/amux/host"
 	"github.com/amux-dev/amux/host/registry"
+	"github.com/amux-dev/amux/internal/foreign"
 	"github.com/amux-dev/amux/internal/settings"
 	"github.com/amux-dev/amux/pluginapi"
 )
@@ -36,6 +39,7 @@ type session struct {
 	settingsRead bool
 	settings     settings.Settings
 	settingsErr  error
+	project      *project // nil: it was not looked for yet
 	host         Host
 }
 
@@ -72,31 +76,6 @@ func (s *session) configDir() (string, error) {
 	return filepath.Join(s.app.Home, ".agent-mux"), nil
 }
 
-// projectDir is the flag, the variable, or the nearest folder upwards that holds
-// .agent-mux or .git; empty if there is none.
-func (s *session) projectDir(configDir string) string {
-	for _, dir := range []string{s.projectFlag, s.getenv("AGENT_MUX_PROJECT_DIR")} {
-		if dir != "" {
-			return s.abs(dir)
-		}
-	}
-	for dir := s.app.Cwd; dir != ""; {
-		own := filepath.Join(dir, ".agent-mux")
-		if _, err := os.Stat(own); err == nil && own != configDir {
-			return dir
-		}
-		if _, err := os.Stat(filepath.Join(dir, ".git")); err == nil {
-			return dir
-		}
-		up := filepath.Dir(dir)
-		if up == dir {
-			break
-		}
-		dir = up
-	}
-	return ""
-}
-
 // runtimeDir is where sockets go; the path is short, since a socket's has 108
 // bytes.
 func (s *session) runtimeDir() string {
@@ -121,8 +100,9 @@ func (s *session) beside(name string) string {
 func (s *session) loadSettings() (settings.Settings, error) {
 	if !s.settingsRead {
 		s.settingsRead = true
-		dir, err := s.configDir()
+		dir, err := s.safeConfigDir()
 		if err == nil {
+			s.warnIgnored(dir)
 			s.settings, err = settings.Load(dir, s.projectDir(dir))
 		}
 		s.settingsErr = err
@@ -132,20 +112,45 @@ func (s *session) loadSettings() (settings.Settings, error) {
 
 // userSettings are those of the user alone, wherever the command is given.
 func (s *session) userSettings() (settings.Settings, error) {
-	dir, err := s.configDir()
+	dir, err := s.safeConfigDir()
 	if err != nil {
 		return settings.Settings{}, err
 	}
 	return settings.Load(dir, "")
 }
 
+// safeConfigDir is configDir, unless others could have put into it what they like.
+func (s *session) safeConfigDir() (string, error) {
+	dir, err := s.configDir()
+	if err != nil {
+		return "", err
+	}
+	return dir, safeFolder("configuration folder", dir, "choose another by --config-dir or AGENT_MUX_CONFIG_DIR")
+}
+
+// safeFolder refuses a folder that others own or may write.
+func safeFolder(what, dir, way string) error {
+	err := foreign.CheckFolder(dir)
+	if e, ok := errors.AsType[*fs.PathError](err); ok {
+		if fix := foreign.Fix(err); fix != "" {
+			way = fix + "; or " + way
+		}
+		return pluginapi.Errorf(pluginapi.CodeConfig, "the %s %s is not used: %w", what, dir, e.Err).WithHint("%s", way)
+	}
+	return err
+}
+
 // overrides are the plugins that --plugin and [dev_overrides] put in the place of
 // installed ones.
 func (s *session) overrides() (map[string]string, error) {
-	set, err := s.loadSettings()
+	set, err := s.userSettings()
 	if err != nil {
 		return nil, err
 	}
+	return s.overridesOf(set)
+}
+
+func (s *session) overridesOf(set settings.Settings) (map[string]string, error) {
 	dir, err := s.configDir()
 	if err != nil {
 		return nil, err
@@ -168,9 +173,9 @@ func (s *session) overrides() (map[string]string, error) {
 }
 
 // hostOptions are all of them, so that no command need guess what the host would
-// choose by itself.
+// choose by itself. Of settings only the user's matter: a project's are for runs.
 func (s *session) hostOptions() (host.Options, error) {
-	set, err := s.loadSettings()
+	set, err := s.userSettings()
 	if err != nil {
 		return host.Options{}, err
 	}
@@ -178,7 +183,34 @@ func (s *session) hostOptions() (host.Options, error) {
 	if err != nil {
 		return host.Options{}, err
 	}
-	overrides, err := s.overrides()
+	s.warnIgnored(dir)
+	return s.optionsOf(set)
+}
+
+// cautious are the settings where those of the user cannot be read: what checks more
+// is on.
+var cautious = settings.Settings{AlwaysVerify: true}
+
+// knownSettings are the user's as far as they can be read, for commands about runs
+// that exist: what is wrong with config.toml is a warning there.
+func (s *session) knownSettings() (settings.Settings, error) {
+	if _, err := s.safeConfigDir(); err != nil {
+		return settings.Settings{}, err
+	}
+	set, err := s.userSettings()
+	if err != nil {
+		s.warnf("config.toml is not used: %v", err)
+		return cautious, nil
+	}
+	return set, nil
+}
+
+func (s *session) optionsOf(set settings.Settings) (host.Options, error) {
+	dir, err := s.configDir()
+	if err != nil {
+		return host.Options{}, err
+	}
+	overrides, err := s.overridesOf(set)
 	if err != nil {
 		return host.Options{}, err
 	}
@@ -190,7 +222,7 @@ func (s *session) hostOptions() (host.Options, error) {
 		BundledDir: s.beside("plugins"), BundledHashes: s.app.BundledHashes, Plugins: overrides,
 		ShimPath: s.beside(programName("amux-shim")), Env: s.app.Env,
 		Agents: ownAgents(set), AlwaysVerify: set.AlwaysVerify || s.verifyFlag == "always", AutoMTLS: set.AutoMTLS, Subreaper: true, Version: s.app.Version,
-		Logger: s.logger(), OnOrphan: s.findHost,
+		IndexProjects: set.ProjectIndex, Logger: s.logger(), OnOrphan: s.findHost,
 	}
 	return o, nil
 }
@@ -233,9 +265,23 @@ func programName(name string) string {
 }
 
 // theHost makes the host at the first call.
-func (s *session) theHost() (Host, error) {
+func (s *session) theHost() (Host, error) { return s.hostBy(s.hostOptions) }
+
+// runsHost is theHost for commands about runs that exist. They do without a config.toml
+// that cannot be read: a run can be listed and stopped whatever stands there.
+func (s *session) runsHost() (Host, error) {
+	return s.hostBy(func() (host.Options, error) {
+		set, err := s.knownSettings()
+		if err != nil {
+			return host.Options{}, err
+		}
+		return s.optionsOf(set)
+	})
+}
+
+func (s *session) hostBy(options func() (host.Options, error)) (Host, error) {
 	if s.host == nil {
-		o, err := s.hostOptions()
+		o, err := options()
 		if err != nil {
 			return nil, err
 		}

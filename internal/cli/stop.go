@@ -27,7 +27,7 @@ the end. A run that has finished already is no error.`,
 }
 
 func (s *session) cancel(ref string, kill bool) error {
-	h, err := s.theHost()
+	h, err := s.runsHost()
 	if err != nil {
 		return err
 	}
