@@ -3,7 +3,9 @@ package host
 import (
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -151,7 +153,7 @@ const (
 	// maxAttachments is for all files: they reach the agent through its stdin, in
 	// base64.
 	maxAttachments = 10 << 20
-	maxPrompt      = shim.StdinLimit / 2
+	maxPrompt      = MaxPrompt
 	// maxQuoted is the longest prompt as a JSON string, which is how it is recorded
 	// and how most agents are told. It leaves room for what an adapter wraps around
 	// it in the queue in front of the agent's stdin.
@@ -160,6 +162,9 @@ const (
 	// recorded in twice as many bytes, and room for the rest of it.
 	maxInput = 2*maxPrompt + 1<<20
 )
+
+// MaxPrompt is the longest prompt in bytes.
+const MaxPrompt = shim.StdinLimit / 2
 
 // checkPrompt refuses what could not reach the agent as it is.
 func checkPrompt(prompt string) error {
@@ -195,6 +200,9 @@ func quotedLen(text string) int {
 
 func checkDir(what, dir string) error {
 	info, err := os.Stat(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return invalid("the %s %s does not exist", what, dir)
+	}
 	if err != nil {
 		return invalid("%s %s: %w", what, dir, plain(err))
 	}

@@ -181,9 +181,13 @@ func (a *asker) listen() {
 		defer close(lines)
 		r := bufio.NewReader(a.l.s.app.IO.In)
 		for {
-			line, err := r.ReadString('\n')
-			if line != "" || err == nil {
-				lines <- strings.TrimSpace(line)
+			line, err := readLine(r, host.MaxPrompt)
+			if errors.Is(err, errLongLine) {
+				a.l.s.errf("error: the line is longer than %d MiB, and is not sent", host.MaxPrompt>>20)
+				continue
+			}
+			if len(line) > 0 || err == nil {
+				lines <- strings.TrimSpace(string(line))
 			}
 			if err != nil {
 				return

@@ -343,6 +343,7 @@ type bench struct {
 	io      *iostreams.IO
 	env     []string
 	config  string
+	gone    bool // the folder that amux is started in
 	signals chan os.Signal
 	out     fmt.Stringer
 	err     fmt.Stringer
@@ -381,6 +382,9 @@ func (b *bench) main(args ...string) int {
 			b.host.opts = o
 			return b.host, nil
 		},
+	}
+	if b.gone {
+		app.Cwd = ""
 	}
 	return app.Main(args)
 }

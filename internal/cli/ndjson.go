@@ -37,17 +37,47 @@ func newCommands(in io.Reader) *commands { return &commands{r: bufio.NewReaderSi
 func (c *commands) next() (text string, err error) {
 	for err == nil && text == "" {
 		var line []byte
-		line, err = c.r.ReadBytes('\n')
+		line, err = readLine(c.r, maxCommand)
 		c.n++
 		text = strings.TrimSpace(string(line))
 	}
 	return text, err
 }
 
+// maxCommand is longer than any prompt is as JSON.
+const maxCommand = 2*host.MaxPrompt + 1<<20
+
+// errLongLine says that a line was passed over.
+var errLongLine = errors.New("the line is too long")
+
+// readLine reads a line of at most limit bytes. It passes over one that is longer, and
+// says errLongLine.
+func readLine(r *bufio.Reader, limit int) (line []byte, err error) {
+	long := false
+	for {
+		piece, err := r.ReadSlice('\n')
+		if long = long || len(line)+len(piece) > limit; long {
+			line = nil
+		} else {
+			line = append(line, piece...)
+		}
+		switch {
+		case err == bufio.ErrBufferFull:
+			continue
+		case long && err == nil:
+			return nil, errLongLine
+		}
+		return line, err
+	}
+}
+
 // prompt is the first line, which holds the one prompt of the run.
 func (c *commands) prompt() (string, error) {
 	text, err := c.next()
 	if text == "" {
+		if errors.Is(err, errLongLine) {
+			return "", usage("stdin line %d is longer than %d MiB", c.n, maxCommand>>20).WithHint("put the long text into a file and name it")
+		}
 		if err == io.EOF {
 			return "", usage("there is no prompt: stdin is empty")
 		}
@@ -72,6 +102,10 @@ func (l *live) readCommands() {
 	ended, answered := false, map[string]bool{}
 	for {
 		text, err := c.next()
+		if errors.Is(err, errLongLine) {
+			s.errf("error: stdin line %d is longer than %d MiB, and is not done", c.n, maxCommand>>20)
+			continue
+		}
 		if text != "" {
 			var line commandLine
 			problem := decodeCommand([]byte(text), &line)

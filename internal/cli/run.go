@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"regexp"
 	"slices"
 	"strconv"
@@ -17,6 +16,7 @@ import (
 
 	"github.com/amux-dev/amux/host"
 	"github.com/amux-dev/amux/host/install"
+	"github.com/amux-dev/amux/internal/foreign"
 	"github.com/amux-dev/amux/pluginapi"
 )
 
@@ -30,7 +30,10 @@ func newRun(s *session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run [AGENT] [PROMPT | -]",
 		Short: "Run an agent with a prompt",
-		Long: `Run an agent with a prompt, which may also come from stdin.
+		Long: `Run an agent with a prompt, which may also come from stdin. What is piped into amux
+beside a prompt follows it after a blank line, up to 8 MiB together; a pipe that stays
+empty for three seconds is left alone. In a loop that reads lines of the same stdin,
+give amux < /dev/null.
 
 The assistant's text goes to stdout; thinking, tools, questions and the last line
 with turns, tokens, cost and time go to stderr. Without an agent it is that of
@@ -39,6 +42,7 @@ interrupts the agent's turn, twice stops the run. Nothing that the agent started
 outlives its run, nor do servers it left in the background.`,
 		Example: `  amux run claude "why does the build fail?"
   amux run demo "hello" > answer.txt
+  git diff | amux run claude "review this"
   git diff | amux run claude - --json | jq -r 'select(.type == "text_delta").delta'`,
 		Args: cobra.ArbitraryArgs,
 		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
@@ -67,6 +71,9 @@ func (s *session) run(o *runOptions, args []string) error {
 	}
 	if len(args) > 2 {
 		return usage("the prompt is in %d pieces", len(args)-1).WithHint("put it in quotes: amux run %s \"%s …\"", args[0], args[1])
+	}
+	if _, err := s.loadSettings(); err != nil {
+		return err
 	}
 	spec, err := o.spec(s)
 	if err != nil {
@@ -112,6 +119,8 @@ func (s *session) run(o *runOptions, args []string) error {
 		}
 	case fromStdin && !spec.Conversation:
 		prompt, err = s.readPrompt(asked)
+	case !spec.Conversation:
+		prompt, err = s.withPiped(prompt, o.quiet)
 	}
 	if err != nil {
 		return err
@@ -212,14 +221,53 @@ func (s *session) readPrompt(asked bool) (string, error) {
 	if s.app.IO.InTTY && !asked {
 		return "", usage("there is no prompt").WithHint(`give it as an argument, amux run AGENT "…", or on stdin`)
 	}
-	data, err := io.ReadAll(s.app.IO.In)
+	data, err := s.readStdin(host.MaxPrompt)
 	if err != nil {
-		return "", pluginapi.Errorf(pluginapi.CodeInternal, "read the prompt from stdin: %w", err)
+		return "", err
 	}
 	if strings.TrimSpace(string(data)) == "" {
 		return "", usage("there is no prompt: stdin is empty").WithHint(`give it as an argument, amux run AGENT "…", or on stdin`)
 	}
 	return string(data), nil
+}
+
+// readStdin reads stdin to its end, at most limit bytes.
+func (s *session) readStdin(limit int64) ([]byte, error) {
+	data, err := foreign.ReadStream(s.app.IO.In, limit)
+	if errors.Is(err, foreign.ErrTooLarge) {
+		return nil, usage("there is more on stdin than a prompt may have (%d MiB)", host.MaxPrompt>>20).
+			WithHint("put the long text into a file and name it")
+	}
+	if err != nil {
+		return nil, pluginapi.Errorf(pluginapi.CodeInternal, "read the prompt from stdin: %w", err)
+	}
+	return data, nil
+}
+
+// pipedWait is how long a pipe may stay without a first byte. A program that starts
+// amux often leaves an idle one open for as long as it lives.
+const pipedWait = 3 * time.Second
+
+// withPiped appends what is piped into amux to a prompt that was given as an argument.
+func (s *session) withPiped(prompt string, quiet bool) (string, error) {
+	streams := s.app.IO
+	if !streams.InPiped {
+		return prompt, nil
+	}
+	note := s.errf
+	if quiet {
+		note = func(string, ...any) {}
+	}
+	if streams.WaitIn != nil && !streams.WaitIn(pipedWait) {
+		note("nothing came on stdin for %v, so only the prompt is sent; with - for the prompt amux waits, with < /dev/null it does not", pipedWait)
+		return prompt, nil
+	}
+	data, err := s.readStdin(max(0, int64(host.MaxPrompt-len(prompt)-len("\n\n"))))
+	if err != nil || len(data) == 0 {
+		return prompt, err
+	}
+	note("%s of stdin follow the prompt", plural(len(data), "byte"))
+	return prompt + "\n\n" + string(data), nil
 }
 
 // applySettings fills in what config.toml says and the flags do not.

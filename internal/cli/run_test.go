@@ -96,6 +96,7 @@ func TestFlags(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, "")
 	file, mcp := filepath.Join(b.config, "a.txt"), filepath.Join(b.config, "mcp.json")
+	os.Mkdir(filepath.Join(b.config, "sub"), 0o700)
 	os.WriteFile(file, nil, 0o600)
 	os.WriteFile(mcp, []byte(`{"mcpServers":{"z":{"command":"zz","args":["1"],"env":{"K":"V"}},"w":{"url":"https://w/","headers":{"H":"v"}}}}`), 0o600)
 	code := b.main("run", "alpha", "hi", "--model", "m", "--effort", "max", "--system", "s", "--system-mode", "replace",

@@ -4,9 +4,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"math"
 	"net/url"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -15,6 +17,7 @@ import (
 
 	"github.com/amux-dev/amux/host"
 	"github.com/amux-dev/amux/host/process"
+	"github.com/amux-dev/amux/internal/foreign"
 	"github.com/amux-dev/amux/internal/settings"
 )
 
@@ -136,6 +139,9 @@ func (o *runOptions) spec(s *session) (host.RunSpec, error) {
 	if o.cwd != "" {
 		spec.Cwd = s.abs(o.cwd)
 	}
+	if err := checkCwd(spec.Cwd, o.cwd); err != nil {
+		return spec, err
+	}
 	if o.idleTimeout.set && o.idleTimeout.d == 0 {
 		spec.IdleTimeout = -1
 	}
@@ -144,9 +150,11 @@ func (o *runOptions) spec(s *session) (host.RunSpec, error) {
 	}
 	for _, file := range o.files {
 		path := s.abs(file)
-		if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
-			return spec, usage("--file %s: there is no such file", file)
+		f, err := foreign.Open(path, foreign.Rule{})
+		if err != nil {
+			return spec, fileError("--file", file, err)
 		}
+		f.Close()
 		spec.Files = append(spec.Files, path)
 	}
 	for _, variable := range o.env {
@@ -170,9 +178,12 @@ func (o *runOptions) spec(s *session) (host.RunSpec, error) {
 	if o.schema != "" {
 		spec.JSONSchema = o.schema
 		if !strings.HasPrefix(strings.TrimSpace(o.schema), "{") {
-			data, err := os.ReadFile(s.abs(o.schema))
+			data, err := foreign.Read(s.abs(o.schema), foreign.Rule{Limit: maxConfigFile})
+			if errors.Is(err, fs.ErrNotExist) {
+				return spec, usage("--json-schema %.200s: neither a JSON object nor a file that exists", o.schema)
+			}
 			if err != nil {
-				return spec, usage("--json-schema %s: neither a JSON object nor a file that can be read", o.schema)
+				return spec, fileError("--json-schema", o.schema, err)
 			}
 			spec.JSONSchema = string(data)
 		}
@@ -182,6 +193,32 @@ func (o *runOptions) spec(s *session) (host.RunSpec, error) {
 	}
 	return spec, nil
 }
+
+// checkCwd refuses a folder that an agent cannot work in. flag is how --cwd named it;
+// dir is not absolute if the folder that amux was started in is gone.
+func checkCwd(dir, flag string) error {
+	if !filepath.IsAbs(dir) {
+		return usage("the folder that amux was started in does not exist any more").
+			WithHint("change to another one, or name one by --cwd with its whole path")
+	}
+	info, err := os.Stat(dir)
+	name := "the folder " + dir
+	if flag != "" {
+		name = "--cwd " + flag + ": it"
+	}
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return usage("%s does not exist", name).WithHint("make it, or name another one by --cwd")
+	case err != nil:
+		return usage("%s cannot be used: %v", name, errors.Unwrap(err)).WithHint("name another one by --cwd")
+	case !info.IsDir():
+		return usage("%s is not a folder", name).WithHint("name a folder by --cwd")
+	}
+	return nil
+}
+
+// maxConfigFile bounds a file of settings that a flag names.
+const maxConfigFile = 4 << 20
 
 // mcpServers reads one --mcp flag.
 func (s *session) mcpServers(text string) ([]host.MCPServer, error) {
@@ -202,9 +239,12 @@ func (s *session) mcpServers(text string) ([]host.MCPServer, error) {
 
 // mcpFile reads the file format that agents share: {"mcpServers": {name: …}}.
 func (s *session) mcpFile(path string) ([]host.MCPServer, error) {
-	data, err := os.ReadFile(s.abs(path))
-	if err != nil {
+	data, err := foreign.Read(s.abs(path), foreign.Rule{Limit: maxConfigFile})
+	if errors.Is(err, fs.ErrNotExist) {
 		return nil, usage("--mcp %s: there is no such file", path).WithHint("or give a server as NAME=COMMAND ARGS…")
+	}
+	if err != nil {
+		return nil, fileError("--mcp", path, err)
 	}
 	var file struct {
 		Servers map[string]struct {
@@ -240,6 +280,17 @@ func (s *session) mcpFile(path string) ([]host.MCPServer, error) {
 	}
 	slices.SortFunc(servers, func(a, b host.MCPServer) int { return strings.Compare(a.Name, b.Name) })
 	return servers, nil
+}
+
+// fileError says why a file that a flag names cannot be used.
+func fileError(flag, file string, err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return usage("%s %s: there is no such file", flag, file)
+	}
+	if e, ok := errors.AsType[*fs.PathError](err); ok {
+		err = e.Err
+	}
+	return usage("%s %s: %v", flag, file, err).WithHint("%s", foreign.Fix(err))
 }
 
 // splitWords splits a command into words; quotes keep words together.

@@ -14,7 +14,8 @@ func newSend(s *session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "send RUN PROMPT|-",
 		Short: "Give the agent of a run another prompt, or type on its terminal",
-		Long: `Give the agent of a run another prompt; - reads it from stdin. The run must be a
+		Long: `Give the agent of a run another prompt; - reads it from stdin, and what is piped into
+amux beside a prompt follows it, as in amux run. The run must be a
 conversation (amux run -i, or --input ndjson). While the agent works on one, it decides
 itself whether the prompt joins the running turn.
 
@@ -67,9 +68,12 @@ text after an equals sign. What is typed is not recorded.`,
 // sendPrompt gives a run's agent a prompt; - is stdin.
 func (s *session) sendPrompt(run Recorded, prompt string) (err error) {
 	if prompt == "-" {
-		if prompt, err = s.readPrompt(true); err != nil {
-			return err
-		}
+		prompt, err = s.readPrompt(true)
+	} else {
+		prompt, err = s.withPiped(prompt, false)
+	}
+	if err != nil {
+		return err
 	}
 	if !utf8.ValidString(prompt) {
 		return usage("the prompt is not valid UTF-8").WithHint("convert it, for example: iconv -f latin1 -t utf-8")

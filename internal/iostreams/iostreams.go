@@ -6,7 +6,9 @@ package iostreams
 import (
 	"bytes"
 	"io"
+	"io/fs"
 	"os"
+	"time"
 
 	"golang.org/x/term"
 )
@@ -17,6 +19,12 @@ type IO struct {
 	Out, Err io.Writer
 	// InTTY, OutTTY and ErrTTY say which of them are terminals.
 	InTTY, OutTTY, ErrTTY bool
+	// InPiped says that In is a pipe, a socket or a regular file, which somebody may
+	// have put there for amux to read.
+	InPiped bool
+	// WaitIn waits until In can be read or has ended, and reports whether it can; nil:
+	// always.
+	WaitIn func(d time.Duration) bool
 	// Color says that stderr takes colours.
 	Color bool
 	// Raw has the terminal behind In hand over keys as they are typed, until the
@@ -48,6 +56,11 @@ func System(getenv func(string) string) *IO {
 		},
 		Size: func() (int, int, error) { return term.GetSize(int(os.Stdout.Fd())) },
 	}
+	if info, err := os.Stdin.Stat(); err == nil {
+		kind := info.Mode().Type()
+		s.InPiped = kind == 0 || kind&(fs.ModeNamedPipe|fs.ModeSocket) != 0
+	}
+	s.WaitIn = func(d time.Duration) bool { return waitReadable(os.Stdin, d) }
 	s.Color = s.ErrTTY && getenv("NO_COLOR") == "" && getenv("TERM") != "dumb" && enableColor(os.Stderr)
 	if s.InTTY {
 		s.ReadPassword = func(prompt string) (string, error) {
