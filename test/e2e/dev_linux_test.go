@@ -55,7 +55,9 @@ func TestPluginDev(t *testing.T) {
 	t.Cleanup(func() { _ = cmd.Process.Kill() })
 	wait := func(text string) {
 		t.Helper()
-		deadline := time.After(3 * time.Minute)
+		last, at := "", time.Now() // how far what it started is, and since when
+		look := time.NewTicker(5 * time.Second)
+		defer look.Stop()
 		var seen []string
 		for {
 			select {
@@ -67,8 +69,12 @@ func TestPluginDev(t *testing.T) {
 				if !ok {
 					t.Fatalf("it ended without %q:\n%s", text, strings.Join(seen, "\n"))
 				}
-			case <-deadline:
-				t.Fatalf("no %q:\n%s", text, strings.Join(seen, "\n"))
+			case <-look.C:
+				if now := ticksOf(processesBelow(cmd.Process.Pid)[1:]); now != last {
+					last, at = now, time.Now()
+				} else if time.Since(at) > 3*time.Minute {
+					t.Fatalf("no %q:\n%s", text, strings.Join(seen, "\n"))
+				}
 			}
 		}
 	}

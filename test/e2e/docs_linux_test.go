@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"context"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -84,15 +83,13 @@ func follow(t *testing.T, commands []string, least int) string {
 	for _, command := range commands {
 		script.WriteString("echo '+ '" + quoteShell(command) + "\n" + command)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, "sh", "-e", "-c", script.String())
+	cmd := exec.Command("sh", "-e", "-c", script.String())
 	cmd.Dir = t.TempDir()
 	cmd.Env = []string{
 		"HOME=" + t.TempDir(), "PATH=" + filepath.Join(root, "bin") + ":" + os.Getenv("PATH"), "AMUX=" + root, "AGENT_MUX_PROJECT_DIR=" + cmd.Dir,
 		"GOPROXY=off", "GOFLAGS=-mod=mod", "GOCACHE=" + goEnv(t, "GOCACHE"), "GOMODCACHE=" + goEnv(t, "GOMODCACHE"),
 	}
-	out, err := cmd.CombinedOutput()
+	out, err := patiently(t, cmd, 3*time.Minute)
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}

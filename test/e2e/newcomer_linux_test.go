@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"bytes"
-	"context"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -52,9 +51,7 @@ func TestNewcomersPath(t *testing.T) {
 	run := func(asUser bool, args ...string) string {
 		t.Helper()
 		commands++
-		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
-		defer cancel()
-		cmd := exec.CommandContext(ctx, args[0], args[1:]...)
+		cmd := exec.Command(args[0], args[1:]...)
 		cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET}
 		amux := filepath.Join(shared, "amux")
 		if asUser {
@@ -82,7 +79,7 @@ func TestNewcomersPath(t *testing.T) {
 		}
 		var stdout, stderr bytes.Buffer
 		cmd.Stdout, cmd.Stderr = &stdout, &stderr
-		if err := cmd.Run(); err != nil {
+		if _, err := patiently(t, cmd, 3*time.Minute); err != nil {
 			t.Fatalf("%s: %v\n%s%s", strings.Join(args, " "), err, stdout.String(), stderr.String())
 		}
 		return stdout.String()

@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"context"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -32,11 +31,9 @@ func TestPythonPlugin(t *testing.T) {
 	d := newDesk(t)
 	command := func(env []string, name string, args ...string) {
 		t.Helper()
-		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
-		defer cancel()
-		cmd := exec.CommandContext(ctx, name, args...)
+		cmd := exec.Command(name, args...)
 		cmd.Dir, cmd.Env = d.root, append(os.Environ(), env...)
-		if out, err := cmd.CombinedOutput(); err != nil {
+		if out, err := patiently(t, cmd, 5*time.Minute); err != nil {
 			t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, out)
 		}
 	}

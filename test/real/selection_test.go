@@ -14,7 +14,7 @@ import (
 // core are the tests that run even for an agent whose proof still holds: they catch
 // what a change of the host breaks. A name is a scenario, or that of another test as
 // it calls selected.
-var core = []string{"text", "tool", "approval granted", "resume", "interrupt a tool", "401", "connection refused", "amux killed"}
+var core = []string{"text", "tool", "approval granted", "resume", "interrupt a tool", "401", "context too long", "amux killed"}
 
 // Environment variables that limit what runs. Without them everything does.
 const (
