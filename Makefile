@@ -10,9 +10,10 @@ export CGO_ENABLED = 0
 export GO VERSION
 
 TOOL  = $(GO) -C tools tool
-TESTS = ./...
+# The real agents begin first: they wait more than they work, and the rest fills that.
+TESTS = ./test/real ./...
 
-.PHONY: help build run test race fuzz lint generate check-generated cross wine bench chaos chaos-minute test-real drift proof docs install clean
+.PHONY: help build run check test race fuzz lint generate check-generated cross wine bench chaos chaos-minute test-real drift proof docs install clean
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -26,6 +27,9 @@ run: build ## build, and run the main job with the agent you have, or else with 
 test: build agents ## every test, with what they need; of real agents that are unchanged since their proof only the core (AMUX_TEST_OFFLINE=1: none)
 	@rm -f .cache/real.txt
 	@export AMUX_TEST_REPORT=$(CURDIR)/.cache/real.txt AMUX_TEST_CHANGED=1; { $(GO) -C tools test -json ./...; $(GO) test -json -timeout 60m $(TESTS); } | $(GO) run -C tools ./testcount -timeout 60m
+
+check: build lint ## build, lint, and the tests that need neither the real agents nor a long time
+	@$(GO) test -short -json -timeout 30m $$($(GO) list ./... | grep -v -e /test/real -e /test/chaos -e /test/bench) | $(GO) run -C tools ./testcount -short -timeout 30m
 
 test-real: build agents ## all tests of the real agents against the fake model; AGENT=x for one
 	@export AMUX_TEST_REPORT=$(CURDIR)/.cache/real.txt AMUX_TEST_AGENT=$(AGENT); $(GO) test -json -count=1 -timeout 60m ./test/real/... | $(GO) run -C tools ./testcount

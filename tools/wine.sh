@@ -1,6 +1,7 @@
 #!/bin/sh
 # Runs the tests of what is Windows' own under Wine. What Wine cannot prove is skipped
-# by the tests themselves, and said at the end. Without Wine everything is.
+# by the tests themselves, and said at the end. Without Wine everything is. With the
+# argument prepare it installs Wine and makes its folders, and runs nothing.
 set -eu
 : "${GO:=go}"
 root=$(pwd)
@@ -20,7 +21,9 @@ export WINEPREFIX="$cache/prefix" WINEDEBUG=-all WINEARCH=win64 DISPLAY= \
 	WINEDLLOVERRIDES="mscoree=;mshtml=;winemenubuilder.exe=d"
 # Wine's server outlives what it serves, and has its stdout: files, never pipes.
 trap 'wineserver -k >/dev/null 2>&1 || true' EXIT
-[ -d "$WINEPREFIX" ] || timeout 120 wineboot -i >"$cache/boot.log" 2>&1 </dev/null
+if [ ! -d "$WINEPREFIX" ]; then
+	timeout 600 wineboot -i >"$cache/boot.log" 2>&1 </dev/null || { rm -rf "$WINEPREFIX"; cat "$cache/boot.log" >&2; exit 1; }
+fi
 
 # Wine 8 lacks a library that every Go program needs: one that forwards to another.
 dll=$WINEPREFIX/drive_c/windows/system32/bcryptprimitives.dll
@@ -33,6 +36,8 @@ if [ ! -e "$dll" ]; then
 	x86_64-w64-mingw32-ld -shared --entry=0 -o "$dll" "$cache/forward.def"
 fi
 
+[ "${1:-}" != prepare ] || exit 0
+
 export GOOS=windows GOARCH=amd64 CGO_ENABLED=0
 sh tools/build.sh "$cache/bin" >/dev/null
 export AMUX_TEST_BIN="$cache/bin"
@@ -42,7 +47,7 @@ for package in internal/namedpipe host/process host/lines host/vt internal/rende
 	name=$(echo "$package" | tr / -)
 	$GO test -c -o "$cache/$name.exe" "./$package"
 	code=0
-	(cd "$package" && timeout 300 wine "$cache/$name.exe" -test.v -test.timeout 4m) >"$cache/$name.out" 2>&1 </dev/null || code=$?
+	(cd "$package" && timeout 1200 wine "$cache/$name.exe" -test.v -test.timeout 19m) >"$cache/$name.out" 2>&1 </dev/null || code=$?
 	passed=$((passed + $(grep -c '^--- PASS' "$cache/$name.out" || true)))
 	grep -h -B1 '^--- SKIP' "$cache/$name.out" | tr -d '\r' | sed -n 's/^ *[a-z_]*\.go:[0-9]*: //p; s/^--- SKIP: \([^ ]*\).*/  \1/p' >>"$cache/skipped" || true
 	if [ $code -ne 0 ]; then

@@ -65,8 +65,8 @@ func agentsPage(t *testing.T, agents []*pluginapi.Agent) string {
 	var b strings.Builder
 	b.WriteString("# Agents\n\n<!-- made by make docs of what the plugins say of themselves; do not edit -->\n\n" +
 		"What the bundled adapters can do, which events each can emit, and how it is known.\n" +
-		"*real*: a test sees it with the real CLI, of the version named here, each time that\n" +
-		"`make test` runs. *recorded*: a recording of the real CLI is replayed. *made*: a test\n" +
+		"*real*: a test sees it with the real CLI, of the version named here; `make test`\n" +
+		"runs it again when anything that it depends on changed. *recorded*: a recording of the real CLI is replayed. *made*: a test\n" +
 		"replays what somebody wrote after the documentation or the source. *stored*: in a\n" +
 		"session that is read. *no*: the agent has it not, or says nothing of it; an option that\n" +
 		"it has not is refused before anything starts. *unproven* means that the CLI could not be\n" +
