@@ -52,7 +52,8 @@ type facts struct {
 	spawnFailed *journal.SpawnFailed
 	exit        *journal.Exit
 	fault       *journal.Fault
-	stderr      []byte // last bytes, for crash
+	damage      *journal.Damage // records are missing
+	stderr      []byte          // last bytes, for crash
 }
 
 // clone is a copy that does not change with f.
@@ -241,6 +242,9 @@ func (f *facts) verdict() journal.State {
 		asked = f.exit.Reason
 	}
 	switch {
+	case f.damage != nil:
+		end.To = stateLost
+		return fail(pluginapi.CodeRecordDamaged, "damaged", f.damage.Error()+"; how the run ended is not known")
 	case asked == "disk_full":
 		return fail(pluginapi.CodeDiskFull, "disk_full", "the disk that holds the run's record is full")
 	case asked == "abandoned":

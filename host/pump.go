@@ -287,6 +287,9 @@ func (p *pump) feed(ctx context.Context) error {
 			if errors.Is(err, io.EOF) || errors.Is(err, journal.ErrTorn) {
 				break
 			}
+			if damage, ok := errors.AsType[*journal.Damage](err); ok {
+				return p.damaged(damage)
+			}
 			if err != nil {
 				return err
 			}
@@ -344,6 +347,17 @@ func (p *pump) feed(ctx context.Context) error {
 			return err
 		}
 	}
+}
+
+// damaged ends what can be told of a journal, once all before the damage is.
+func (p *pump) damaged(d *journal.Damage) error {
+	if err := p.flush(); err != nil {
+		return err
+	}
+	if err := p.settle(); err != nil {
+		return err
+	}
+	return pluginapi.Errorf(pluginapi.CodeRecordDamaged, "%w", d)
 }
 
 // settle waits until the adapter has answered everything.
@@ -489,6 +503,12 @@ func (p *pump) record(rec journal.Record) error {
 		}}, rec.Time)
 		p.item(rec.Time, func(time.Time) { p.facts.exit = &exit })
 		p.seenExit = true
+	case journal.KindDamage:
+		var damage journal.Damage
+		if err := rec.Decode(&damage); err != nil {
+			return err
+		}
+		p.item(rec.Time, func(at time.Time) { p.lost(&damage, at) })
 	case journal.KindFault:
 		var fault journal.Fault
 		if err := rec.Decode(&fault); err != nil {
@@ -1066,6 +1086,17 @@ func (p *pump) stateChanged(s journal.State, at time.Time) {
 		State: s.To, Reason: s.Reason, Code: pluginapi.Code(s.Code), Message: s.Msg,
 		ExitCode: exitCode, Signal: signal, SessionID: f.session, Turns: f.turns,
 		Tokens: f.tokens, Cost: f.cost, DurationMS: at.Sub(f.created).Milliseconds(), UnknownLines: f.unknown,
+	}, at)
+}
+
+// lost notes that records are missing. The log may have events that were made of
+// them: what follows comes behind those.
+func (p *pump) lost(damage *journal.Damage, at time.Time) {
+	p.facts.damage = damage
+	p.mute, p.seq = false, max(p.seq, p.skip)
+	p.emitHost(pluginapi.ErrorEvent{
+		Code: pluginapi.CodeRecordDamaged, Message: damage.Error() + "; what was left is kept in " + damage.Kept,
+		Hint: pluginapi.CodeRecordDamaged.Info().Hint,
 	}, at)
 }
 

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/amux-dev/amux/host/eventlog"
+	"github.com/amux-dev/amux/host/journal"
 	"github.com/amux-dev/amux/host/store"
 	"github.com/amux-dev/amux/pluginapi"
 )
@@ -42,6 +43,8 @@ type RunInfo struct {
 	PluginVersion string            `json:"plugin_version"`
 	PluginHash    string            `json:"plugin_hash"`
 	End           *pluginapi.RunEnd `json:"end"` // null while it runs
+	// Damage is what a look at the end of the record has found; Check looks at all.
+	Damage []Damage `json:"damage,omitempty"`
 }
 
 // Runs lists the recorded runs, newest first. A directory that cannot be read is
@@ -52,7 +55,7 @@ func (h *Host) Runs(ctx context.Context) ([]RunInfo, error) {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		if info, err := readInfo(h.store.Run(id)); err == nil {
+		if info, err := inspect(h.store.Run(id)); err == nil {
 			infos = append(infos, info)
 		}
 	}
@@ -63,7 +66,7 @@ func (h *Host) Runs(ctx context.Context) ([]RunInfo, error) {
 
 // Info says what is recorded of the run now.
 func (r *Run) Info() RunInfo {
-	info, err := readInfo(r.dir)
+	info, err := inspect(r.dir)
 	if err != nil { // a run without record that has ended
 		info = infoOf(r.meta, r.spec, r.dir.Dir)
 		info.State = r.result.State
@@ -114,6 +117,38 @@ func readInfo(dir *store.Run) (RunInfo, error) {
 		}
 		return true
 	})
+	if info.End != nil {
+		if damage, err := eventlog.CheckEnd(dir.Path("events.jsonl")); err == nil && damage != nil {
+			info.Damage = []Damage{ofEvents(damage)}
+		}
+	}
+	return info, nil
+}
+
+// inspect is readInfo for people: a run that has no end and nobody who will make one
+// is not said to go on.
+func inspect(dir *store.Run) (RunInfo, error) {
+	info, err := readInfo(dir)
+	if err != nil || info.End != nil || hosted(dir) {
+		return info, err
+	}
+	// It may have ended meanwhile.
+	if info, err = readInfo(dir); err != nil || info.End != nil {
+		return info, err
+	}
+	info.State, info.Reason, info.Code = stateLost, "host_gone", pluginapi.CodeHostGone
+	if exit, ok := readExit(dir.Path("exit")); ok && exit.Reason == "disk_full" {
+		info.State, info.Reason, info.Code = stateFailed, exit.Reason, pluginapi.CodeDiskFull
+	}
+	if !dir.Active() {
+		// Its end was recorded: the mark is taken away behind it.
+		size := int64(0)
+		if file, err := os.Stat(dir.Path("events.jsonl")); err == nil {
+			size = file.Size()
+		}
+		info.State, info.Reason, info.Code = stateLost, "damaged", pluginapi.CodeRecordDamaged
+		info.Damage = []Damage{{File: "events.jsonl", Offset: size, Reason: "it ends before the run does"}}
+	}
 	return info, nil
 }
 
@@ -220,8 +255,8 @@ func (h *Host) Open(ctx context.Context, ref string) (*Run, error) {
 	if _, agent, _, err := h.findAgent(meta.Agent, r.spec.Launch); err == nil {
 		r.agent = agent
 	}
-	info, _ := readInfo(dir)
-	if info.End == nil {
+	info, _ := inspect(dir)
+	if info.End == nil && info.Damage == nil {
 		r.remote = true
 		return r, nil
 	}
@@ -230,13 +265,17 @@ func (h *Host) Open(ctx context.Context, ref string) (*Run, error) {
 	} else if err != nil {
 		return nil, pluginapi.Errorf(pluginapi.CodeParse, "events of run %s: %w", dir.ID, plain(err))
 	}
-	r.result = resultOf(info)
+	if r.result = resultOf(info); info.End == nil {
+		r.result.Err = &pluginapi.Error{Code: info.Code, Msg: info.Damage[0].String(), Hint: info.Code.Info().Hint}
+	}
 	close(r.done)
 	return r, nil
 }
 
 // Replay makes the events of a recorded run again, from its journal and the
-// plugin it was started with, and writes them to w, one JSON object a line.
+// plugin it was started with, and writes them to w, one JSON object a line. Of a
+// journal that is damaged it writes what stands before the damage, and returns
+// RECORD_DAMAGED.
 func (h *Host) Replay(ctx context.Context, ref string, w io.Writer) error {
 	dir, err := h.find(ref)
 	if err != nil {
@@ -270,5 +309,16 @@ func (h *Host) Replay(ctx context.Context, ref string, w io.Writer) error {
 	if copyErr := <-copied; err == nil {
 		err = copyErr
 	}
-	return err
+	if err != nil && !errors.Is(err, journal.ErrFormat) {
+		return err
+	}
+	info, infoErr := inspect(dir)
+	if infoErr != nil || info.End == nil && info.Damage == nil {
+		return errors.Join(err, infoErr) // it goes on
+	}
+	damage, _, checkErr := checkJournal(ctx, src.Name(), info)
+	if damage != nil {
+		return Integrity{Damage: []Damage{*damage}}.Err(dir.ID)
+	}
+	return errors.Join(err, checkErr)
 }

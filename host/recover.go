@@ -163,6 +163,13 @@ func (h *Host) conclude(ctx context.Context, dir *store.Run, meta store.Meta) er
 	}
 	p, err := h.retell(ctx, meta, src, log, exited)
 	if err != nil && ctx.Err() == nil && pluginapi.AsError(err).Code != pluginapi.CodeDiskFull {
+		if cut := log.Cut(); cut != nil {
+			// They would have been made again.
+			damage := damageOf(cut)
+			if err := writer.Append(journal.KindDamage, journal.Encode(damage)); err != nil {
+				return fail(err)
+			}
+		}
 		// Without its plugin a run ends all the same: with the events that it has.
 		h.log.Named("run").Warn("the rest of the run's events cannot be told", "run_id", meta.RunID, "error", err)
 		p, err = h.tellEnd(ctx, src, log, exited)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/amux-dev/amux/host/journal"
 	"github.com/amux-dev/amux/host/shim"
+	"github.com/amux-dev/amux/host/store"
 	"github.com/amux-dev/amux/pluginapi"
 )
 
@@ -63,9 +64,11 @@ func (h *Host) Cancel(ctx context.Context, ref string, kill bool) (Outcome, erro
 }
 
 // hosted reports whether somebody will write the rest of the run's events.
-func (r *Run) hosted() bool {
-	keeper, err := shim.ReadInfo(r.dir.Dir)
-	return err == nil && keeperLives(keeper) || r.dir.Held()
+func (r *Run) hosted() bool { return hosted(r.dir) }
+
+func hosted(dir *store.Run) bool {
+	keeper, err := shim.ReadInfo(dir.Dir)
+	return err == nil && keeperLives(keeper) || dir.Held()
 }
 
 func (r *Run) hostGone() *pluginapi.Error {
@@ -269,7 +272,12 @@ func (r *Run) remoteWait() Result {
 
 // resultOf is the result of a run that has ended.
 func resultOf(info RunInfo) Result {
-	result := Result{RunID: info.ID, State: info.State, End: *info.End}
+	result := Result{RunID: info.ID, State: info.State}
+	if info.End == nil {
+		result.End = pluginapi.RunEnd{State: info.State, Reason: info.Reason, Code: info.Code}
+		return result
+	}
+	result.End = *info.End
 	if info.Code != "" {
 		result.Err = &pluginapi.Error{Code: info.Code, Msg: info.End.Message, Hint: info.Code.Info().Hint}
 	}

@@ -4,6 +4,9 @@
 // one is the page cache. So a consumer that stalls, or comes late, loses nothing
 // and costs the others nothing, and the log holds no event in memory.
 //
+// Checksums stand in a file of their own beside it, see SumsPath, so that the lines
+// are no one's but the events'.
+//
 // A Log is written by one goroutine; cursors are for one goroutine each.
 package eventlog
 
@@ -12,6 +15,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"io"
 	"os"
 	"strconv"
@@ -28,6 +32,12 @@ const indexEvery = 1024
 
 // Log is the event log of one run.
 type Log struct {
+	// Durable is called after a Commit with an event at which the log is to be on the
+	// disk: Sync brings it there. Nil does nothing.
+	Durable func()
+	// SyncAlways has Commit wait until the events are on the disk.
+	SyncAlways bool
+
 	file   *os.File
 	prefix [2][]byte // what stands between type and seq, and between time and the adapter's fields
 
@@ -45,13 +55,18 @@ type Log struct {
 	opened  bool    // its { was seen, but nothing behind it
 	starts  []int64 // index entries of the batch
 	pending uint64  // whole events in the batch
+	sums    sums
+	cut     *Damage
 	check   object
 	stamp   time.Time
 	stamped []byte
 }
 
-// Open opens or creates the log at path for the run and agent of those names. A
-// torn last line is cut off, so that Count whole events are left.
+// Open opens or creates the log at path for the run and agent of those names. Who
+// may write checks what is there: a torn last line is cut off, and so is everything
+// from the first block that is not as it was written, which is kept in a file
+// beside it, path without .jsonl and with .bad-OFFSET; see Cut. Count whole events
+// are left.
 func Open(path, runID, agent string, writable bool) (*Log, error) {
 	flags := os.O_RDONLY
 	if writable {
@@ -65,7 +80,18 @@ func Open(path, runID, agent string, writable bool) (*Log, error) {
 	l.prefix[0] = strconv.AppendQuote([]byte(`,"run_id":`), runID)
 	l.prefix[0] = append(l.prefix[0], `,"seq":`...)
 	l.prefix[1] = strconv.AppendQuote([]byte(`,"agent":`), agent)
-	if err := l.scan(writable); err != nil {
+	l.sums.path = SumsPath(path)
+	if writable {
+		err = l.recover(path, runID)
+	}
+	if err == nil {
+		err = l.scan(writable)
+	}
+	if err == nil && writable {
+		l.sums.flushed, err = sumOf(f, l.sums.from, l.size)
+		l.sums.sum = l.sums.flushed
+	}
+	if err != nil {
 		f.Close()
 		return nil, fmt.Errorf("event log %s: %w", path, err)
 	}
@@ -143,6 +169,7 @@ func (l *Log) Begin(t string, at time.Time) error {
 	}
 	l.begun = l.base + int64(len(l.buf))
 	l.opened = false
+	l.sums.ends = l.sums.ends || endsBlock[t]
 	seq := l.count + l.pending + 1 // count is changed by this goroutine alone
 	if (seq-1)%indexEvery == 0 {
 		l.starts = append(l.starts, l.begun)
@@ -214,15 +241,19 @@ func (l *Log) undo() {
 		l.buf = l.buf[:l.begun-l.base]
 		return
 	}
-	l.base, l.buf = l.begun, l.buf[:0]
+	l.base, l.buf, l.sums.stale = l.begun, l.buf[:0], true
 }
 
 // flush writes buf at the end of the file. After an error buf is whole and the
 // same flush can be tried again.
 func (l *Log) flush() error {
+	if err := l.rehash(); err != nil {
+		return err
+	}
 	if _, err := (rawio.File{File: l.file}).WriteAt(l.buf, l.base); err != nil {
 		return err
 	}
+	l.sums.flushed = crc32.Update(l.sums.flushed, castagnoli, l.buf)
 	l.base += int64(len(l.buf))
 	if cap(l.buf) > 8*pluginapi.PieceSize {
 		l.buf = nil
@@ -238,8 +269,24 @@ func (l *Log) Commit(before func(line []byte)) error {
 	if l.pending == 0 {
 		return nil
 	}
+	end := l.base + int64(len(l.buf))
+	seal, durable := l.sums.ends || end-l.sums.from >= blockSize, l.sums.ends
+	if seal {
+		if err := l.rehash(); err != nil {
+			return err
+		}
+		sum := crc32.Update(l.sums.flushed, castagnoli, l.buf)
+		if err := l.seal(block{end, l.count + l.pending, sum}); err != nil {
+			return err
+		}
+	}
 	if err := l.flush(); err != nil {
 		return err
+	}
+	if l.SyncAlways {
+		if err := l.Sync(); err != nil {
+			return err
+		}
 	}
 	if before != nil {
 		// Read back rather than kept: a batch may hold an event that is larger
@@ -258,7 +305,26 @@ func (l *Log) Commit(before func(line []byte)) error {
 	l.changed = make(chan struct{})
 	l.mu.Unlock()
 	l.pending, l.starts = 0, l.starts[:0]
+	if l.sums.sum = l.sums.flushed; seal {
+		l.sealed()
+	}
+	if durable && l.Durable != nil {
+		l.Durable()
+	}
 	return nil
+}
+
+// Sync brings what is committed to the disk, and waits for that. It may be called
+// while others use the log.
+func (l *Log) Sync() error {
+	l.mu.Lock()
+	sums := l.sums.file
+	l.mu.Unlock()
+	err := rawio.Sync(l.file)
+	if sums != nil && err == nil {
+		err = rawio.Sync(sums)
+	}
+	return err
 }
 
 // Rollback forgets the events that were added and not committed.
@@ -266,6 +332,7 @@ func (l *Log) Rollback() {
 	l.base, l.buf = l.size, l.buf[:0]
 	l.pending, l.starts = 0, l.starts[:0]
 	_ = l.file.Truncate(l.size) // what stays behind is overwritten
+	l.unseal()
 }
 
 // Idle gives back the buffer of a flood: an idle run holds none.
@@ -291,6 +358,9 @@ func (l *Log) Finish() {
 // is, so Close comes after their end.
 func (l *Log) Close() error {
 	l.Finish()
+	if l.sums.file != nil {
+		_ = l.sums.file.Close()
+	}
 	return l.file.Close()
 }
 

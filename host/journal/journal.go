@@ -3,11 +3,11 @@
 // the only input of state machine and adapter (keystone rule K1).
 //
 // The file is a header and records. A record has a length, a CRC-32C and the
-// time it was written; a torn tail, left by a process that was killed while it
-// wrote, is recognised and dropped by the next writer. One process writes at a
-// time; any number may read what is committed. The package does not interpret
-// payloads, and its promise is about process death, not power loss: it does not
-// fsync.
+// time it was written. The next writer cuts off a torn tail, left by a process
+// that was killed while it wrote, and whatever follows a record that is not as it
+// was written; it destroys neither, see Damage. One process writes at a time; any
+// number may read what is committed. The package does not interpret payloads.
+// Append does not wait for the disk: Sync does.
 package journal
 
 import (
@@ -17,10 +17,12 @@ import (
 	"hash/crc32"
 	"io"
 	"os"
+	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/amux-dev/amux/internal/aside"
 	"github.com/amux-dev/amux/internal/rawio"
 )
 
@@ -47,11 +49,14 @@ const (
 	KindFault       Kind = 15 // Fault: the adapter is not heard from here on
 	KindNote        Kind = 16 // Note: for people
 	KindRetry       Kind = 17 // Retry: the run will spawn once more
+	KindDamage      Kind = 18 // Damage: records were lost here, and what is left of them is kept
 )
 
 const (
 	// Version is written into the header; a higher one is refused.
-	Version    = 1
+	Version = 1
+	// maxVersion is more than there will be: a higher one is a damaged header.
+	maxVersion = 1 << 16
 	headerSize = 16
 	// RecordHeader is the size of what precedes a payload: length and CRC
 	// (4 bytes each), time in nanoseconds since 1970 (8), kind (1), 3 of zero.
@@ -69,6 +74,7 @@ var (
 var (
 	ErrFormat = errors.New("not a journal, or of a newer version")
 	ErrTorn   = errors.New("torn record")
+	errHeader = fmt.Errorf("%w: its header is damaged", ErrFormat)
 )
 
 // Record is one entry. Payload is valid until the next call of the reader.
@@ -89,8 +95,9 @@ type Writer struct {
 	now  func() time.Time
 }
 
-// OpenWriter opens or creates the journal at path for appending. A torn tail is
-// cut off.
+// OpenWriter opens or creates the journal at path for appending, behind its last
+// good record. What follows that one is moved to a file beside it, path.bad-OFFSET:
+// a torn tail with a Note, anything else with a Damage in its place.
 func OpenWriter(path string, now func() time.Time) (*Writer, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -109,40 +116,78 @@ func (w *Writer) recover() error {
 	if err != nil {
 		return err
 	}
-	if info.Size() < headerSize {
-		var header [headerSize]byte
-		copy(header[:], magic[:])
-		binary.LittleEndian.PutUint32(header[8:], Version)
-		if err := w.file.Truncate(0); err != nil {
-			return err
-		}
-		if _, err := w.file.WriteAt(header[:], 0); err != nil {
-			return err
-		}
-		w.size.Store(headerSize)
-		return nil
+	size := info.Size()
+	switch {
+	case size == 0:
+		return w.begin()
+	case size < headerSize:
+		return w.cut(0, size, nil)
 	}
 	r, err := NewReader(w.file)
+	if errors.Is(err, errHeader) {
+		return w.cut(0, size, &Damage{What: "the header is not that of a journal"})
+	}
 	if err != nil {
 		return err
 	}
 	for {
-		rec, err := r.Next(info.Size())
-		if err == io.EOF || err == ErrTorn {
-			break
+		rec, err := r.Next(size)
+		if err == nil {
+			w.last = rec.Time.UnixNano()
+			continue
 		}
-		if err != nil {
+		damage, bad := errors.AsType[*Damage](err)
+		switch {
+		case err == io.EOF:
+			w.size.Store(size)
+			return nil
+		case err == ErrTorn && followed(w.file, r.Offset(), size):
+			damage = &Damage{What: "a record is longer than what is left, and others follow it"}
+		case err != ErrTorn && !bad:
 			return err
 		}
-		w.last = rec.Time.UnixNano()
+		return w.cut(r.Offset(), size, damage)
 	}
-	if r.Offset() != info.Size() {
-		if err := w.file.Truncate(r.Offset()); err != nil {
-			return err
-		}
+}
+
+// begin writes the header.
+func (w *Writer) begin() error {
+	var header [headerSize]byte
+	copy(header[:], magic[:])
+	binary.LittleEndian.PutUint32(header[8:], Version)
+	if _, err := w.file.WriteAt(header[:], 0); err != nil {
+		return err
 	}
-	w.size.Store(r.Offset())
+	w.size.Store(headerSize)
 	return nil
+}
+
+// cut moves what is behind offset to another file and says so in its place.
+func (w *Writer) cut(offset, size int64, damage *Damage) error {
+	kept, err := aside.Keep(w.file, offset, fmt.Sprintf("%s.bad-%d", w.file.Name(), offset))
+	if err != nil {
+		return fmt.Errorf("keep what is behind offset %d: %w", offset, err)
+	}
+	if offset == 0 {
+		if err := w.begin(); err != nil {
+			return err
+		}
+	} else {
+		w.size.Store(offset)
+	}
+	// The record overwrites what it speaks of, so that no crash leaves a cut without
+	// it, and a full disk has room for it.
+	if damage != nil {
+		damage.File, damage.Offset, damage.Size, damage.Kept = "journal", offset, size-offset, filepath.Base(kept)
+		err = w.Append(KindDamage, Encode(damage))
+	} else {
+		err = w.Append(KindNote, Encode(Note{fmt.Sprintf(
+			"%d bytes at offset %d were no whole record and are kept in %s", size-offset, offset, filepath.Base(kept))}))
+	}
+	if err != nil {
+		return err
+	}
+	return w.file.Truncate(w.size.Load())
 }
 
 // Size is the committed length: a reader that stays below it sees whole records.
@@ -213,11 +258,19 @@ const leastRead = 4 << 10
 // NewReader checks the header and starts at the first record.
 func NewReader(src io.ReaderAt) (*Reader, error) {
 	var header [headerSize]byte
-	if _, err := src.ReadAt(header[:], 0); err != nil {
-		return nil, ErrFormat
+	if n, err := src.ReadAt(header[:], 0); err != nil && err != io.EOF {
+		return nil, err
+	} else if n < headerSize {
+		return nil, errHeader
 	}
-	if [8]byte(header[:8]) != magic || binary.LittleEndian.Uint32(header[8:]) > Version {
+	version := binary.LittleEndian.Uint32(header[8:])
+	switch {
+	case [8]byte(header[:8]) != magic || version == 0 || version > maxVersion:
+		return nil, errHeader
+	case version > Version:
 		return nil, ErrFormat
+	case [4]byte(header[12:]) != [4]byte{}:
+		return nil, errHeader
 	}
 	return &Reader{src: src, offset: headerSize}, nil
 }
@@ -227,7 +280,8 @@ func (r *Reader) Offset() int64 { return r.offset }
 
 // Next returns the record at the reader's position. limit is the committed size
 // of the file: io.EOF says that the position has reached it. ErrTorn says that
-// what is there is no whole record; the reader does not move past it.
+// the file ends within the record, a *Damage that the record is not as it was
+// written; the reader moves past neither.
 func (r *Reader) Next(limit int64) (Record, error) {
 	if r.offset >= limit {
 		return Record{}, io.EOF
@@ -238,14 +292,14 @@ func (r *Reader) Next(limit int64) (Record, error) {
 	}
 	length := int64(binary.LittleEndian.Uint32(head))
 	if length > MaxPayload {
-		return Record{}, ErrTorn
+		return Record{}, &Damage{File: "journal", Offset: r.offset, What: fmt.Sprintf("a record claims %d bytes", length)}
 	}
 	data, err := r.bytes(r.offset, RecordHeader+int(length), limit)
 	if err != nil {
 		return Record{}, err
 	}
 	if binary.LittleEndian.Uint32(data[4:]) != crc32.Checksum(data[8:], castagnoli) {
-		return Record{}, ErrTorn
+		return Record{}, &Damage{File: "journal", Offset: r.offset, What: "a record does not match its checksum"}
 	}
 	rec := Record{
 		Kind:    Kind(data[16]),

@@ -3,6 +3,7 @@ package journal
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 )
 
 // State is a transition of the run.
@@ -134,6 +135,20 @@ type Fault struct {
 	Msg  string `json:"message"`
 	Hint string `json:"hint,omitempty"`
 	Done uint64 `json:"done"`
+}
+
+// Damage is a place where the record of a run is not as it was written. As a record
+// it stands where others were lost: what was left of them is in the file Kept.
+type Damage struct {
+	File   string `json:"file"` // the damaged one
+	Offset int64  `json:"offset"`
+	Size   int64  `json:"size,omitempty"` // bytes kept
+	Kept   string `json:"kept,omitempty"`
+	What   string `json:"what"`
+}
+
+func (d *Damage) Error() string {
+	return fmt.Sprintf("%s is damaged at offset %d: %s", d.File, d.Offset, d.What)
 }
 
 // Note is a remark for people.

@@ -156,6 +156,12 @@ func (r *Run) MarkActive() error {
 // MarkEnded takes the note away.
 func (r *Run) MarkEnded() { _ = os.Remove(filepath.Join(r.root, "active", r.ID)) }
 
+// Active reports whether the run is marked as not ended.
+func (r *Run) Active() bool {
+	_, err := os.Lstat(filepath.Join(r.root, "active", r.ID))
+	return err == nil
+}
+
 // Remove deletes the run's directory and its marker.
 func (r *Run) Remove() error {
 	r.MarkEnded()

@@ -147,9 +147,18 @@ func TestRecordedRuns(t *testing.T) {
 		{[]string{"inspect", runID}, 0, "state    completed", ""},
 		{[]string{"inspect", runID, "--json"}, 0, `"run_id": "` + runID + `"`, ""},
 		{[]string{"logs", "nope"}, 2, "", `there is no run "nope"`},
+		{[]string{"logs", runID, "damaged"}, 17, "answer\n", "amux: warning: run DGXP98"},
+		{[]string{"logs", runID, "--json", "damaged"}, 17, `"type":"user_message"`, "events.jsonl is damaged at offset 12: it is torn\namux: hint: its events can be made again"},
+		{[]string{"inspect", runID, "damaged"}, 17, "damaged in 1 place", "events.jsonl is damaged at offset 12"},
+		{[]string{"inspect", runID, "--json", "damaged"}, 17, `"offset": 12,`, "events.jsonl is damaged at offset 12"},
+		{[]string{"wait", runID, "damaged"}, 17, "", "events.jsonl is damaged at offset 12"},
 	} {
 		b := newBench(t, "")
 		b.host.run = run
+		if n := len(test.args) - 1; test.args[n] == "damaged" {
+			test.args = test.args[:n]
+			b.host.integrity.Damage = []host.Damage{{File: "events.jsonl", Offset: 12, Reason: "it is torn"}}
+		}
 		if code := b.main(test.args...); code != test.code || !strings.Contains(b.out.String(), test.out) || !strings.Contains(b.err.String(), test.err) {
 			t.Errorf("%v: code %d, stdout %s, stderr %s", test.args, code, b.out, b.err)
 		}

@@ -24,20 +24,21 @@ type fakeHost struct {
 	run    *fakeRun
 	refuse error // of Start
 	// starting, if not nil, is what Start does; done is that of its context.
-	starting func(done <-chan struct{}) error
-	opts     host.Options
-	spec     host.RunSpec
-	started  bool
-	list     []host.RunInfo
-	outcome  host.Outcome
-	removed  []host.Removed
-	asked    []string
-	closed   bool
-	sessions []host.Session
-	plugins  []*pluginapi.AgentPlugin
-	models   []*pluginapi.Model
-	way      host.Installation
-	talks    map[string][]host.Event
+	starting  func(done <-chan struct{}) error
+	opts      host.Options
+	spec      host.RunSpec
+	started   bool
+	list      []host.RunInfo
+	outcome   host.Outcome
+	removed   []host.Removed
+	integrity host.Integrity
+	asked     []string
+	closed    bool
+	sessions  []host.Session
+	plugins   []*pluginapi.AgentPlugin
+	models    []*pluginapi.Model
+	way       host.Installation
+	talks     map[string][]host.Event
 }
 
 var _ Host = (*fakeHost)(nil)
@@ -144,6 +145,8 @@ func (h *fakeHost) Adopt(context.Context) ([]Run, error) { return nil, nil }
 func (h *fakeHost) Orphans() []string { return nil }
 
 func (h *fakeHost) Recover(context.Context) error { return nil }
+
+func (h *fakeHost) Check(context.Context, string) (host.Integrity, error) { return h.integrity, nil }
 
 func (h *fakeHost) Replay(_ context.Context, _ string, w io.Writer) error {
 	return h.run.CopyEvents(context.Background(), w, 1)

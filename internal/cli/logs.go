@@ -43,9 +43,14 @@ least four characters of the start or end of its id.`,
 				return err
 			}
 			if raw {
-				return s.tail(run, o.lines)
+				err = s.tail(run, o.lines)
+			} else {
+				err = s.logs(run, o)
 			}
-			return s.logs(run, o)
+			if err != nil {
+				return err
+			}
+			return s.checked(run.ID())
 		}),
 	}
 	cmd.Flags().BoolVar(&o.json, "json", false, "print every event as one line of JSON")

@@ -45,6 +45,7 @@ newest first, at most 100. The id that is shown is enough to name the run.`,
 			if !all && len(runs) > psLimit {
 				runs = runs[:psLimit]
 			}
+			s.warnOfDamage(runs)
 			if asJSON {
 				return s.printJSON(runs)
 			}
@@ -79,6 +80,16 @@ func (s *session) runs() ([]host.RunInfo, error) {
 		return 0
 	})
 	return runs, err
+}
+
+// warnOfDamage names the runs whose record is damaged at its end, where what is
+// listed stands.
+func (s *session) warnOfDamage(runs []host.RunInfo) {
+	for _, r := range runs {
+		for _, d := range r.Damage {
+			s.warnf("run %s: %s; see: amux inspect %[1]s", render.ShortID(r.ID), d)
+		}
+	}
 }
 
 func (s *session) printRuns(runs []host.RunInfo, now time.Time) {

@@ -2,11 +2,13 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"iter"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -14,6 +16,7 @@ import (
 
 	"github.com/amux-dev/amux/host"
 	"github.com/amux-dev/amux/internal/render"
+	"github.com/amux-dev/amux/pluginapi"
 )
 
 // recorder knows the runs that were recorded.
@@ -22,6 +25,7 @@ type recorder interface {
 	Runs(ctx context.Context) ([]host.RunInfo, error)
 	Recover(ctx context.Context) error
 	Replay(ctx context.Context, ref string, w io.Writer) error
+	Check(ctx context.Context, ref string) (host.Integrity, error)
 }
 
 // Recorded is what is asked of a run that this process did not start.
@@ -68,6 +72,37 @@ func (s *session) recover(h interface {
 	}
 }
 
+// checked warns of each place where the record of a run that has ended is damaged,
+// and returns the error that the command then ends with. What it printed was made of
+// that record.
+func (s *session) checked(id string) error {
+	h, err := s.theHost()
+	if err != nil {
+		return err
+	}
+	found, err := h.Check(context.Background(), id)
+	if errors.Is(err, pluginapi.CodeValidation) {
+		return nil // it was deleted meanwhile
+	}
+	if err != nil {
+		return err
+	}
+	return s.damaged(found, id)
+}
+
+func (s *session) damaged(found host.Integrity, id string) error {
+	if len(found.Damage) == 0 {
+		return nil
+	}
+	for _, d := range found.Damage {
+		s.warnf("run %s: %s", render.ShortID(id), d)
+	}
+	if !slices.ContainsFunc(found.Damage, func(d host.Damage) bool { return d.File == "journal" }) {
+		s.errf("hint: its events can be made again from its journal: amux replay %s", render.ShortID(id))
+	}
+	return exitError(pluginapi.CodeRecordDamaged.Info().Exit)
+}
+
 func newReplay(s *session) *cobra.Command {
 	return &cobra.Command{
 		Use:   "replay RUN",
@@ -102,20 +137,46 @@ func newInspect(s *session) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			h, err := s.theHost()
+			if err != nil {
+				return err
+			}
+			found, err := h.Check(context.Background(), run.ID())
+			if err != nil {
+				return err
+			}
 			info := run.Info()
 			files := runFiles(info.Dir)
 			if asJSON {
-				return s.printJSON(struct {
+				err = s.printJSON(struct {
 					host.RunInfo
-					Files []fileJSON `json:"files"`
-				}{info, files})
+					Integrity host.Integrity `json:"integrity"`
+					Files     []fileJSON     `json:"files"`
+				}{info, found, files})
+			} else {
+				s.printRun(info, found, files)
 			}
-			s.printRun(info, files)
-			return nil
+			if err != nil {
+				return err
+			}
+			return s.damaged(found, run.ID())
 		}),
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
+}
+
+// integrity says in a few words whether a record is as it was written.
+func integrity(info host.RunInfo, found host.Integrity) string {
+	switch {
+	case len(found.Damage) > 0:
+		return fmt.Sprintf("damaged in %s", plural(len(found.Damage), "place"))
+	case info.End == nil:
+		return ""
+	case found.Unsummed > 0:
+		return fmt.Sprintf("intact; %s bytes of events have no checksums", render.Number(found.Unsummed))
+	}
+	return "intact"
 }
 
 func runFiles(dir string) []fileJSON {
@@ -134,7 +195,7 @@ func runFiles(dir string) []fileJSON {
 	return files
 }
 
-func (s *session) printRun(info host.RunInfo, files []fileJSON) {
+func (s *session) printRun(info host.RunInfo, found host.Integrity, files []fileJSON) {
 	var rows [][]string
 	add := func(what, text string) {
 		if text != "" {
@@ -177,6 +238,7 @@ func (s *session) printRun(info host.RunInfo, files []fileJSON) {
 	}
 	add("plugin", info.Plugin+" "+info.PluginVersion)
 	add("sha256", info.PluginHash)
+	add("record", integrity(info, found))
 	add("folder", info.Dir)
 	for _, file := range files {
 		add("  "+file.Name, render.Number(file.Size)+" bytes")

@@ -35,8 +35,10 @@ the terminal last.`,
 			if display == nil {
 				return nil // nothing has been started on it yet
 			}
-			_, err = io.WriteString(s.app.IO.Out, render.String(display.Text()))
-			return ignoreClosed(err)
+			if _, err = io.WriteString(s.app.IO.Out, render.String(display.Text())); err != nil {
+				return ignoreClosed(err)
+			}
+			return s.checked(run.ID())
 		}),
 	}
 }

@@ -18,6 +18,9 @@ func newWait(s *session) *cobra.Command {
 				return err
 			}
 			result, err := s.wait(run)
+			if err == nil {
+				err = s.checked(run.ID())
+			}
 			if err != nil || result.Err == nil {
 				return err
 			}

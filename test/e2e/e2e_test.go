@@ -29,7 +29,7 @@ func TestScripts(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(bin, "amux")); err != nil {
 		t.Fatal("bin/amux is not there: make build")
 	}
-	commands := map[string]func(*testscript.TestScript, bool, []string){"exits": exits, "oneline": oneline}
+	commands := map[string]func(*testscript.TestScript, bool, []string){"exits": exits, "oneline": oneline, "damage": damage}
 	maps.Copy(commands, controlCommands)
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata",
@@ -144,6 +144,24 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	if got != want {
 		ts.Fatalf("exit code %d, want %d", got, want)
+	}
+}
+
+// damage PATTERN: the byte in the middle of each matching file becomes another one.
+func damage(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: damage PATTERN")
+	}
+	files, err := filepath.Glob(ts.MkAbs(args[0]))
+	ts.Check(err)
+	if len(files) == 0 {
+		ts.Fatalf("no file matches %s", args[0])
+	}
+	for _, path := range files {
+		data, err := os.ReadFile(path)
+		ts.Check(err)
+		data[len(data)/2] ^= 1
+		ts.Check(os.WriteFile(path, data, 0o600))
 	}
 }
 
