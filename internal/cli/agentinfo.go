@@ -33,7 +33,7 @@ func (s *session) printAgentJSON(a host.AgentInfo) error {
 func (s *session) printAgent(a host.AgentInfo) {
 	d := a.Description
 	out := s.app.IO.Out
-	fmt.Fprintf(out, "%s: %s\n", d.Id, d.Summary)
+	s.outf("%s: %s\n", d.Id, d.Summary)
 	rows := [][]string{}
 	add := func(what, text string) {
 		if text != "" {

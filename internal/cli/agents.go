@@ -1,15 +1,16 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
-	"fmt"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/amux-dev/amux/host"
+	"github.com/amux-dev/amux/internal/printable"
 	"github.com/amux-dev/amux/internal/render"
 	"github.com/amux-dev/amux/pluginapi"
 )
@@ -99,10 +100,15 @@ func jsonOfAgent(a host.AgentInfo) agentJSON {
 
 // printJSON prints one JSON document.
 func (s *session) printJSON(v any) error {
-	encoder := json.NewEncoder(s.app.IO.Out)
+	var data bytes.Buffer
+	encoder := json.NewEncoder(&data)
 	encoder.SetEscapeHTML(false)
 	encoder.SetIndent("", "  ")
-	return encoder.Encode(v)
+	if err := encoder.Encode(v); err != nil {
+		return err
+	}
+	_, err := s.app.IO.Out.Write(printable.JSON(data.Bytes()))
+	return err
 }
 
 func newAgentsList(s *session) *cobra.Command {
@@ -273,7 +279,7 @@ func (s *session) printAuth(agent string, response *pluginapi.AuthResponse, asJS
 	}
 	out := s.app.IO.Out
 	if len(response.States) == 0 {
-		fmt.Fprintf(out, "%s needs no sign-in\n", agent)
+		s.outf("%s needs no sign-in\n", agent)
 		return nil
 	}
 	rows := [][]string{{"PROVIDER", "STATUS", "METHOD", "FOUND", "IDENTITY", "EXPIRES"}}

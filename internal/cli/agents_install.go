@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"strings"
 
@@ -94,7 +93,7 @@ func (s *session) install(ctx context.Context, o *installOptions, agent string, 
 	}
 	line := strings.Join(plan.Argv, " ")
 	if o.dryRun {
-		fmt.Fprintln(s.app.IO.Out, line)
+		s.outf("%s\n", line)
 		return nil
 	}
 	s.errf("runs: %s", line)

@@ -24,6 +24,7 @@ import (
 
 	"github.com/amux-dev/amux/host"
 	"github.com/amux-dev/amux/internal/iostreams"
+	"github.com/amux-dev/amux/internal/printable"
 	"github.com/amux-dev/amux/internal/render"
 	"github.com/amux-dev/amux/pluginapi"
 )
@@ -126,6 +127,16 @@ func (s *session) errf(format string, args ...any) {
 	fmt.Fprintf(s.app.IO.Err, "amux: %s\n", strings.ReplaceAll(strings.TrimSpace(text), "\n", "\n      "))
 }
 
+// outf prints lines on stdout, for people. What others have written may be in them.
+func (s *session) outf(format string, args ...any) {
+	for i, arg := range args {
+		if text, ok := arg.(string); ok {
+			args[i] = printable.Line(text)
+		}
+	}
+	fmt.Fprintf(s.app.IO.Out, format, args...)
+}
+
 func (s *session) warnf(format string, args ...any) { s.errf("warning: "+format, args...) }
 
 // warnLater keeps a warning until the run has started.
@@ -166,11 +177,14 @@ func exactly(names ...string) cobra.PositionalArgs {
 	}
 }
 
-// table writes rows in columns.
+// table writes rows in columns. What others have written may be in any cell, so each is
+// one line without control sequences.
 func table(w io.Writer, rows [][]string) {
 	var widths []int
 	for _, row := range rows {
 		for i, cell := range row {
+			cell = printable.Line(cell)
+			row[i] = cell
 			if i == len(widths) {
 				widths = append(widths, 0)
 			}

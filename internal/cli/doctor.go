@@ -59,9 +59,9 @@ func newDoctor(s *session) *cobra.Command {
 func (s *session) printFindings(findings []finding) {
 	marks := map[string]string{"ok": "✓", "note": "-", "fail": "✗"}
 	for _, f := range findings {
-		fmt.Fprintf(s.app.IO.Out, "%s %s: %s\n", marks[f.Status], f.Check, render.String(f.Message))
+		s.outf("%s %s: %s\n", marks[f.Status], f.Check, f.Message)
 		if f.Fix != "" {
-			fmt.Fprintf(s.app.IO.Out, "    %s\n", render.String(f.Fix))
+			s.outf("    %s\n", f.Fix)
 		}
 	}
 }

@@ -123,7 +123,7 @@ func (s *session) interruptible(do func(ctx context.Context) error) error {
 
 // confirm asks a question at the terminal.
 func (s *session) confirm(question string) bool {
-	s.app.IO.Err.Write([]byte(question + " [y/N] "))
+	_, _ = io.WriteString(s.app.IO.Err, render.String(question)+" [y/N] ")
 	line, err := bufio.NewReader(io.LimitReader(s.app.IO.In, 4096)).ReadString('\n')
 	answer := strings.ToLower(strings.TrimSpace(line))
 	return (err == nil || line != "") && (answer == "y" || answer == "yes")

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,7 +12,6 @@ import (
 	"github.com/amux-dev/amux/host/install"
 	"github.com/amux-dev/amux/host/registry"
 	"github.com/amux-dev/amux/internal/conformance"
-	"github.com/amux-dev/amux/internal/render"
 	"github.com/amux-dev/amux/pluginapi"
 )
 
@@ -78,14 +76,17 @@ wire; a folder with a Go program is built first. The exit code is 1 if a check f
 }
 
 func (s *session) printCheck(r conformance.Result) {
-	mark, more := "✓", ""
+	mark, more, problem := "✓", "", ""
 	switch {
 	case r.Skipped != "":
 		mark, more = "-", ": skipped, "+r.Skipped
 	case !r.OK:
-		mark, more = "✗", "\n     "+render.String(r.Problem)
+		mark, problem = "✗", r.Problem
 	}
-	fmt.Fprintf(s.app.IO.Out, "%s %s %s%s\n", mark, r.ID, r.Title, more)
+	s.outf("%s %s %s%s\n", mark, r.ID, r.Title, more)
+	if problem != "" {
+		s.outf("     %s\n", problem)
+	}
 }
 
 // testTarget finds what to test: a folder, built if it holds a Go program, or an

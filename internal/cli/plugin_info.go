@@ -112,7 +112,7 @@ func (s *session) pluginInfo(p registry.Plugin, asJSON bool) error {
 	if manifest != nil {
 		title += ": " + manifest.Summary
 	}
-	fmt.Fprintln(out, render.String(title))
+	s.outf("%s\n", title)
 	for _, a := range p.Description.GetAgents() {
 		rows = append(rows, []string{"agent " + a.Id, render.String(a.Summary)})
 		add("runs", a.Program)

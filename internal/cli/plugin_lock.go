@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"slices"
 	"strings"
@@ -11,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/amux-dev/amux/host/install"
-	"github.com/amux-dev/amux/internal/render"
 	"github.com/amux-dev/amux/pluginapi"
 )
 
@@ -72,7 +70,7 @@ func (s *session) checkLock(in *install.Installer, file string, asJSON bool) err
 		}
 	} else {
 		for _, d := range differences {
-			fmt.Fprintf(s.app.IO.Out, "%s: %s\n", d.Name, render.String(d.What))
+			s.outf("%s: %s\n", d.Name, d.What)
 		}
 		if len(differences) == 0 {
 			s.errf("%s: %s as locked", file, plural(len(lock.Plugins), "plugin"))

@@ -1,14 +1,12 @@
 package cli
 
 import (
-	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/amux-dev/amux/host/install"
 	"github.com/amux-dev/amux/host/registry"
-	"github.com/amux-dev/amux/internal/render"
 	"github.com/amux-dev/amux/pluginapi"
 )
 
@@ -110,10 +108,10 @@ func (s *session) printVerified(list []verifyJSON) {
 	for _, v := range list {
 		name := strings.TrimSpace(v.Plugin + " " + v.Version)
 		if v.OK {
-			fmt.Fprintf(s.app.IO.Out, "✓ %s: %s\n", name, render.String(v.Trust))
+			s.outf("✓ %s: %s\n", name, v.Trust)
 		}
 		for _, p := range v.Problems {
-			fmt.Fprintf(s.app.IO.Out, "✗ %s: %s\n", name, render.String(p.String()))
+			s.outf("✗ %s: %s\n", name, p.String())
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/amux-dev/amux/host"
+	"github.com/amux-dev/amux/internal/printable"
 	"github.com/amux-dev/amux/internal/render"
 )
 
@@ -153,9 +154,9 @@ func (s *session) completeRuns(active bool) cobra.CompletionFunc {
 			if active && r.End != nil {
 				continue
 			}
-			words = append(words, fmt.Sprintf("%s\t%s %s: %s", render.ShortID(r.ID), r.Agent, r.State, beginning(r.Prompt, 40)))
+			words = append(words, choiceOf(render.ShortID(r.ID), fmt.Sprintf("%s %s: %s", r.Agent, r.State, beginning(r.Prompt, 40))))
 			if r.Name != "" && r.End == nil {
-				words = append(words, r.Name+"\t"+render.ShortID(r.ID))
+				words = append(words, choiceOf(r.Name, render.ShortID(r.ID)))
 			}
 			if len(words) >= psLimit {
 				break
@@ -164,3 +165,6 @@ func (s *session) completeRuns(active bool) cobra.CompletionFunc {
 		return words, cobra.ShellCompDirectiveNoFileComp
 	}
 }
+
+// choiceOf is a word that the shell may complete, and what it says about it.
+func choiceOf(word, about string) string { return printable.Line(word) + "\t" + printable.Line(about) }

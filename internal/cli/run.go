@@ -377,7 +377,7 @@ func (s *session) agentNames() []string {
 	var names []string
 	for _, a := range agents {
 		if a.Description != nil {
-			names = append(names, fmt.Sprintf("%s\t%s", a.Description.Id, a.Description.Summary))
+			names = append(names, choiceOf(a.Description.Id, a.Description.Summary))
 		}
 	}
 	return names

@@ -16,6 +16,7 @@ import (
 	"github.com/amux-dev/amux/host"
 	"github.com/amux-dev/amux/host/registry"
 	"github.com/amux-dev/amux/internal/foreign"
+	"github.com/amux-dev/amux/internal/printable"
 	"github.com/amux-dev/amux/internal/settings"
 	"github.com/amux-dev/amux/pluginapi"
 )
@@ -240,7 +241,7 @@ func (s *session) logger() hclog.Logger {
 	if !s.debug {
 		return nil
 	}
-	return hclog.New(&hclog.LoggerOptions{Name: "amux", Level: hclog.Debug, Output: s.app.IO.Err})
+	return hclog.New(&hclog.LoggerOptions{Name: "amux", Level: hclog.Debug, Output: printable.NewWriter(s.app.IO.Err)})
 }
 
 // registry finds the plugins as the host does.

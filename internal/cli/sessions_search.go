@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/amux-dev/amux/host"
-	"github.com/amux-dev/amux/internal/render"
 )
 
 // hits is how many places of one session search shows.
@@ -83,9 +82,9 @@ func (s *session) search(h Host, sessions []host.Session, text string, asJSON bo
 				continue
 			}
 			if i == 0 {
-				fmt.Fprintf(s.app.IO.Out, "%s  %s  %s\n", render.String(x.ID), x.Agent, beginning(x.Title, 60))
+				s.outf("%s  %s  %s\n", x.ID, x.Agent, beginning(x.Title, 60))
 			}
-			fmt.Fprintf(s.app.IO.Out, "  %s: %s\n", place.Role, render.String(place.Excerpt))
+			s.outf("  %s: %s\n", place.Role, place.Excerpt)
 		}
 	}
 	if !any {

@@ -250,7 +250,7 @@ func (r *Renderer) fresh() {
 func (r *Renderer) line(style, text string) {
 	r.endThinking()
 	r.fresh()
-	r.errWrite(r.style(style, text) + "\n")
+	r.errWrite(r.style(style, String(text)) + "\n")
 }
 
 // note is a line that is no more than a remark.

@@ -124,67 +124,6 @@ func TestCutsMakeNoDifference(t *testing.T) {
 	}
 }
 
-func TestSanitizer(t *testing.T) {
-	t.Parallel()
-	for _, test := range []struct{ name, in, want string }{
-		{"plain", "hello\n\tworld", "hello\n\tworld"},
-		{"colour", "\x1b[1;31mred\x1b[m", "red"},
-		{"cursor", "a\x1b[2J\x1b[Hb", "ab"},
-		{"private", "\x1b[?1049hx", "x"},
-		{"title by BEL", "\x1b]0;evil\x07ok", "ok"},
-		{"clipboard by ST", "\x1b]52;c;ZXZpbA==\x1b\\ok", "ok"},
-		{"device control", "\x1bPq#0\x1b\\ok", "ok"},
-		{"unfinished string ends with the line", "\x1b]0;evil\nok", "\nok"},
-		{"escape inside a string", "\x1b]0;a\x1b[31mb", "b"},
-		{"two characters", "\x1bcx\x1b(By", "xy"},
-		{"C1 as UTF-8", "a\u009b31mb\u009d0;t\u009cc\u0085d", "abcd"},
-		{"bell, backspace, CR", "a\ab\bc\rd", "abcd"},
-		{"delete", "a\x7fb", "ab"},
-		{"bidi", "a\u202eb\u2066c", "abc"},
-		{"torn at the end", "a\x1b[31", "a"},
-		{"control sequence cut by a line", "a\x1b[31\nb", "a\nb"},
-		{"escape twice", "\x1b\x1b[31mx", "x"},
-		{"invalid UTF-8", "a\xffb\xc3(", "a\ufffdb\ufffd("},
-		{"emoji", "👍🏽 ok", "👍🏽 ok"},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			if got := String(test.in); got != test.want {
-				t.Errorf("got %q, want %q", got, test.want)
-			}
-			var s Sanitizer
-			var got []byte
-			for i := range len(test.in) {
-				got = s.Append(got, test.in[i:i+1])
-			}
-			if string(got) != test.want {
-				t.Errorf("by bytes: got %q, want %q", got, test.want)
-			}
-		})
-	}
-}
-
-func FuzzSanitizer(f *testing.F) {
-	f.Add("a\x1b[31mb\x1b]0;t\x07c\xff\xe6\x97", 3)
-	f.Add("\xe6a\xe6\x97b", 1)
-	f.Fuzz(func(t *testing.T, text string, cut int) {
-		whole := String(text)
-		for _, r := range whole {
-			if r < 0x20 && r != '\n' && r != '\t' || r >= 0x7f && r <= 0x9f {
-				t.Fatalf("%q is left in %q", r, whole)
-			}
-		}
-		if len(text) == 0 {
-			return
-		}
-		cut = (cut%len(text) + len(text)) % len(text)
-		var s Sanitizer
-		split := s.Append(s.Append(nil, text[:cut]), text[cut:])
-		if string(split) != whole {
-			t.Fatalf("cut at %d: %q, whole %q", cut, split, whole)
-		}
-	})
-}
-
 type brokenPipe struct{}
 
 func (brokenPipe) Write([]byte) (int, error) { return 0, errors.New("broken pipe") }

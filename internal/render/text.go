@@ -8,7 +8,14 @@ import (
 	"time"
 
 	"github.com/amux-dev/amux/host/vt"
+	"github.com/amux-dev/amux/internal/printable"
 )
+
+// Sanitizer and String keep control sequences from the terminal: see printable.
+type Sanitizer = printable.Sanitizer
+
+// String is the text without control sequences.
+func String(text string) string { return printable.String(text) }
 
 // oneLine makes one line of text without control sequences: the first line that
 // says something, and how many more there are.

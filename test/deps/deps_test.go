@@ -70,9 +70,10 @@ func TestDirection(t *testing.T) {
 	packages := list(t, "./...")
 	// They know nothing of amux: one is used at both ends of the line from agent to
 	// program, one wherever a plugin is started, one wherever a file from outside is
-	// read, one by the files of a record.
+	// read, one wherever its text is shown, one by the files of a record.
 	shared := []string{
-		module + "/internal/rawio", module + "/internal/sandbox", module + "/internal/foreign", module + "/internal/aside",
+		module + "/internal/rawio", module + "/internal/sandbox", module + "/internal/foreign",
+		module + "/internal/printable", module + "/internal/aside",
 	}
 	for _, rule := range rules {
 		from, to := module+"/"+rule.from, module+"/"+rule.to
