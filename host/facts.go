@@ -156,6 +156,7 @@ func (f *facts) learn(t pluginapi.Type, data []byte, at time.Time) {
 		ToolName      string `json:"tool_name"`
 		Detail        string `json:"detail"`
 		Action        string `json:"action"`
+		Aborted       bool   `json:"aborted"`
 		Cost          *pluginapi.Money
 		pluginapi.TokenUsage
 	}
@@ -194,7 +195,7 @@ func (f *facts) learn(t pluginapi.Type, data []byte, at time.Time) {
 	case "approval_granted", "approval_denied", "input_answered":
 		f.dropPending(e.InteractionID)
 	case "message_stop":
-		if e.ParentID == "" {
+		if e.ParentID == "" && !e.Aborted {
 			f.text = e.Text
 		}
 	}

@@ -382,13 +382,18 @@ type (
 		DelayMS     *int64 `json:"delay_ms"`
 		Code        Code   `json:"code,omitempty"`
 	}
-	Interrupted    struct{}
-	Aborted        struct{}
-	Paused         struct{}
-	Resumed        struct{}
+	Interrupted struct{}
+	Aborted     struct{}
+	Paused      struct{}
+	Resumed     struct{}
+	// StreamFallback says that the agent takes back what it has streamed of an answer,
+	// and asks the model again. Capability is what was cut off: text, thinking (the
+	// message before it is aborted), or tool_calls, which takes back the message that
+	// ended before the call too.
 	StreamFallback struct {
 		Capability string `json:"capability"`
 		Reason     string `json:"reason"`
+		Nested
 	}
 	Timeout struct {
 		Kind string `json:"kind"` // run or inactivity

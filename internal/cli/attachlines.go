@@ -34,7 +34,7 @@ func (s *session) attachLines(run Recorded, w *writer) error {
 	io := s.app.IO
 	a.l = &live{s: s, o: &runOptions{}, run: run, renderer: render.New(render.Options{
 		Out: io.Out, Err: io.Err, Color: io.Color, Width: io.Width, Terminal: io.ErrTTY,
-		Shared: io.OutTTY && io.ErrTTY, Prompts: true, Debug: s.debug,
+		Live: io.OutTTY, Shared: io.OutTTY && io.ErrTTY, Prompts: true, Debug: s.debug,
 	})}
 	a.l.spec.Agent, a.l.spec.Conversation = info.Agent, info.Conversation
 	types := w.had

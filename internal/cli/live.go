@@ -118,7 +118,7 @@ func (l *live) human(ctx context.Context) {
 	io := l.s.app.IO
 	l.renderer = render.New(render.Options{
 		Out: io.Out, Err: io.Err, Color: io.Color, Width: io.Width, Terminal: io.ErrTTY,
-		Shared: io.OutTTY && io.ErrTTY, Quiet: l.o.quiet, Debug: l.s.debug,
+		Live: io.OutTTY, Shared: io.OutTTY && io.ErrTTY, Quiet: l.o.quiet, Debug: l.s.debug,
 	})
 	can := io.InTTY && io.ErrTTY || l.o.interactive
 	l.asker = &asker{l: l, can: can, ask: l.spec.Approve == host.ApproveAsk, elsewhere: !can && !l.spec.Unattended}

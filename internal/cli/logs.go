@@ -64,7 +64,7 @@ func (s *session) logs(run Recorded, o *logsOptions) error {
 	info := run.Info()
 	streams := s.app.IO
 	renderer := render.New(render.Options{Out: streams.Out, Err: streams.Err, Color: streams.Color, Width: streams.Width,
-		Shared: streams.OutTTY && streams.ErrTTY, Prompts: true, Debug: s.debug})
+		Live: streams.OutTTY, Shared: streams.OutTTY && streams.ErrTTY, Prompts: true, Debug: s.debug})
 	out := &counter{w: streams.Out}
 	seen := uint64(0)
 	for try := 0; ; try++ {

@@ -48,7 +48,7 @@ its id, or at least four characters of the start or end of it.`,
 func (s *session) sessionRenderer() *render.Renderer {
 	streams := s.app.IO
 	return render.New(render.Options{Out: streams.Out, Err: streams.Err, Color: streams.Color, Width: streams.Width,
-		Shared: streams.OutTTY && streams.ErrTTY, Prompts: true, Debug: s.debug})
+		Live: streams.OutTTY, Shared: streams.OutTTY && streams.ErrTTY, Prompts: true, Debug: s.debug})
 }
 
 // copySession prints a session's events.

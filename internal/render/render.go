@@ -5,6 +5,11 @@
 // terminal, line ends that are needed between the two go to Err. What an agent
 // wrote is stripped of control sequences.
 //
+// An agent may take back what it has said: a connection breaks, and it asks the model
+// again. A file or a pipe therefore gets the text of a message once it can no longer be
+// taken back, and none of what was. A terminal shows it as it comes, and a line says
+// what was taken back.
+//
 // What is written depends on the options and the events alone, not on the time
 // or on how the text was cut into deltas. A Renderer is for one goroutine.
 package render
@@ -16,6 +21,7 @@ import (
 	"sort"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/amux-dev/amux/pluginapi"
 )
@@ -27,6 +33,8 @@ type Options struct {
 	Width    int  // of lines about tools; 0: no limit
 	// Terminal says that Err is one: a line about a tool begins when the tool does.
 	Terminal bool
+	// Live says that Out is a terminal: text is written as it comes.
+	Live bool
 	// Shared says that Out is the same terminal as Err.
 	Shared bool
 	// Quiet shows what asks for an answer and nothing else.
@@ -46,9 +54,12 @@ type Renderer struct {
 	thinking Sanitizer
 	buf      []byte
 
-	outMid, errMid bool   // the cursor is in the middle of a line
-	said           bool   // a message was written
-	inMessage      bool   // text of the open message was written
+	outMid, errMid bool // the cursor is in the middle of a line
+	said           bool // a message was written
+	inMessage      bool // text of the open message was written
+	holding        bool // the text of a message waits
+	whole          bool // that message has ended
+	held           strings.Builder
 	thought        bool   // thinking of the open block was written
 	thinkingLine   bool   // and nothing else since
 	openTool       string // the tool whose line waits for its result
@@ -100,6 +111,8 @@ type event struct {
 	DurationMS  int64                `json:"duration_ms"`
 	Action      string               `json:"action"`
 	Detail      string               `json:"detail"`
+	Aborted     bool                 `json:"aborted"`
+	Capability  string               `json:"capability"`
 	RiskLevel   string               `json:"risk_level"`
 	Question    string               `json:"question"`
 	Context     string               `json:"context"`
@@ -116,17 +129,46 @@ func (r *Renderer) Event(t pluginapi.Type, raw []byte) {
 		return // fields of other types than ours: nothing we could show
 	}
 	nested := e.ParentID != ""
+	if r.whole && !nested && !undecided[t] {
+		r.release()
+	}
 	switch t {
+	case "message_start":
+		if !nested && !r.o.Live {
+			r.release()
+			r.holding = true
+		}
 	case "text_delta":
-		if !nested {
+		switch {
+		case nested:
+		case r.holding:
+			r.held.WriteString(e.Delta)
+		default:
 			r.say(e.Delta)
 		}
 	case "message_stop":
-		if !nested {
+		switch {
+		case nested:
+		case r.holding && e.Aborted:
+			r.drop()
+		case r.holding:
+			if r.whole = true; e.Text != "" {
+				r.held.Reset()
+				r.held.WriteString(e.Text)
+			}
+		default:
 			if !r.inMessage {
 				r.say(e.Text)
 			}
 			r.endMessage()
+		}
+	case "stream_fallback":
+		switch {
+		case nested || e.Capability == "thinking":
+		case r.o.Live:
+			r.note(yellow, "the text above was taken back: "+oneLine(e.Reason))
+		case r.whole:
+			r.drop()
 		}
 	case "thinking_delta":
 		if !nested {
@@ -176,6 +218,7 @@ func (r *Renderer) Event(t pluginapi.Type, raw []byte) {
 	case "retry":
 		text := fmt.Sprintf("try %d", e.Attempt)
 		if e.Code != "" { // of ours, not of the agent's
+			r.drop()
 			text = fmt.Sprintf("the agent is started again, attempt %d", e.Attempt)
 		}
 		if e.MaxAttempts != nil {
@@ -200,9 +243,18 @@ func (r *Renderer) Event(t pluginapi.Type, raw []byte) {
 		r.note(yellow, "interrupted")
 	case "paused", "resumed":
 		r.note(dim, string(t))
+	case "turn_end":
+		r.release()
 	case "run_end":
 		r.end(e)
 	}
+}
+
+// undecided are types that may come between a message and the word that it was taken
+// back.
+var undecided = map[pluginapi.Type]bool{
+	"tool_call_start": true, "tool_input_delta": true, "stream_fallback": true, "step_end": true, "retry": true,
+	"token_usage": true, "cost": true, "log": true,
 }
 
 // skipped are types with much text of which nothing is shown.
@@ -279,6 +331,28 @@ func (r *Renderer) say(text string) {
 		r.err = err
 	}
 	r.outMid = r.buf[len(r.buf)-1] != '\n'
+}
+
+// release writes the text that waits.
+func (r *Renderer) release() {
+	if !r.holding {
+		return
+	}
+	text := r.held.String()
+	r.held.Reset()
+	r.holding, r.whole = false, false
+	r.say(text)
+	r.endMessage()
+}
+
+// drop forgets the text that waits, and says so.
+func (r *Renderer) drop() {
+	n := int64(utf8.RuneCountInString(r.held.String()))
+	r.held.Reset()
+	r.holding, r.whole = false, false
+	if n > 0 {
+		r.note(yellow, "left out "+count(n, "character")+" of an answer that was cut off")
+	}
 }
 
 func (r *Renderer) endMessage() {
@@ -386,6 +460,10 @@ func (r *Renderer) todo(raw json.RawMessage) {
 
 // end writes the last line of a run.
 func (r *Renderer) end(e event) {
+	if r.holding && e.State != "completed" {
+		r.drop()
+	}
+	r.release()
 	r.endMessage()
 	var parts []string
 	if e.State != "completed" {

@@ -68,7 +68,7 @@ func TestGolden(t *testing.T) {
 			}
 			var terminal, stdout, stderr bytes.Buffer
 			events := sections["events.ndjson"]
-			play(events, Options{Out: &terminal, Err: &terminal, Color: true, Width: 80, Terminal: true, Shared: true}, true)
+			play(events, Options{Out: &terminal, Err: &terminal, Color: true, Width: 80, Terminal: true, Live: true, Shared: true}, true)
 			play(events, Options{Out: &stdout, Err: &stderr, Width: 80}, false)
 			got := map[string][]byte{"terminal": visible(terminal.Bytes()), "stdout": stdout.Bytes(), "stderr": stderr.Bytes()}
 			if *update {

@@ -44,6 +44,8 @@ type block struct {
 	tool  *tool
 	done  bool // its last event has been emitted
 	seen  bool // its assistant line has come
+	// stopped: it has come to its end, and may have been cut off there.
+	stopped bool
 	// text has the deltas as the inside of a JSON string. It is needed only if
 	// the assistant line does not come.
 	text []byte
@@ -95,10 +97,15 @@ func (d *decoder) streamEvent(line jsonl.Value, out events) bool {
 	case "content_block_start":
 		return d.blockStart(s, int(index), event.Get("content_block"), out)
 	case "content_block_stop":
+		// The CLI may yet take it back, if its assistant line has not come before.
 		if b := s.block(int(index)); b != nil {
-			d.closeBlock(s, b, false, out)
+			b.stopped = true
 		}
 	case "message_stop":
+		if lost := line.Get("abandoned_blocks"); lost.IsObject() {
+			from, _ := lost.Int("from_block_index")
+			d.abandon(s, int(from), "the connection broke", out)
+		}
 		for i := range s.blocks {
 			d.closeBlock(s, &s.blocks[i], false, out)
 		}
@@ -115,6 +122,11 @@ func (d *decoder) blockStart(s *stream, index int, content jsonl.Value, out even
 		// A message begun anew under its old id.
 		d.closeBlock(s, old, true, out)
 		*old = block{index: -1, done: true, seen: true}
+	}
+	for i := range s.blocks {
+		if old := &s.blocks[i]; old.stopped {
+			d.closeBlock(s, old, false, out)
+		}
 	}
 	b := block{index: index}
 	switch string(content.Bytes("type")) {
@@ -470,6 +482,35 @@ func (d *decoder) closeStream(s *stream, aborted bool, out events) {
 	}
 	clear(s.blocks)
 	s.messageID, s.blocks = "", s.blocks[:0]
+}
+
+// abandon takes back the blocks of a streamed message from one on: the CLI asks the
+// model again, or goes on from the blocks before them.
+func (d *decoder) abandon(s *stream, from int, reason string, out events) {
+	capability := ""
+	var lost []*tool
+	for i := range s.blocks {
+		b := &s.blocks[i]
+		if b.index < from || b.done {
+			continue
+		}
+		switch b.kind {
+		case kindTool:
+			capability = "tool_calls"
+			lost = append(lost, b.tool)
+		case kindText, kindThinking:
+			capability = b.kind
+		}
+		d.closeBlock(s, b, true, out)
+	}
+	if capability != "" {
+		out.Event(pluginapi.StreamFallback{Capability: capability, Reason: reason, Nested: s.nest()})
+	}
+	for _, t := range lost {
+		if !t.ready {
+			d.toolFailed(t, "not run: the answer that called it was cut off", jsonl.Value{}, out)
+		}
+	}
 }
 
 // closeStreams ends all streamed messages: the process is gone.

@@ -167,6 +167,7 @@ func (c *conversation) retry(line jsonl.Value, out *sdk.Out) {
 			retry.Reason = "status " + strconv.FormatInt(status, 10)
 		}
 	}
+	c.abandon(c.stream(line.Text("parent_tool_use_id")), 0, retry.Reason, out)
 	out.Event(retry)
 	if status == 429 || line.Text("error") == "rate_limit" {
 		c.retryDelay = retry.DelayMS

@@ -34,6 +34,7 @@ func (c *conversation) trouble(t *thread, p jsonl.Value, out *sdk.Out) error {
 	if httpStatus(info) == 429 {
 		out.Event(pluginapi.RateLimited{})
 	}
+	c.abandon(t, reason, out)
 	out.Event(retryEvent(message, reason, &c.decoder.retries))
 	if !strings.Contains(message, "waiting for network") {
 		c.offline = 0

@@ -217,6 +217,22 @@ func (d *decoder) closeMessage(t *thread, aborted bool, out sink) {
 	}
 }
 
+// abandon takes back what the model has said in a request that is made again.
+func (d *decoder) abandon(t *thread, reason string, out sink) {
+	capability := ""
+	switch {
+	case t.message != nil:
+		capability = "text"
+	case t.thinking != nil:
+		capability = "thinking"
+	default:
+		return
+	}
+	d.closeMessage(t, true, out)
+	t.last = ""
+	out.Event(pluginapi.StreamFallback{Capability: capability, Reason: reason, Nested: t.nested()})
+}
+
 // thinkingDelta adds to the thinking; the parts of a summary are paragraphs.
 func (d *decoder) thinkingDelta(t *thread, id string, part int64, delta string, out sink) {
 	if delta == "" {

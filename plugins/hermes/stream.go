@@ -43,7 +43,15 @@ type lines struct {
 	calls   int
 	open    []call // tools without a result, in the order they began
 	said    bool   // text, since the last tool
+	tries   int    // of a request that was cut off in the input of a tool
 }
+
+// reconnecting is what the CLI says in the model's place when the connection breaks in
+// the input of a tool. Where it breaks in a text the model is asked to go on from there.
+const (
+	reconnecting = "⚠ Connection dropped mid tool-call; reconnecting…"
+	reconnected  = "the connection broke within the input of a tool"
+)
 
 // call is a tool that runs. The CLI names most by their name alone.
 type call struct{ id, name, native string }
@@ -71,6 +79,13 @@ func (s *lines) line(line jsonl.Value, out *sdk.Out) bool {
 		s.TurnStart(out)
 	case "text":
 		text := line.Text("text")
+		if strings.TrimSpace(text) == reconnecting {
+			s.tries++
+			s.Main().Abandon(reconnected, out)
+			out.Event(pluginapi.Retry{Attempt: s.tries, Reason: reconnected})
+			s.said = false
+			break
+		}
 		if !s.said {
 			text = strings.TrimLeft(text, "\n") // what parts it from the text before a tool
 		}
@@ -93,7 +108,7 @@ func (s *lines) line(line jsonl.Value, out *sdk.Out) bool {
 // use begins a tool, whose input is whole.
 func (s *lines) use(line jsonl.Value, out *sdk.Out) {
 	s.Main().End(out)
-	s.said = false
+	s.said, s.tries = false, 0
 	s.calls++
 	c := call{id: line.Text("tool_call_id"), name: line.Text("name"), native: line.Text("tool_call_id")}
 	if c.id == "" {
@@ -133,7 +148,7 @@ func (s *lines) result(line jsonl.Value, out *sdk.Out) {
 
 // end ends the turn, the only one.
 func (s *lines) end(line jsonl.Value, out *sdk.Out) {
-	s.Main().End(out)
+	s.Main().EndAs(line.Text("text"), out)
 	if t := line.Get("tokens"); t.IsObject() {
 		if total, _ := t.Int("total"); total > 0 {
 			out.Event(pluginapi.TokenUsage{

@@ -138,6 +138,9 @@ func (c *conversation) message(update jsonl.Value, out *sdk.Out) bool {
 	}
 	if c.config.Aside != nil {
 		if event, aside := c.config.Aside(text); aside {
+			if retry, again := event.(pluginapi.Retry); again {
+				c.Main().Abandon(retry.Reason, out)
+			}
 			if event != nil {
 				out.Event(event)
 			}

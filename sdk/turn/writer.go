@@ -31,6 +31,7 @@ type Stream struct {
 	open   kind
 	id     string // of the open message
 	text   strings.Builder
+	cut    kind // what Abort has ended last
 }
 
 type kind int
@@ -66,7 +67,7 @@ func (s *Stream) nest() pluginapi.Nested { return pluginapi.Nested{ParentID: s.p
 func (s *Stream) Text(id, delta string, out Events) {
 	if s.open != message || s.id != id {
 		s.End(out)
-		s.open, s.id = message, id
+		s.open, s.id, s.cut = message, id, nothing
 		out.Event(pluginapi.MessageStart{MessageID: id, Nested: s.nest()})
 	}
 	if delta != "" {
@@ -79,7 +80,7 @@ func (s *Stream) Text(id, delta string, out Events) {
 func (s *Stream) Think(delta string, out Events) {
 	if s.open != thinking {
 		s.End(out)
-		s.open = thinking
+		s.open, s.cut = thinking, nothing
 		out.Event(pluginapi.ThinkingStart{Effort: s.w.Effort, Nested: s.nest()})
 	}
 	if delta != "" {
@@ -91,8 +92,52 @@ func (s *Stream) Think(delta string, out Events) {
 // End ends what is open, if anything is.
 func (s *Stream) End(out Events) { s.end(false, out) }
 
+// EndAs is End for a message that the agent gives once more, as it keeps it: where that
+// differs in blanks alone, it is the message. Text of another message is left alone.
+func (s *Stream) EndAs(text string, out Events) {
+	if s.open == message && slices.Equal(strings.Fields(text), strings.Fields(s.text.String())) {
+		s.text.Reset()
+		s.text.WriteString(text)
+	}
+	s.end(false, out)
+}
+
 // Abort ends what is open as something that was cut off.
-func (s *Stream) Abort(out Events) { s.end(true, out) }
+func (s *Stream) Abort(out Events) {
+	if s.open != nothing {
+		s.cut = s.open
+	}
+	s.end(true, out)
+}
+
+// Abandon takes back what the model has said in a request that is made again: what is
+// open ends as aborted, and tools whose input is not whole end without having run. A
+// message that ended before such a tool began is of the same answer, so it is taken back
+// too.
+func (s *Stream) Abandon(reason string, out Events) {
+	capability := ""
+	s.Abort(out)
+	switch s.cut {
+	case message:
+		capability = "text"
+	case thinking:
+		capability = "thinking"
+	}
+	s.cut = nothing
+	var lost []*Tool
+	for _, t := range s.w.tools {
+		if t.parent == s.parent && !t.ready {
+			lost = append(lost, t)
+			capability = "tool_calls"
+		}
+	}
+	if capability != "" {
+		out.Event(pluginapi.StreamFallback{Capability: capability, Reason: reason, Nested: s.nest()})
+	}
+	for _, t := range lost {
+		s.w.EndTool(t, Result{Failed: true, CutOff: true, Text: "not run: the answer that called it was cut off"}, out)
+	}
+}
 
 func (s *Stream) end(aborted bool, out Events) {
 	switch s.open {
@@ -111,6 +156,7 @@ func (s *Stream) Said() (string, bool) { return s.text.String(), s.open == messa
 // AbortStreams ends all streams: what they said is cut off.
 func (w *Writer) AbortStreams(out Events) {
 	w.main.end(true, out)
+	w.main.cut = nothing
 	for _, s := range w.nested {
 		s.end(true, out)
 	}

@@ -259,6 +259,9 @@ func (m *message) stream(ctx context.Context, w http.ResponseWriter) error {
 			out.wait(pause)
 			out.send("content_block_delta", map[string]any{"index": index, "delta": delta})
 		}
+		if m.reply.Reset == "text" && start["type"] == "text" || m.reply.Reset == "call" && start["type"] == "tool_use" {
+			out.reset()
+		}
 		if m.reply.Hang && start["type"] == "text" {
 			out.wait(time.Hour)
 		}

@@ -273,6 +273,9 @@ func (c *completion) stream(ctx context.Context, w http.ResponseWriter, usage bo
 		out.wait(c.reply.Every)
 		delta(map[string]any{"content": text})
 	}
+	if c.reply.Reset == "text" {
+		out.reset()
+	}
 	if c.reply.Hang {
 		out.wait(time.Hour)
 	}
@@ -284,6 +287,9 @@ func (c *completion) stream(ctx context.Context, w http.ResponseWriter, usage bo
 			"function": map[string]any{"name": function["name"], "arguments": ""}}}})
 		for _, part := range []string{arguments[:len(arguments)/2], arguments[len(arguments)/2:]} {
 			delta(map[string]any{"tool_calls": []any{map[string]any{"index": i, "function": map[string]any{"arguments": part}}}})
+			if c.reply.Reset == "call" {
+				out.reset()
+			}
 		}
 	}
 	out.data(c.head("chat.completion.chunk", map[string]any{"delta": map[string]any{}, "finish_reason": c.finish()}))

@@ -212,6 +212,9 @@ func (g *generation) stream(ctx context.Context, w http.ResponseWriter) error {
 		out.wait(g.reply.Every)
 		out.data(g.head([]any{textPart(text)}, false))
 	}
+	if g.reply.Reset != "" { // its calls come whole
+		out.reset()
+	}
 	if g.reply.Hang {
 		out.wait(time.Hour)
 	}

@@ -396,6 +396,10 @@ func (m *response) stream(ctx context.Context, w http.ResponseWriter) error {
 			out.send(item.event, map[string]any{"item_id": item.body["id"], "output_index": index,
 				"content_index": 0, "summary_index": 0, "delta": delta})
 		}
+		if called := item.body["type"] != "message" && item.body["type"] != "reasoning"; m.reply.Reset == "call" && called ||
+			m.reply.Reset == "text" && item.body["type"] == "message" {
+			out.reset()
+		}
 		if m.reply.Hang && item.body["type"] == "message" {
 			out.wait(time.Hour)
 		}

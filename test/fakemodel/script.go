@@ -15,6 +15,7 @@ type Turn struct {
 	Prompt string   // newest prompt of the user
 	Round  int      // replies of the model since that prompt
 	Try    int      // requests with that prompt so far, this one included
+	Again  int      // requests with that prompt and round so far, this one included
 	Tools  []string // names of the tools the agent offers
 	// Schema is the JSON schema of the tool for structured output, if offered.
 	Schema map[string]any
@@ -30,6 +31,7 @@ type Reply struct {
 	Calls    []Call
 	Every    time.Duration // pause before each delta of text
 	Hang     bool          // after the text, say no more until the agent leaves
+	Reset    string        // reset the connection: after the "text", or within the input of the first "call"
 
 	Status     int
 	Kind       string // of the error, in the words of the API: "rate_limit_error"
@@ -108,6 +110,11 @@ func rounds(t *Turn, replies ...Reply) Reply {
 	return done()
 }
 
+// announced says that it runs a command, runs it, and says Done.
+func announced(t *Turn) Reply {
+	return rounds(t, Reply{Text: []string{"I will run ", "a command."}, Calls: []Call{shell("echo hi")}})
+}
+
 func calls(all ...Call) Reply { return Reply{Calls: all} }
 
 func failure(status int, kind, message string) Reply {
@@ -145,14 +152,27 @@ var scripts = map[string]func(*Turn) Reply{
 	"slow": func(t *Turn) Reply { return Reply{Text: deltas(t.number(100)), Every: 50 * time.Millisecond} },
 	"hang": func(*Turn) Reply { return Reply{Text: deltas(3), Hang: true} },
 
+	// reset is cut off in the first =count requests of each round: within its text.
+	// reset-call is cut off within the call that follows the text.
+	"reset": func(t *Turn) Reply {
+		if t.Again <= t.number(1) {
+			return Reply{Text: deltas(3), Reset: "text"}
+		}
+		return announced(t)
+	},
+	"reset-call": func(t *Turn) Reply {
+		if t.Round == 0 && t.Again <= t.number(1) {
+			return Reply{Text: deltas(3), Calls: []Call{shell("echo lost")}, Reset: "call"}
+		}
+		return announced(t)
+	},
+
 	"bash":  func(t *Turn) Reply { return rounds(t, calls(shell("echo hi"))) },
 	"fail":  func(t *Turn) Reply { return rounds(t, calls(shell("exit 3"))) },
 	"sleep": func(t *Turn) Reply { return rounds(t, calls(shell(SleepCommand))) },
 	// touch changes a file by the shell, =path: agents ask before they do so.
 	"touch": func(t *Turn) Reply { return rounds(t, calls(shell("touch "+t.Arg))) },
-	"text-then-bash": func(t *Turn) Reply {
-		return rounds(t, Reply{Text: []string{"I will run ", "a command."}, Calls: []Call{shell("echo hi")}})
-	},
+	"text-then-bash": announced,
 	"parallel": func(t *Turn) Reply { return rounds(t, calls(shell("echo one"), shell("echo two"))) },
 	"loop":     func(t *Turn) Reply { return calls(shell(fmt.Sprintf("echo round %d", t.Round))) },
 

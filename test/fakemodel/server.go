@@ -219,6 +219,9 @@ func (s *Server) ask(t *Turn) Reply {
 	s.mu.Lock()
 	s.tries[t.Prompt]++
 	t.Try = s.tries[t.Prompt]
+	round := fmt.Sprintf("%d %s", t.Round, t.Prompt)
+	s.tries[round]++
+	t.Again = s.tries[round]
 	s.mu.Unlock()
 	return run(t)
 }

@@ -3,7 +3,9 @@ package fakemodel
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"time"
 )
@@ -43,6 +45,26 @@ func (o *sse) write(head, data string) {
 		o.err = http.NewResponseController(o.w).Flush()
 	}
 }
+
+// reset ends the connection as a network does that has lost it, once the agent has read
+// what was sent: a reset discards what it has not.
+func (o *sse) reset() {
+	if o.wait(500 * time.Millisecond); o.err != nil {
+		return
+	}
+	conn, _, err := http.NewResponseController(o.w).Hijack()
+	if err != nil {
+		o.err = err
+		return
+	}
+	if tcp, ok := conn.(*net.TCPConn); ok {
+		tcp.SetLinger(0) // a reset, not an end
+	}
+	conn.Close()
+	o.err = errReset
+}
+
+var errReset = errors.New("the script resets the connection")
 
 func (o *sse) wait(pause time.Duration) {
 	if o.err != nil || pause == 0 {

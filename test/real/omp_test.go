@@ -14,6 +14,7 @@ var ompRow = agentRow{
 	model:  "fake/other-model", always: []string{"--approve", "auto"},
 	noCacheWrites: true, patience: 3 * time.Minute,
 	lacks: map[string]string{
+		"another request":         "it gives up a request whose answer was cut off",
 		"how long to wait":        "it waits by a clock of its own",
 		"retry":                   "a failed request is made again without a line, before it is told as failed",
 		"a retry when overloaded": "what was told as failed it may make again with a line",

@@ -20,8 +20,9 @@ var openclawRow = agentRow{
 	model:  "fake/other-model", always: []string{"--approve", "auto"},
 	noCacheWrites: true, patience: 15 * time.Minute,
 	lacks: map[string]string{
-		"shell_start":      openclawOnce,
-		"its prompt alone": "it adds what it knows of the time and the folder to a prompt",
+		"messages before the last": "it prints its last message alone",
+		"shell_start":              openclawOnce,
+		"its prompt alone":         "it adds what it knows of the time and the folder to a prompt",
 	},
 	na: map[string]string{
 		"partials":                    openclawOnce,

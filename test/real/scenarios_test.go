@@ -44,6 +44,7 @@ var scenarios = []scenario{
 			r.t.Errorf("exit %d, stdout %q", r.exit, r.text)
 		}
 	}},
+	{"answer", answer},
 	{"partials", func(r *run) {
 		r.once("[fm:deltas=200]")
 		r.ok(1)
@@ -182,6 +183,7 @@ var scenarios = []scenario{
 		if nested["tool_call_start"] != 1 || nested["tool_result"] != 1 || nested["message_stop"] == 0 {
 			r.t.Errorf("inside the sub-agent: %v", nested)
 		}
+		r.answered()
 	}},
 	{"two turns", func(r *run) {
 		r.converse("--approve", "auto")

@@ -107,6 +107,7 @@ func (c *once) line(line jsonl.Value, out *sdk.Out) bool {
 		}
 	case "assistant.turn_retry":
 		c.tries++
+		c.Stream(c.parent(line)).Abandon(data.Text("reason"), out)
 		out.Event(pluginapi.Retry{Attempt: c.tries, Reason: data.Text("reason")})
 		if data.Text("reason") == "rate_limit" {
 			out.Event(pluginapi.RateLimited{})

@@ -62,8 +62,10 @@ type (
 		tokens  bool
 	}
 	block struct {
+		parent  string // of a sub-agent
 		thought bool
-		told    int // bytes of it
+		told    int  // bytes of it
+		lost    bool // the server asks the model again
 	}
 )
 

@@ -73,7 +73,7 @@ func (c *conversation) event(e jsonl.Value, out *sdk.Out) bool {
 			c.retitle(p.Get("info"), out)
 		}
 	case "session.status":
-		c.status(main, p.Get("status"), out)
+		c.status(main, child, p.Get("status"), out)
 	case "session.idle":
 		if main {
 			c.idle(out)
@@ -109,7 +109,7 @@ func (c *conversation) retitle(session jsonl.Value, out *sdk.Out) {
 }
 
 // status is what the server does with the prompt.
-func (c *conversation) status(main bool, s jsonl.Value, out *sdk.Out) {
+func (c *conversation) status(main bool, child string, s jsonl.Value, out *sdk.Out) {
 	switch string(s.Bytes("type")) {
 	case "busy":
 		if main && c.Busy() {
@@ -122,6 +122,10 @@ func (c *conversation) status(main bool, s jsonl.Value, out *sdk.Out) {
 	case "retry":
 		attempt, _ := s.Int("attempt")
 		message := s.Text("message")
+		c.Stream(child).Abandon(message, out)
+		for _, b := range c.parts {
+			b.lost = b.lost || b.parent == child
+		}
 		// When it will try again is told as a time, and there is none to compare with.
 		out.Event(pluginapi.Retry{Attempt: int(attempt), Reason: message})
 		if failure.Of(failure.Status(message), message).Code == string(pluginapi.CodeRateLimited) {
@@ -245,10 +249,10 @@ func (c *conversation) text(parent string, p jsonl.Value, out *sdk.Out) {
 	id := p.Text("id")
 	b := c.parts[id]
 	if b == nil {
-		b = &block{thought: string(p.Bytes("type")) == "reasoning"}
+		b = &block{parent: parent, thought: string(p.Bytes("type")) == "reasoning"}
 		c.parts[id] = b
 	}
-	if p.Bool("synthetic") || p.Bool("ignored") {
+	if b.lost || p.Bool("synthetic") || p.Bool("ignored") {
 		return
 	}
 	if whole := p.Text("text"); len(whole) > b.told {
@@ -262,7 +266,7 @@ func (c *conversation) text(parent string, p jsonl.Value, out *sdk.Out) {
 
 func (c *conversation) delta(parent string, p jsonl.Value, out *sdk.Out) {
 	b := c.parts[p.Text("partID")]
-	if b == nil || !c.Busy() || p.Text("field") != "text" {
+	if b == nil || b.lost || !c.Busy() || p.Text("field") != "text" {
 		return
 	}
 	c.say(parent, p.Text("messageID"), b, p.Text("delta"), out)

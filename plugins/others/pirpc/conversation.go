@@ -314,7 +314,7 @@ func (c *conversation) update(event jsonl.Value, out *sdk.Out) bool {
 	case "thinking_delta":
 		main.Think(event.Text("delta"), out)
 	case "text_end", "thinking_end":
-		main.End(out)
+		// message_end tells whether the message holds, or what comes next.
 	case "toolcall_start":
 		// Some tell the id in the message so far, and some providers only at the end.
 		id, name := event.Text("id"), event.Text("toolName")
@@ -345,7 +345,11 @@ func (c *conversation) update(event jsonl.Value, out *sdk.Out) bool {
 
 // messageEnd has the message whole, and what it took.
 func (c *conversation) messageEnd(message jsonl.Value, out *sdk.Out) {
-	c.Main().End(out)
+	if reason := message.Text("stopReason"); reason == "error" || reason == "aborted" {
+		c.Main().Abort(out)
+	} else {
+		c.Main().End(out)
+	}
 	usage := message.Get("usage")
 	if total, _ := usage.Int("totalTokens"); total > 0 {
 		out.Event(tokens(message))
@@ -396,6 +400,7 @@ func (c *conversation) retry(line jsonl.Value, out *sdk.Out) {
 		n := int(most)
 		event.MaxAttempts = &n
 	}
+	c.Main().Abandon(text, out)
 	out.Event(event)
 	if failure.Status(text) == 429 {
 		out.Event(pluginapi.RateLimited{RetryAfterMS: event.DelayMS})

@@ -236,8 +236,9 @@ func (c *conversation) init(line jsonl.Value, out *sdk.Out) {
 // limits it says how long it waits.
 func (c *conversation) retry(data jsonl.Value, out *sdk.Out) {
 	if !data.Bool("preserveText") {
-		c.Main().Abort(out)
+		c.Main().Abandon(data.Text("reason"), out)
 		c.streamedText, c.streamedThinking = 0, 0
+		clear(c.blocks)
 	}
 	attempt, _ := data.Int("attempt")
 	event := pluginapi.Retry{Attempt: int(attempt), Reason: data.Text("reason"), DelayMS: data.IntPtr("delayMs")}
@@ -284,8 +285,9 @@ func (c *conversation) streamEvent(line jsonl.Value, out *sdk.Out) bool {
 		switch string(delta.Bytes("type")) {
 		case "text_delta":
 			text := delta.Text("text")
-			if _, open := s.Said(); !open && strings.HasPrefix(text, apiErrorPrefix) {
-				break // the result says it again
+			if strings.HasPrefix(text, apiErrorPrefix) {
+				s.Abort(out) // the CLI's own words, in one piece; the result says them again
+				break
 			}
 			s.Text("", text, out)
 		case "thinking_delta":
@@ -324,8 +326,10 @@ func (c *conversation) assistant(line jsonl.Value, out *sdk.Out) bool {
 		case "text":
 			text := block.Text("text")
 			switch {
-			case parent == "" && strings.HasPrefix(text, apiErrorPrefix):
-				c.apiError = text
+			case parent != "" && strings.HasPrefix(text, apiErrorPrefix):
+				// The sub-agent's tool fails with it.
+			case parent == "" && strings.Contains(text, apiErrorPrefix) && (c.streamedText > 0 || strings.HasPrefix(text, apiErrorPrefix)):
+				c.apiError = text[strings.Index(text, apiErrorPrefix):]
 				c.streamedText = max(c.streamedText-1, 0)
 			case parent == "" && c.streamedText > 0:
 				c.streamedText--

@@ -110,7 +110,7 @@ func authProbes() []*pluginapi.AuthProbe {
 // transcripts against it.
 var eventTypes = []pluginapi.Type{
 	"session_start", "session_resume", "session_fork", "session_end", "user_message",
-	"turn_start", "turn_end", "message_start", "text_delta", "message_stop",
+	"turn_start", "turn_end", "message_start", "text_delta", "message_stop", "stream_fallback",
 	"thinking_start", "thinking_delta", "thinking_stop",
 	"tool_call_start", "tool_input_delta", "tool_call_ready", "tool_result", "tool_error",
 	"file_read", "file_write", "file_create", "file_patch", "shell_start", "shell_stdout_delta", "shell_exit",
