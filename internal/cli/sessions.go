@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -27,6 +28,7 @@ func newSessions(s *session) *cobra.Command {
 func newSessionsList(s *session) *cobra.Command {
 	var asJSON, all bool
 	var limit int
+	var filter sessionFilter
 	cmd := &cobra.Command{
 		Use:   "list [AGENT]",
 		Short: "List sessions, the newest first",
@@ -39,6 +41,9 @@ stores are only read.`,
 			if limit < 0 {
 				return usage("--limit %d: want a number of sessions", limit)
 			}
+			if err := filter.parse(time.Now()); err != nil {
+				return err
+			}
 			h, err := s.theHost()
 			if err != nil {
 				return err
@@ -47,9 +52,21 @@ stores are only read.`,
 			if len(args) > 0 {
 				agent = args[0]
 			}
-			sessions, err := s.sessions(h, agent, all, limit)
+			most := limit
+			if filter.any() {
+				most = 0 // of those that fit
+			}
+			sessions, err := s.sessions(h, agent, all, most)
+			if err == nil && filter.any() {
+				sessions, err = filter.apply(h, sessions)
+				sessions = newestOfEach(sessions, limit)
+			}
 			if err != nil {
 				return err
+			}
+			if filter.any() && len(sessions) == 0 && !asJSON {
+				s.errf("no session fits")
+				return nil
 			}
 			if asJSON {
 				return s.printJSON(sessions)
@@ -59,10 +76,23 @@ stores are only read.`,
 		}),
 	}
 	f := cmd.Flags()
+	filter.flags(cmd)
 	f.BoolVarP(&all, "all", "a", false, "those of all folders")
 	f.IntVarP(&limit, "limit", "n", 50, "at most `N` of each agent; 0: all")
 	f.BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
+}
+
+// newestOfEach leaves at most so many of each agent; 0: all.
+func newestOfEach(sessions []host.Session, limit int) []host.Session {
+	if limit == 0 {
+		return sessions
+	}
+	count := map[string]int{}
+	return slices.DeleteFunc(sessions, func(x host.Session) bool {
+		count[x.Agent]++
+		return count[x.Agent] > limit
+	})
 }
 
 // sessions are those of one agent, or of all that are installed; all folders, or only

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -18,6 +19,7 @@ const hits = 3
 func newSessionsSearch(s *session) *cobra.Command {
 	var agent string
 	var asJSON, all bool
+	var filter sessionFilter
 	cmd := &cobra.Command{
 		Use:   "search TEXT",
 		Short: "Find what was said in sessions",
@@ -29,6 +31,9 @@ it is nowhere.`,
 			if strings.TrimSpace(args[0]) == "" {
 				return usage("there is no text to look for")
 			}
+			if err := filter.parse(time.Now()); err != nil {
+				return err
+			}
 			h, err := s.theHost()
 			if err != nil {
 				return err
@@ -37,10 +42,16 @@ it is nowhere.`,
 			if err != nil {
 				return err
 			}
+			if filter.any() {
+				if sessions, err = filter.apply(h, sessions); err != nil {
+					return err
+				}
+			}
 			return s.search(h, sessions, args[0], asJSON)
 		}),
 	}
 	sessionFlag(cmd, s, &agent)
+	filter.flags(cmd)
 	cmd.Flags().BoolVarP(&all, "all", "a", false, "in the sessions of all folders")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print each place as one line of JSON")
 	return cmd
