@@ -60,6 +60,7 @@ type conversation struct {
 	inStep   bool
 	failure  *pluginapi.Outcome // of the last request of the model
 	cost     *pluginapi.Money   // of this turn
+	images   int                // of the prompt that was written
 }
 
 // Converse begins the conversation with one process, for a plan that was made with
@@ -162,7 +163,7 @@ func (c *conversation) next(out *sdk.Out) error {
 		return nil
 	}
 	fields := map[string]any{"message": strings.Join(c.state.Files, "") + string(p.Text)}
-	if len(c.state.Images) > 0 {
+	if c.images = len(c.state.Images); c.images > 0 {
 		fields["images"] = c.state.Images
 	}
 	c.state = state{}
@@ -201,7 +202,18 @@ func (c *conversation) line(line jsonl.Value, out *sdk.Out) (known bool, err err
 	case "turn_end":
 		c.endStep(out)
 	case "message_start":
-		// The system prompt, the user's own, results of tools: told elsewhere.
+		// The system prompt, the user's own, results of tools: told elsewhere. But an
+		// image that it cannot decode it replaces by a remark to the model.
+		if message := line.Get("message"); message.Text("role") == "user" && c.images > 0 {
+			text := contentText(message.Get("content"))
+			for n := min(strings.Count(text, imageOmitted), c.images); n > 0; n-- {
+				out.Event(pluginapi.ErrorEvent{
+					Code: pluginapi.CodeCapability, Recoverable: true, Message: c.dialect.Agent + " left out an image, which it cannot decode or make small enough",
+					Hint: "save the image anew as PNG or JPEG",
+				})
+			}
+			c.images = 0
+		}
 	case "message_update":
 		return c.update(line.Get("assistantMessageEvent"), out), nil
 	case "message_end":
@@ -263,6 +275,9 @@ func (c *conversation) begun(id, model string, out *sdk.Out) {
 		out.Event(pluginapi.SessionResume{SessionID: id})
 	}
 }
+
+// imageOmitted begins the remark in an image's place.
+const imageOmitted = "[Image omitted: "
 
 func (c *conversation) endStep(out *sdk.Out) {
 	if c.inStep {
