@@ -31,6 +31,9 @@ type Config struct {
 	Refusals []turn.Refusal
 	Linger   time.Duration
 
+	// Authenticate is the way to sign in that the agent is asked for before a session is
+	// begun, if it names that way: one that takes what is there and asks nobody.
+	Authenticate string
 	// Mode is what the session's mode is set to if it is another one: one in which
 	// the agent asks.
 	Mode string
@@ -90,6 +93,9 @@ type Config struct {
 	// of the protocol it is that of the whole session, to which not all agents keep: one
 	// that is not known is taken at the protocol's word until a figure becomes less.
 	Counts func(agent string) (cumulative, known bool)
+	// LastRequest: what a response tells of tokens is the last request's of the turn. A
+	// turn of more than one says so.
+	LastRequest bool
 	// ChunkUsage reads the tokens of a model request from an update.
 	ChunkUsage func(update jsonl.Value) (pluginapi.TokenUsage, bool)
 }

@@ -55,8 +55,15 @@ type conversation struct {
 	answered  int64 // output tokens of this turn
 	turnCost  *pluginapi.Money
 	counter   counter
+	context   turn.Context
+	pages     int                // of a list of sessions
+	summary   string             // of a compaction that goes on
+	found     [2]string          // the newest session of a list that has more pages, and its time
 	errorText *pluginapi.Outcome // told in the model's place
 }
+
+// maxPages bounds how much of a list of sessions is read.
+const maxPages = 100
 
 // option is one of the session's settings.
 type option struct{ id, category, value string }
@@ -69,6 +76,11 @@ func (c *conversation) Handle(in *pluginapi.Input, out *sdk.Out) error {
 			"protocolVersion": 1,
 			"clientCapabilities": map[string]any{
 				"fs": map[string]any{"readTextFile": false, "writeTextFile": false}, "terminal": false,
+				"elicitation": map[string]any{"form": map[string]any{}},
+				"session": map[string]any{
+					"compaction": map[string]any{}, "notices": map[string]any{},
+					"configOptions": map[string]any{"boolean": map[string]any{}},
+				},
 			},
 			"clientInfo": map[string]any{"name": "amux", "version": "1"},
 		}, out)
@@ -83,6 +95,10 @@ func (c *conversation) Handle(in *pluginapi.Input, out *sdk.Out) error {
 		return c.deny(in.Id, string(in.Data), out)
 	case pb.InputKind_INPUT_ANSWER:
 		if q := c.Take(in.Id, out); q != nil {
+			if f, ok := q.Note.(form); ok {
+				c.fill(q, f, in.Data, out)
+				break
+			}
 			c.PutBack(q, "the agent waits for an approval, not for an answer", out)
 		}
 	case pb.InputKind_INPUT_INTERRUPT:
@@ -172,9 +188,12 @@ func (c *conversation) line(line []byte, out *sdk.Out) error {
 		}
 		return c.response(m, out)
 	case jsonrpc.Request:
-		if m.Method == "session/request_permission" {
+		switch m.Method {
+		case "session/request_permission":
 			c.permission(m, out)
-		} else {
+		case "elicitation/create":
+			c.elicit(m, out)
+		default:
 			// Files and terminals were not offered; agents have methods of their own too,
 			// and go on without.
 			out.Write(c.peer.Refuse(m.ID, jsonrpc.MethodNotFound, "amux has no "+m.Method))
@@ -185,6 +204,9 @@ func (c *conversation) line(line []byte, out *sdk.Out) error {
 			if c.update(m.Params, out) {
 				return nil
 			}
+		case m.Method == "$/cancel_request":
+			c.withdrawn(m.Params.Get("requestId").Raw(), out)
+			return nil
 		case !strings.HasPrefix(m.Method, "session/"):
 			return nil // an agent's own, beside the protocol; it wants no answer
 		}
@@ -197,6 +219,12 @@ func (c *conversation) response(m *jsonrpc.Message, out *sdk.Out) error {
 	switch m.Call.Method {
 	case "initialize":
 		return c.initialized(m, out)
+	case "authenticate":
+		if m.Error != nil {
+			c.refuse(&pluginapi.Outcome{Code: string(pluginapi.CodeAuth), Message: m.Error.Message}, out)
+			return nil
+		}
+		return c.enter(out)
 	case "session/list":
 		return c.listed(m, out)
 	case "session/new", "session/load", "session/resume", "session/fork":
@@ -262,6 +290,18 @@ func (c *conversation) initialized(m *jsonrpc.Message, out *sdk.Out) error {
 	c.resumes = can.Exists("sessionCapabilities", "resume")
 	c.forks = can.Exists("sessionCapabilities", "fork")
 	c.lists = can.Exists("sessionCapabilities", "list")
+	if way := c.config.Authenticate; way != "" {
+		for _, method := range m.Result.Items("authMethods") {
+			if method.Text("id") == way {
+				return c.request("authenticate", map[string]any{"methodId": way}, out)
+			}
+		}
+	}
+	return c.enter(out)
+}
+
+// enter begins the session, or goes on with one.
+func (c *conversation) enter(out *sdk.Out) error {
 	switch {
 	case c.opts.GetContinueLast():
 		if !c.lists {
@@ -292,15 +332,15 @@ func (c *conversation) open(id string, out *sdk.Out) error {
 			return nil
 		}
 		method = "session/fork"
-	case c.loads:
 	case c.resumes:
-		method = "session/resume"
+		method = "session/resume" // its past is not told again
+	case c.loads:
 	default:
 		c.cannot("resume a session", out)
 		return nil
 	}
 	c.Session = id
-	c.loading = true
+	c.loading = method != "session/resume"
 	return c.request(method, map[string]any{"sessionId": id, "cwd": c.cwd, "mcpServers": c.servers()}, out)
 }
 
@@ -310,7 +350,7 @@ func (c *conversation) listed(m *jsonrpc.Message, out *sdk.Out) error {
 		c.refuse(c.failed(m.Error), out)
 		return nil
 	}
-	id, newest := "", ""
+	id, newest := c.found[0], c.found[1]
 	for _, s := range m.Result.Items("sessions") {
 		if cwd := s.Text("cwd"); cwd != "" && cwd != c.cwd {
 			continue
@@ -318,6 +358,11 @@ func (c *conversation) listed(m *jsonrpc.Message, out *sdk.Out) error {
 		if at := s.Text("updatedAt"); id == "" || at > newest {
 			id, newest = s.Text("sessionId"), at
 		}
+	}
+	if cursor := m.Result.Text("nextCursor"); cursor != "" && c.pages < maxPages {
+		c.pages++
+		c.found = [2]string{id, newest}
+		return c.request("session/list", map[string]any{"cwd": c.cwd, "cursor": cursor}, out)
 	}
 	if id == "" {
 		c.refuse(&pluginapi.Outcome{Code: string(pluginapi.CodeSessionNotFound), Message: c.Agent + " has no session in " + c.cwd}, out)
@@ -383,7 +428,11 @@ func (c *conversation) options(v jsonl.Value) {
 	}
 	c.configOptions = nil
 	for _, o := range v.Items("configOptions") {
-		c.configOptions = append(c.configOptions, option{o.Text("id"), o.Text("category"), o.Text("currentValue")})
+		value := o.Text("currentValue")
+		if o.Text("type") == "boolean" {
+			value = strconv.FormatBool(o.Bool("currentValue"))
+		}
+		c.configOptions = append(c.configOptions, option{o.Text("id"), o.Text("category"), value})
 	}
 }
 

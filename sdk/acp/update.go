@@ -98,12 +98,52 @@ func (c *conversation) update(params jsonl.Value, out *sdk.Out) bool {
 			out.Event(pluginapi.SessionTitle{Title: title})
 		}
 	case "usage_update":
+		if used, ok := update.Int("used"); ok {
+			if size, ok := update.Int("size"); ok {
+				c.context.Used(used, size, out)
+			}
+		}
 		c.money(update.Get("cost"), out)
+	case "notice":
+		c.notice(update, out)
+	case "compaction_summary_chunk":
+		c.summary += update.Text("content", "text")
+	case "compaction_update":
+		c.compaction(update, out)
 	default:
 		_, known := ignored[kind]
 		return known
 	}
 	return true
+}
+
+// notice is what the agent tells its user, beside the conversation.
+func (c *conversation) notice(update jsonl.Value, out *sdk.Out) {
+	text := update.Text("title")
+	if more := update.Text("description"); more != "" {
+		text += ": " + more
+	}
+	level := "info"
+	if severity := update.Text("severity"); severity == "warning" || severity == "error" {
+		level = "warn"
+	}
+	out.Event(pluginapi.Debug{Level: level, Message: text})
+}
+
+// compaction is a conversation that is made shorter.
+func (c *conversation) compaction(update jsonl.Value, out *sdk.Out) {
+	switch update.Text("status") {
+	case "completed":
+		for _, block := range update.Items("summary") {
+			c.summary += block.Text("text")
+		}
+		out.Event(pluginapi.ContextCompacted{Summary: c.summary})
+	case "failed":
+		out.Event(pluginapi.Debug{Level: "warn", Message: "compaction: " + update.Text("error")})
+	case "in_progress":
+		return
+	}
+	c.summary = ""
 }
 
 func (c *conversation) modeIs(mode string, out *sdk.Out) {
@@ -129,10 +169,22 @@ func (c *conversation) message(update jsonl.Value, out *sdk.Out) bool {
 	case "image":
 		out.Event(pluginapi.ImageOutput{MimeType: content.Text("mimeType"), Base64: content.Text("data")})
 		return true
+	case "audio":
+		out.Event(pluginapi.Debug{Level: "info", Message: "the agent answers with sound (" + content.Text("mimeType") + "), which amux leaves out"})
+		return true
+	case "resource_link", "resource":
 	default:
 		return false
 	}
 	text := content.Text("text")
+	switch content.Text("type") {
+	case "resource_link":
+		text = "[" + content.Text("name") + "](" + content.Text("uri") + ")"
+	case "resource":
+		if text = content.Text("resource", "text"); text == "" {
+			text = content.Text("resource", "uri")
+		}
+	}
 	if text == "" {
 		return true
 	}
@@ -165,6 +217,9 @@ func (c *conversation) tell(v jsonl.Value, out *sdk.Out) (*Call, *turn.Tool) {
 		call = &Call{ID: id, Kind: v.Text("kind")}
 		if c.config.Name != nil {
 			call.name = c.config.Name(v)
+		}
+		if call.name == "" {
+			call.name = v.Text("name")
 		}
 		if call.name == "" {
 			call.name = call.Kind
@@ -420,6 +475,14 @@ func subject(call *Call, d turn.Detail, text string) string {
 // not by place: agents list them in different orders. Without one it is
 // cancelled.
 func (c *conversation) choose(q *turn.Question, kinds string, out *sdk.Out) {
+	if f, ok := q.Note.(form); ok {
+		action := "cancel"
+		if kinds != "" {
+			action = "decline"
+		}
+		c.reply(f.id, map[string]any{"action": action}, out)
+		return
+	}
 	note := q.Note.(asked)
 	outcome := map[string]any{"outcome": "cancelled"}
 search:
@@ -439,6 +502,10 @@ search:
 
 func (c *conversation) approve(id string, out *sdk.Out) error {
 	if q := c.Take(id, out); q != nil {
+		if _, ok := q.Note.(form); ok {
+			c.PutBack(q, "the agent waits for an answer, not for an approval", out)
+			return nil
+		}
 		c.choose(q, "allow_once allow_always", out)
 		c.Granted(q, out)
 	}

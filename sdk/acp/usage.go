@@ -25,6 +25,9 @@ func (c *conversation) tokens(result jsonl.Value, out *sdk.Out) {
 		c.answered = *u.OutputTokens
 	}
 	out.Event(u)
+	if c.config.LastRequest && len(c.calls) > 0 {
+		out.Event(pluginapi.Debug{Level: "info", Message: c.Agent + " tells the tokens of the turn's last request alone, so they are too few; a cost is that of the whole turn"})
+	}
 }
 
 // Usage reads tokens in the protocol's own form, as they are told.

@@ -19,8 +19,10 @@ const (
 	ParseError     = -32700
 	InvalidRequest = -32600
 	MethodNotFound = -32601
-	InvalidParams  = -32602
-	InternalError  = -32603
+	// RequestCancelled answers a request that its sender has taken back.
+	RequestCancelled = -32800
+	InvalidParams    = -32602
+	InternalError    = -32603
 )
 
 // Peer is our end of one conversation. The zero value is ready. It belongs to one

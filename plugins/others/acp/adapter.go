@@ -55,7 +55,7 @@ func (Adapter) Describe() *pluginapi.Agent {
 // transcripts against it.
 var eventTypes = []pluginapi.Type{
 	"session_start", "session_resume", "session_fork", "session_end", "session_title", "turn_start", "turn_end",
-	"message_start", "text_delta", "message_stop", "stream_fallback", "thinking_start", "thinking_delta", "thinking_stop",
+	"message_start", "text_delta", "message_stop", "context_limit_warning", "context_compacted", "input_required", "input_answered", "thinking_start", "thinking_delta", "thinking_stop",
 	"tool_call_start", "tool_call_ready", "tool_result", "tool_error",
 	"file_read", "file_create", "file_write", "file_patch", "file_delete", "shell_start", "shell_stdout_delta", "shell_exit",
 	"token_usage", "cost", "todo_update", "image_output", "approval_request", "approval_granted", "approval_denied", "mode_changed",
