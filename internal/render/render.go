@@ -66,7 +66,10 @@ type Renderer struct {
 	tools          map[string]tool
 }
 
-type tool struct{ line string }
+type tool struct {
+	line   string
+	unsure bool // a command whose exit code the agent does not tell
+}
 
 // New returns a Renderer.
 func New(o Options) *Renderer {
@@ -112,6 +115,7 @@ type event struct {
 	Action      string               `json:"action"`
 	Detail      string               `json:"detail"`
 	Aborted     bool                 `json:"aborted"`
+	ExitCode    *int                 `json:"exit_code"`
 	Capability  string               `json:"capability"`
 	RiskLevel   string               `json:"risk_level"`
 	Question    string               `json:"question"`
@@ -184,6 +188,11 @@ func (r *Renderer) Event(t pluginapi.Type, raw []byte) {
 		}
 	case "tool_call_ready":
 		r.beginTool(e)
+	case "shell_exit":
+		if t, ok := r.tools[e.ToolCallID]; ok && e.ExitCode == nil {
+			t.unsure = true
+			r.tools[e.ToolCallID] = t
+		}
 	case "tool_result":
 		r.endTool(e, "→", output(e.Output), "")
 	case "tool_error":
@@ -407,7 +416,7 @@ func (r *Renderer) beginTool(e event) {
 	if r.o.Width > 0 {
 		line = clip(line, room)
 	}
-	r.tools[e.ToolCallID] = tool{line}
+	r.tools[e.ToolCallID] = tool{line: line}
 	if !r.o.Terminal {
 		return
 	}
@@ -426,6 +435,9 @@ func (r *Renderer) endTool(e event, mark, result, style string) {
 	tail := " " + mark + " " + result
 	if result == "" {
 		tail = " ✓"
+		if t.unsure {
+			tail = " · ended, exit code unknown"
+		}
 	}
 	if r.o.Width > 0 {
 		tail = clip(tail, max(12, r.o.Width-Columns(t.line)))

@@ -120,7 +120,7 @@ var eventTypes = []pluginapi.Type{
 	"file_read", "file_write", "file_create", "file_patch",
 	"shell_start", "shell_stdout_delta", "shell_stderr_delta", "shell_exit",
 	"mcp_tool_call_start", "mcp_tool_result", "mcp_tool_error",
-	"subagent_spawn", "subagent_result", "subagent_error", "plugin_loaded", "skill_invoked",
+	"subagent_spawn", "subagent_result", "subagent_error", "plugin_loaded", "skill_loaded", "skill_invoked",
 	"image_output", "todo_update", "cost", "token_usage",
 	"input_required", "input_answered", "approval_request", "approval_granted", "approval_denied",
 	"mode_changed", "rate_limited", "context_compacted", "retry", "interrupted",

@@ -113,6 +113,9 @@ func (c *conversation) began(line jsonl.Value, out *sdk.Out) {
 		}
 		out.Event(pluginapi.PluginLoaded{PluginID: id, PluginName: plugin.Text("name"), Version: plugin.Text("version")})
 	}
+	for _, skill := range line.Items("skills") {
+		out.Event(pluginapi.SkillLoaded{SkillName: skill.Text()})
+	}
 	for _, server := range line.Items("mcp_servers") {
 		switch status := server.Text("status"); status {
 		case "connected", "pending", "":

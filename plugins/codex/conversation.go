@@ -527,7 +527,11 @@ func (c *conversation) notification(m *jsonrpc.Message, out *sdk.Out) (bool, err
 	case "warning", "guardianWarning":
 		out.Event(pluginapi.Debug{Level: "warn", Message: p.Text("message")})
 	case "configWarning", "deprecationNotice":
-		out.Event(pluginapi.Debug{Level: "info", Message: p.Text("summary")})
+		level := "info"
+		if strings.Contains(p.Text("summary"), "bubblewrap") {
+			level = "verbose" // at each start, of a sandbox that it has within itself; a command that cannot run in it says so
+		}
+		out.Event(pluginapi.Debug{Level: level, Message: p.Text("summary")})
 	case "mcpServer/startupStatus/updated":
 		if p.Text("status") == "failed" {
 			out.Event(pluginapi.Debug{Level: "warn", Message: "mcp server " + p.Text("name") + ": " + p.Text("error")})

@@ -138,7 +138,7 @@ func (adapter) Describe() *pluginapi.Agent {
 var eventTypes = []pluginapi.Type{
 	"session_start", "session_resume", "session_fork", "session_end", "session_title", "user_message",
 	"turn_start", "turn_end",
-	"message_start", "text_delta", "message_stop", "stream_fallback", "thinking_start", "thinking_delta", "thinking_stop",
+	"message_start", "text_delta", "message_stop", "stream_fallback", "context_limit_warning", "thinking_start", "thinking_delta", "thinking_stop",
 	"tool_call_start", "tool_call_ready", "tool_result", "tool_error",
 	"file_read", "file_create", "file_delete", "file_patch",
 	"shell_start", "shell_stdout_delta", "shell_exit",

@@ -6,6 +6,7 @@ import (
 
 	"github.com/amux-dev/amux/pluginapi"
 	"github.com/amux-dev/amux/sdk/jsonl"
+	"github.com/amux-dev/amux/sdk/turn"
 )
 
 // sink takes events: of a run, or of a stored session.
@@ -21,8 +22,9 @@ type decoder struct {
 	version  string
 	effort   string
 	window   *int64 // tokens that the model takes
-	retries  int    // in a row
-	resetsAt int64  // when the account's limit ends, in seconds since 1970; 0: not known
+	context  turn.Context
+	retries  int   // in a row
+	resetsAt int64 // when the account's limit ends, in seconds since 1970; 0: not known
 	failure  *pluginapi.Outcome
 }
 
@@ -303,6 +305,9 @@ func (d *decoder) usage(t *thread, usage jsonl.Value, out sink) bool {
 	total, ok := readTokens(usage.Get("total"))
 	if !ok {
 		return false
+	}
+	if used, ok := usage.Int("last", "totalTokens"); ok && d.window != nil && t == d.main {
+		d.context.Used(used, *d.window, out)
 	}
 	before := t.total
 	if t.inherits && !t.hasTotal {

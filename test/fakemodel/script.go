@@ -171,10 +171,10 @@ var scripts = map[string]func(*Turn) Reply{
 	"fail":  func(t *Turn) Reply { return rounds(t, calls(shell("exit 3"))) },
 	"sleep": func(t *Turn) Reply { return rounds(t, calls(shell(SleepCommand))) },
 	// touch changes a file by the shell, =path: agents ask before they do so.
-	"touch": func(t *Turn) Reply { return rounds(t, calls(shell("touch "+t.Arg))) },
+	"touch":          func(t *Turn) Reply { return rounds(t, calls(shell("touch "+t.Arg))) },
 	"text-then-bash": announced,
-	"parallel": func(t *Turn) Reply { return rounds(t, calls(shell("echo one"), shell("echo two"))) },
-	"loop":     func(t *Turn) Reply { return calls(shell(fmt.Sprintf("echo round %d", t.Round))) },
+	"parallel":       func(t *Turn) Reply { return rounds(t, calls(shell("echo one"), shell("echo two"))) },
+	"loop":           func(t *Turn) Reply { return calls(shell(fmt.Sprintf("echo round %d", t.Round))) },
 
 	// write makes the file =path; edit writes, changes and reads it.
 	"write": func(t *Turn) Reply { return rounds(t, calls(writeFile(t.Arg))) },

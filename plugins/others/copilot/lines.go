@@ -12,6 +12,8 @@ import (
 
 // once is the codec of one process with the driver json.
 type once struct {
+	skills map[string]bool         // that were told
+	loaded []pluginapi.SkillLoaded // before the session was
 	turn.Base
 	talk
 	session string // asked for, or made by the plan
@@ -69,7 +71,6 @@ var ignored = map[string]string{
 	"session.mcp_server_status_changed": "the CLI's own settings",
 	"session.mcp_server_tools_loaded":   "the CLI's own settings",
 	"session.mode_notice_delivered":     "what the model was told of the mode",
-	"session.skills_loaded":             "the CLI's own settings",
 	"session.tools_updated":             "the model, which is told with each message",
 	"subagent.completed":                "the result of its tool tells it",
 	"subagent.configured":               "subagent.started tells it",
@@ -114,6 +115,18 @@ func (c *once) line(line jsonl.Value, out *sdk.Out) bool {
 		}
 	case "model.call_failure":
 		out.Event(pluginapi.Debug{Level: "info", Message: data.Text("errorMessage")})
+	case "session.skills_loaded":
+		for _, skill := range data.Items("skills") {
+			if c.skills[skill.Text("name")] {
+				continue // told again when they change
+			}
+			if c.skills == nil {
+				c.skills = map[string]bool{}
+			}
+			c.skills[skill.Text("name")] = true
+			c.loaded = append(c.loaded, pluginapi.SkillLoaded{SkillName: skill.Text("name"), Source: skill.Text("source")})
+		}
+		c.tellSkills(out)
 	case "session.info", "session.warning":
 		level := "info"
 		if kind == "session.warning" {
@@ -158,7 +171,19 @@ func (c *once) begin(id string, out *sdk.Out) {
 			out.Event(pluginapi.SessionResume{SessionID: id})
 		}
 	}
+	c.tellSkills(out)
 	c.TurnStart(out)
+}
+
+// tellSkills tells the skills that are loaded, once the session is told.
+func (c *once) tellSkills(out *sdk.Out) {
+	if c.Session == "" {
+		return
+	}
+	for _, skill := range c.loaded {
+		out.Event(skill)
+	}
+	c.loaded = nil
 }
 
 func (c *once) endStep(out *sdk.Out) {

@@ -50,6 +50,7 @@ type conversation struct {
 	held         []*turn.Question // until their tool is ready
 	open         map[string]bool  // questions that have no answer
 	steps        int
+	snapshot     string // the last that was told
 	inStep       bool
 	cost         *pluginapi.Money
 }

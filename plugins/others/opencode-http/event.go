@@ -222,6 +222,7 @@ func (c *conversation) part(parent string, p jsonl.Value, out *sdk.Out) bool {
 			c.endStep(out)
 			c.inStep = true
 			out.Event(pluginapi.StepStart{TurnIndex: c.Turns(), StepIndex: c.steps, StepType: "model_request"})
+			c.checkpoint(p.Text("snapshot"), out)
 		}
 	case "step-finish":
 		if m.tokens {
@@ -238,10 +239,19 @@ func (c *conversation) part(parent string, p jsonl.Value, out *sdk.Out) bool {
 			c.cost.USD = math.Round((c.cost.USD+usd)*1e10) / 1e10
 		}
 		if parent == "" {
+			c.checkpoint(p.Text("snapshot"), out)
 			c.endStep(out)
 		}
 	}
 	return true
+}
+
+// checkpoint tells a state of the folder that the server keeps: of one the tree's hash.
+func (c *conversation) checkpoint(id string, out *sdk.Out) {
+	if id != "" && id != c.snapshot {
+		c.snapshot = id
+		out.Event(pluginapi.SessionCheckpoint{SessionID: c.Session, CheckpointID: id})
+	}
 }
 
 // text is the beginning or the end of a text or thought, with all of it.
