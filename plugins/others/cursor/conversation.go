@@ -1,8 +1,11 @@
 package cursor
 
 import (
+	"time"
+
 	"github.com/amux-dev/amux/pluginapi"
 	"github.com/amux-dev/amux/sdk"
+	"github.com/amux-dev/amux/sdk/acp"
 	"github.com/amux-dev/amux/sdk/failure"
 	"github.com/amux-dev/amux/sdk/jsonl"
 	"github.com/amux-dev/amux/sdk/turn"
@@ -12,16 +15,26 @@ import (
 type conversation struct {
 	turn.Base
 	resumed bool
+	said    string // of the message that comes in pieces
 }
+
+// linger is how long it may take to exit at the end of its stdin.
+const linger = 10 * time.Second
+
+var refusals = []turn.Refusal{{Text: "Authentication required", Code: pluginapi.CodeAuth}}
 
 // Converse begins the conversation with one process.
 func (Adapter) Converse(start *pluginapi.Start) (sdk.Conversation, error) {
+	o := start.GetOptions()
+	if byACP(o) {
+		return acp.Converse(acp.Config{
+			Agent: agentID, Guidance: authGuidance, Refusals: refusals, Linger: linger,
+			Mode: "agent", ModelByPlan: true, Authenticate: "cursor_login",
+		}, start)
+	}
 	c := &conversation{
-		Base: turn.Base{
-			Agent: agentID, Guidance: authGuidance,
-			Refusals: []turn.Refusal{{Text: "Authentication required", Code: pluginapi.CodeAuth}},
-		},
-		resumed: start.GetOptions().GetResume() != "",
+		Base:    turn.Base{Agent: agentID, Guidance: authGuidance, Refusals: refusals},
+		resumed: o.GetResume() != "" || o.GetContinueLast(),
 	}
 	c.Prompts = 1 // in the plan
 	return c, nil
@@ -62,13 +75,26 @@ func (c *conversation) line(line jsonl.Value, out *sdk.Out) bool {
 			main.Think(line.Text("text"), out)
 		}
 	case "assistant":
+		// Pieces, and then the message whole; older ones print only that.
+		text := ""
 		for _, block := range line.Items("message", "content") {
-			if block.IsString("text") {
-				main.Text("", block.Text("text"), out)
-			}
+			text += block.Text("text")
 		}
-		main.End(out)
+		switch {
+		case c.said != "" && text == c.said:
+			main.End(out)
+			c.said = ""
+		case line.Exists("timestamp_ms"):
+			main.Text("", text, out)
+			c.said += text
+		default:
+			main.End(out)
+			main.Text("", text, out)
+			main.End(out)
+			c.said = ""
+		}
 	case "tool_call":
+		c.said = ""
 		name, body := call(line)
 		t := c.StartTool(line.Text("call_id"), name, "", out)
 		if t == nil {

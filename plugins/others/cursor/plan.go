@@ -5,6 +5,7 @@ import (
 
 	"github.com/amux-dev/amux/pluginapi"
 	pb "github.com/amux-dev/amux/pluginapi/amuxplugin1"
+	"github.com/amux-dev/amux/sdk/acp"
 )
 
 // Plan makes the command line. The prompt goes to stdin.
@@ -13,28 +14,55 @@ func (Adapter) Plan(_ context.Context, req *pluginapi.PlanRequest) (*pluginapi.P
 	if o == nil {
 		o = &pluginapi.RunOptions{}
 	}
-	plan := &pluginapi.Plan{
-		Program: req.GetProgram(), Stdin: pb.Stdin_STDIN_PROMPT, InitialStdin: []byte(o.Prompt),
-		Args: []string{"-p", "--output-format", "stream-json", "--force"}, SessionId: o.Resume,
-	}
+	plan := &pluginapi.Plan{Program: req.GetProgram(), SessionId: o.Resume}
 	if plan.Program == "" {
 		plan.Program = "cursor-agent"
 	}
+	if o.Resume != "" && o.ContinueLast {
+		return nil, pluginapi.Errorf(pluginapi.CodeValidation, "cursor: resume and continue cannot be used together").
+			WithHint("give a session id, or ask for the last session, not both")
+	}
+	if byACP(o) {
+		if o.Model != "" {
+			plan.Args = append(plan.Args, "--model", o.Model)
+		}
+		plan.Args = append(plan.Args, "acp")
+		plan.Stdin = pb.Stdin_STDIN_OPEN
+		return plan, acp.Prepare(agentID, acp.Abilities{Images: true}, req, plan)
+	}
 	switch {
 	case o.Approve != pb.Approve_APPROVE_AUTO:
-		return nil, cannot("approvals: without a terminal it asks for nothing", "add --approve auto to let it act")
+		return nil, cannot("approvals by stream-json: it asks for nothing", "leave --driver out, or add --approve auto to let it act")
 	case len(o.AllowRules)+len(o.DenyRules) > 0:
-		return nil, cannot("rules", "its permissions are those of its own settings")
+		return nil, cannot("rules by stream-json", "leave --driver out")
 	case o.Conversation:
-		return nil, cannot("more than one prompt a run", "go on with --resume ID")
+		return nil, cannot("more than one prompt a run by stream-json", "leave --driver out, or go on with --resume ID")
 	}
+	plan.Stdin, plan.InitialStdin = pb.Stdin_STDIN_PROMPT, []byte(o.Prompt)
+	plan.Args = []string{"-p", "--output-format", "stream-json", "--stream-partial-output", "--force"}
 	if o.Model != "" {
 		plan.Args = append(plan.Args, "--model", o.Model)
 	}
-	if o.Resume != "" {
+	switch {
+	case o.Resume != "":
 		plan.Args = append(plan.Args, "--resume", o.Resume)
+	case o.ContinueLast:
+		plan.Args = append(plan.Args, "--continue")
 	}
 	return plan, nil
+}
+
+// byACP reports whether a run needs what the lines have not: questions, more prompts,
+// servers, images.
+func byACP(o *pluginapi.RunOptions) bool {
+	switch o.GetDriver() {
+	case driverACP:
+		return true
+	case driverStream:
+		return false
+	}
+	return o.GetApprove() != pb.Approve_APPROVE_AUTO || o.GetConversation() ||
+		len(o.GetAttachments())+len(o.GetMcpServers())+len(o.GetAllowRules())+len(o.GetDenyRules()) > 0
 }
 
 // cannot is the refusal of an option: it names the agent, the option, and what
