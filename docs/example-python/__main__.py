@@ -14,7 +14,6 @@ from concurrent import futures
 import grpc
 from google.protobuf import any_pb2, json_format
 from google.rpc import status_pb2
-from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_status import rpc_status
 
 import amuxplugin1_pb2 as pb
@@ -168,9 +167,6 @@ def main():
         options=[("grpc.max_receive_message_length", MESSAGE), ("grpc.max_send_message_length", MESSAGE)],
     )
     rpc.add_AdapterServicer_to_server(Adapter(), server)
-    healthy = health.HealthServicer()
-    healthy.set("plugin", health_pb2.HealthCheckResponse.SERVING)
-    health_pb2_grpc.add_HealthServicer_to_server(healthy, server)
     path = os.path.join(os.environ["PLUGIN_UNIX_SOCKET_DIR"], "whisper.sock")
     server.add_insecure_port("unix:" + path)
     server.start()
