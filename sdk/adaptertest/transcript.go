@@ -9,6 +9,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"os"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -46,6 +47,10 @@ func (k *kit) transcript(t *testing.T, file string, archive *txtar.Archive) {
 	for _, problem := range expect.compare(facts) {
 		t.Errorf("expect.json: %s", problem)
 	}
+	if section(archive, "inputs") == nil && abandoned.MatchString(base.text()) {
+		t.Errorf("%s has no section inputs, so the agent exits after its last line, in the middle of a message, which counts as aborted; "+
+			"add the section: what else happens, or, if that is meant, the lines stdout and exit 0", file)
+	}
 	golden(t, file, archive, "events.ndjson", base.text())
 
 	t.Run("batches", func(t *testing.T) {
@@ -64,6 +69,9 @@ func (k *kit) transcript(t *testing.T, file string, archive *txtar.Archive) {
 	})
 	t.Run("grease", func(t *testing.T) { k.grease(t, inputs, base, facts) })
 }
+
+// abandoned is what a run leaves that ends in the middle of a message.
+var abandoned = regexp.MustCompile(`"aborted": ?true|"type": ?"aborted"|"ABORTED"`)
 
 // same runs inputs again and demands the same bytes.
 func (k *kit) same(t *testing.T, base *result, inputs []*pb.Input, name string, split splitFunc) {
