@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -19,14 +20,21 @@ type AgentInfo struct {
 	Plugin        string
 	PluginVersion string
 	Trust         string // "bundled", "signed by …"
-	Program       string // where its CLI is; "" if it is absent or needs none
-	Version       string // of the CLI, as last asked; "" if it never was
-	PlatformOK    bool
-	Installed     bool
-	SignedIn      bool
-	Auth          []*pluginapi.AuthState // by the declared probes
-	Launch        *Launch                // of the user's own agents
-	Err           error                  // why its plugin cannot be used; the rest may be empty
+	Bundled       bool   // the plugin came with amux
+	// Identity is what vouches for an installed plugin, the key that signed it or else
+	// the hash of its executable; "" for bundled ones and those under development.
+	Identity string
+	// InPlaceOf are the other plugins that declare the agent, where the user chose this
+	// one.
+	InPlaceOf  []string
+	Program    string // where its CLI is; "" if it is absent or needs none
+	Version    string // of the CLI, as last asked; "" if it never was
+	PlatformOK bool
+	Installed  bool
+	SignedIn   bool
+	Auth       []*pluginapi.AuthState // by the declared probes
+	Launch     *Launch                // of the user's own agents
+	Err        error                  // why its plugin cannot be used; the rest may be empty
 }
 
 // Agents lists the agents of all plugins by name. It starts nothing. A broken
@@ -36,6 +44,9 @@ func (h *Host) Agents(ctx context.Context) ([]AgentInfo, error) {
 	plugins := h.registry.List()
 	for _, p := range plugins {
 		if p.Err != nil {
+			if chosen, _, err := registry.Choose(plugins, p.Name); err == nil && chosen.Name != p.Name {
+				continue // an agent of that name is another plugin's
+			}
 			byID[p.Name] = AgentInfo{
 				Description: &pluginapi.Agent{Id: p.Name}, Plugin: p.Name, PluginVersion: p.Version, Trust: p.Trust, Err: p.Err,
 			}
@@ -73,12 +84,23 @@ func (h *Host) Agent(ctx context.Context, name string) (AgentInfo, error) {
 	}
 	info := h.agentInfo(p, agent)
 	info.Launch = launch
+	if !info.Bundled {
+		for _, claim := range registry.Claims(h.registry.List()) {
+			if claim.Agent == agent.Id && claim.TakenOver {
+				info.InPlaceOf = claim.Others
+			}
+		}
+	}
 	return info, nil
 }
 
 func (h *Host) agentInfo(p registry.Plugin, agent *pluginapi.Agent) AgentInfo {
 	info := AgentInfo{
 		Description: agent, Plugin: p.Name, PluginVersion: p.Version, Trust: p.Trust, PlatformOK: platformOK(agent),
+		Bundled: p.Origin == registry.OriginBundled,
+	}
+	if (p.Origin == registry.OriginUser || p.Origin == registry.OriginProject) && !p.Linked {
+		info.Identity = cmp.Or(p.Signer, p.SHA256)
 	}
 	cwd := h.opts.ProjectDir
 	if agent.Program != "" {

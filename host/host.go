@@ -113,8 +113,8 @@ func New(opts Options) (*Host, error) {
 		opts.Queue = NewQueue(opts.MaxRuns)
 	}
 	if opts.Subreaper {
-		if err := process.AdoptOrphans(); err != nil {
-			return nil, pluginapi.Errorf(pluginapi.CodeInternal, "become a subreaper: %w", err)
+		if err := adoptOrphans(); err != nil {
+			return nil, err
 		}
 	}
 	h := &Host{
@@ -135,6 +135,13 @@ func New(opts Options) (*Host, error) {
 	h.closing, h.close = context.WithCancel(context.Background())
 	h.plugins.closing, h.plugins.end = context.WithCancel(context.Background())
 	return h, nil
+}
+
+func adoptOrphans() error {
+	if err := process.AdoptOrphans(); err != nil {
+		return pluginapi.Errorf(pluginapi.CodeInternal, "become a subreaper: %w", err)
+	}
+	return nil
 }
 
 const pluginFolder = "plugins-"

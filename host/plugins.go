@@ -194,11 +194,19 @@ func (p *plugins) hangs(ctx context.Context, process *adapter.Process, err error
 }
 
 // drop ends a process that nobody shares.
-func (p *plugins) drop(process *adapter.Process) {
+func (p *plugins) drop(ended *adapter.Process) {
 	p.mu.Lock()
-	delete(p.all, process)
+	delete(p.all, ended)
 	p.mu.Unlock()
-	process.Kill()
+	ended.Kill()
+	p.sweep()
+}
+
+// sweep kills what plugins that have ended left outside their sessions.
+func (p *plugins) sweep() {
+	if p.opts.Subreaper {
+		process.Sweep("", true)
+	}
 }
 
 // starting starts a child that is known to be ours.
@@ -232,6 +240,7 @@ func (p *plugins) close() {
 	}
 	wg.Wait()
 	p.work.Wait()
+	p.sweep()
 }
 
 // pluginEnv is the environment of a plugin process: what any program needs to

@@ -42,7 +42,8 @@ type RunInfo struct {
 	Plugin        string            `json:"plugin"`
 	PluginVersion string            `json:"plugin_version"`
 	PluginHash    string            `json:"plugin_hash"`
-	End           *pluginapi.RunEnd `json:"end"` // null while it runs
+	Program       string            `json:"program,omitempty"` // that was started; not in lists
+	End           *pluginapi.RunEnd `json:"end"`               // null while it runs
 	// Damage is what a look at the end of the record has found; Check looks at all.
 	Damage []Damage `json:"damage,omitempty"`
 }
@@ -71,6 +72,7 @@ func (r *Run) Info() RunInfo {
 		info = infoOf(r.meta, r.spec, r.dir.Dir)
 		info.State = r.result.State
 	}
+	info.Program = startedProgram(r.dir)
 	return info
 }
 

@@ -274,6 +274,9 @@ func (l *launch) again(ctx context.Context, r *Run, retry *journal.Retry) error 
 		return err
 	}
 	spawn, record, err := l.prepareSpawn(plan)
+	if err == nil && retry == nil { // it waited in the queue
+		err = l.planned(ctx, record)
+	}
 	if err != nil {
 		return err
 	}

@@ -125,6 +125,9 @@ type RunSpec struct {
 	// OnEvent is called for every event before any consumer sees it. It delays
 	// the run for as long as it takes.
 	OnEvent func(Event) `json:"-"`
+	// OnPlan is called with what the plugin wants started, before that is started for
+	// the first time. An error gives up the start.
+	OnPlan func(ctx context.Context, planned Planned) error `json:"-"`
 }
 
 // Retry says how often and when the agent is started again, as a further attempt of

@@ -103,6 +103,9 @@ func (h *Host) Start(ctx context.Context, spec RunSpec) (_ *Run, retErr error) {
 		return nil, err
 	}
 	spawn, record, err := l.prepareSpawn(plan)
+	if err == nil {
+		err = l.planned(ctx, record)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -275,16 +278,16 @@ const (
 	terminalRows = 40
 )
 
-// maxArg is the longest argument that the Linux kernel takes.
-const maxArg = 128 << 10
-
 // prepareSpawn checks the plan, writes its files and makes the environment.
 func (l *launch) prepareSpawn(plan *pluginapi.Plan) (shim.Spawn, journal.Plan, error) {
 	bad := func(format string, args ...any) error {
-		return pluginapi.Errorf(pluginapi.CodePluginCrashed, "plugin %s made a plan that cannot be: %s",
+		return pluginapi.Errorf(pluginapi.CodePluginInvalid, "plugin %s made an invalid plan: %s",
 			l.plugin.Plugin.Name, fmt.Sprintf(format, args...)).WithHint("report it to the plugin's author")
 	}
 	fail := func(err error) (shim.Spawn, journal.Plan, error) { return shim.Spawn{}, journal.Plan{}, err }
+	if err := checkPlan(l.plugin.Plugin.Name, plan, l.spec.Launch); err != nil {
+		return fail(err)
+	}
 	if l.spec.PTY && !plan.Pty {
 		return fail(pluginapi.Errorf(pluginapi.CodeCapability, "agent %s cannot run in a pseudo-terminal (--pty) as it was asked to", l.agent.Id).
 			WithHint("leave out --pty, or choose another driver"))
@@ -292,7 +295,7 @@ func (l *launch) prepareSpawn(plan *pluginapi.Plan) (shim.Spawn, journal.Plan, e
 	cwd := or(plan.Cwd, l.spec.Cwd)
 	if plan.Shell {
 		if l.spec.Launch == nil || plan.Program == "" || plan.Program != l.spec.Launch.Line {
-			return fail(bad("its shell line is not the user's own"))
+			return fail(bad("shell is set, and its line is not the user's own"))
 		}
 		var ok bool
 		if plan.Program, plan.Args, ok = shellCommand(plan.Program, plan.Args); !ok {
@@ -315,12 +318,9 @@ func (l *launch) prepareSpawn(plan *pluginapi.Plan) (shim.Spawn, journal.Plan, e
 		return fail(bad("working directory %q is not absolute", cwd))
 	}
 	for i, arg := range plan.Args {
-		if len(arg) >= maxArg {
+		if len(arg) >= maxArg { // the prompt, as a rule
 			return fail(invalid("argument %d of agent %s has %d bytes; the system takes %d", i+1, l.agent.Id, len(arg), maxArg).
 				WithHint("put the long text into a file"))
-		}
-		if strings.ContainsRune(arg, 0) {
-			return fail(bad("argument %d has a NUL byte", i+1))
 		}
 	}
 	if runtime.GOOS == "windows" && isBatch(program) {
@@ -334,9 +334,6 @@ func (l *launch) prepareSpawn(plan *pluginapi.Plan) (shim.Spawn, journal.Plan, e
 		SessionID: plan.SessionId, Version: l.program.version, State: plan.State, Warnings: plan.Warnings,
 	}
 	for _, f := range plan.Files {
-		if f.Name == "" || f.Name != filepath.Base(f.Name) || f.Name == "." || f.Name == ".." {
-			return fail(bad("file name %q is not plain", f.Name))
-		}
 		if err := os.WriteFile(filepath.Join(l.meta.TempDir, f.Name), f.Content, 0o600); err != nil {
 			return fail(folderError("temp folder of the run", l.meta.TempDir, err))
 		}

@@ -13,7 +13,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"sync"
 	"syscall"
@@ -148,13 +147,11 @@ func (clientSide) GRPCClient(_ context.Context, _ *plugin.GRPCBroker, conn *grpc
 func startError(opts Options, run *processRunner, err error) error {
 	name := opts.Name
 	if run == nil || run.cmd.Process == nil {
-		var pathErr *os.PathError
-		reason := err
-		if errors.As(err, &pathErr) {
-			reason = pathErr.Err
+		why, hint := sandbox.Reason(opts.Path, err)
+		if hint == "" {
+			hint = "reinstall the plugin; see: amux doctor"
 		}
-		return pluginapi.Errorf(pluginapi.CodePluginInvalid, "plugin %s cannot be started: %w", name, reason).
-			WithHint("reinstall the plugin; see: amux doctor")
+		return pluginapi.Errorf(pluginapi.CodePluginInvalid, "plugin %s cannot be started: %s", name, why).WithHint("%s", hint)
 	}
 	text := err.Error()
 	if strings.Contains(text, "incompatible API version") || strings.Contains(text, "incompatible core API") {
@@ -164,8 +161,12 @@ func startError(opts Options, run *processRunner, err error) error {
 			WithHint("upgrade amux or the plugin, so that both speak the same")
 	}
 	if strings.Contains(text, "timeout") {
+		said := ""
+		if _, last := run.said(); last != "" {
+			said = "; it said: " + last
+		}
 		return pluginapi.Errorf(pluginapi.CodePluginCrashed,
-			"plugin %s did not finish its handshake within %v", name, opts.StartTime).
+			"plugin %s did not finish its handshake within %v%s", name, opts.StartTime, said).
 			WithHint("report it to the plugin's author")
 	}
 	first, last := run.said()
@@ -175,17 +176,30 @@ func startError(opts Options, run *processRunner, err error) error {
 			WithHint("a plugin prints nothing before sdk.Serve; report it to its author")
 	}
 	code, cause, died := pluginapi.CodePluginInvalid, "exited before its handshake", ErrDied
+	hint := "it may not be an amux plugin, or not for this platform; reinstall it"
+	exit := run.exit()
 	switch {
 	case run.wasKilled():
 		code, cause, died = pluginapi.CodePluginCrashed, "was killed before its handshake", ErrKilled
-	case strings.Contains(last, "panic"):
-		code, cause = pluginapi.CodePluginCrashed, "panicked before its handshake"
+	case strings.HasPrefix(last, "panic:"):
+		code, cause, hint = pluginapi.CodePluginCrashed, "panicked before its handshake", "report it to the plugin's author"
+	case strings.HasPrefix(last, "fatal error:"):
+		code, cause, hint = pluginapi.CodePluginCrashed, "crashed before its handshake", "report it to the plugin's author"
+	case exit != nil && exit.Success():
+		cause = "exited with status 0 before its handshake"
+		hint = "a plugin serves until its host ends it: in Go, main calls sdk.Serve; report it to its author"
+	case exit != nil && exit.ExitCode() > 0:
+		cause = fmt.Sprintf("exited with status %d before its handshake", exit.ExitCode())
+		if last != "" {
+			hint = "report it to the plugin's author"
+		}
+	case exit != nil:
+		code, cause = pluginapi.CodePluginCrashed, fmt.Sprintf("ended before its handshake (%s)", exit)
 	}
 	if last != "" {
 		cause += ": " + last
 	}
-	e := pluginapi.Errorf(code, "plugin %s %s", name, cause).
-		WithHint("it may not be an amux plugin, or not for this platform; reinstall it")
+	e := pluginapi.Errorf(code, "plugin %s %s", name, cause).WithHint("%s", hint)
 	e.Err = died
 	return e
 }
@@ -227,6 +241,10 @@ func (p *Process) Error(op string, err error) error {
 			died, cause = ErrKilled, "was killed"
 		} else if _, last := p.runner.said(); last != "" {
 			cause += ": " + last
+			if strings.Contains(last, "out of memory") || strings.Contains(last, "cannot allocate memory") {
+				died = ErrLarge
+				cause = fmt.Sprintf("reached its limit of memory (%d MiB): %s", p.runner.opts.Memory>>20, last)
+			}
 		}
 	case status.Code(err) == codes.Unimplemented:
 		return pluginapi.Errorf(pluginapi.CodeCapability, "plugin %s does not offer %s", p.Name, op)
@@ -387,11 +405,11 @@ type processRunner struct {
 
 	mu      sync.Mutex
 	started bool
-	ours    bool   // it was killed by this process
-	large   bool   // and that for the memory that it held
-	unread  int    // of stdout and stderr
-	first   string // first line of stdout
-	stderr  []byte // last bytes
+	ours    bool          // it was killed by this process
+	large   bool          // and that for the memory that it held
+	unread  int           // of stdout and stderr
+	first   string        // first line of stdout
+	words   sandbox.Words // of stderr
 }
 
 func newRunner(ctx context.Context, opts Options, handshake []string, dir string) (*processRunner, error) {
@@ -556,6 +574,16 @@ func (r *processRunner) wasKilled() bool {
 	return ok && status.Signaled() && status.Signal() == syscall.SIGKILL
 }
 
+// exit is how the process ended; nil if it has not.
+func (r *processRunner) exit() *os.ProcessState {
+	select {
+	case <-r.dead:
+		return r.cmd.ProcessState
+	case <-time.After(lastWords):
+		return nil
+	}
+}
+
 // drain waits for the last words of a process that seems to have died.
 func (r *processRunner) drain() {
 	select {
@@ -600,8 +628,6 @@ func (r *processRunner) HostToPlugin(network, addr string) (string, string, erro
 	return network, addr, nil
 }
 
-const saidLimit = 4 << 10
-
 func (r *processRunner) seeStdout(b []byte) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -610,41 +636,14 @@ func (r *processRunner) seeStdout(b []byte) {
 	}
 }
 
-func (r *processRunner) seeStderr(b []byte) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.stderr = append(r.stderr, b...)
-	if n := len(r.stderr); n > saidLimit {
-		r.stderr = append(r.stderr[:0], r.stderr[n-saidLimit:]...)
-	}
-}
+func (r *processRunner) seeStderr(b []byte) { _, _ = r.words.Write(b) }
 
-// said returns the first line of stdout and the line of stderr that tells most:
-// that of a panic, else the last.
-func (r *processRunner) said() (first, last string) {
+// said returns the first line of stdout and the line of stderr that tells most.
+func (r *processRunner) said() (first, telling string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	first, _, _ = strings.Cut(r.first, "\n")
-	for line := range strings.Lines(string(r.stderr)) {
-		line = strings.TrimSpace(line)
-		if strings.HasPrefix(line, "panic:") || strings.HasPrefix(line, "fatal error:") {
-			return first, clip(line)
-		}
-		if line != "" && !chatter.MatchString(line) {
-			last = line
-		}
-	}
-	return first, clip(last)
-}
-
-// chatter is what go-plugin logs by itself in a plugin that has no logger.
-var chatter = regexp.MustCompile(`^\{"@level":"(trace|debug|info)"`)
-
-func clip(line string) string {
-	if len(line) > 200 {
-		return line[:200] + "…"
-	}
-	return line
+	return first, r.words.Telling()
 }
 
 // tee shows what is read, and when it has ended.

@@ -3,6 +3,7 @@
 //
 //	<plugins>/store/<name>/<version>/<os>_<arch>/   the plugin's files, receipt.json, and what signs them
 //	<plugins>/plugins.lock                          which of them are active, with their hashes
+//	<plugins>/agents.toml                           which plugin serves an agent that several declare
 //	<plugins>/trust.toml                            the publishers' keys
 //	<plugins>/mirrors.json                          the newest index seen of each mirror
 //	<plugins>/staging/                              what is being installed

@@ -17,17 +17,38 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amux-dev/amux/host/process"
 	"github.com/amux-dev/amux/host/registry"
 )
 
 // killedEnv makes the test's executable an installer that kills itself at a step.
 const killedEnv = "AMUX_TEST_INSTALL" // "dir|what|source|step number"
 
+// describeEnv makes it a program that asks a plugin what it is, and adopts what that
+// leaves.
+const describeEnv = "AMUX_TEST_DESCRIBE"
+
 func TestMain(m *testing.M) {
 	if job := os.Getenv(killedEnv); job != "" {
 		installAndDie(job)
 	}
+	if executable := os.Getenv(describeEnv); executable != "" {
+		if err := process.AdoptOrphans(); err != nil {
+			panic(err)
+		}
+		text, err := RunDescribe(context.Background(), executable, supervised())
+		fmt.Printf("%s%v", text, err)
+		os.Exit(0)
+	}
 	os.Exit(m.Run())
+}
+
+// supervised is host.Supervision.
+func supervised() Supervision {
+	return Supervision{
+		Mark: process.RunEnv, Starting: process.Starting, Memory: process.ResidentTree,
+		Sweep: func(mark string) { process.Sweep(mark, true) },
+	}
 }
 
 func installAndDie(job string) {

@@ -22,14 +22,19 @@ import (
 
 // Options say where plugins are kept.
 type Options struct {
-	Dir     string // <config>/plugins
-	Version string // of amux
-	Mirrors []Mirror
+	Dir string // <config>/plugins
+	// BundledDir has a folder for each plugin that came with amux. Their names and
+	// agents are not given to others without the user's word.
+	BundledDir string
+	Version    string // of amux
+	Mirrors    []Mirror
 	// HTTP is the client for downloads; nil: one that speaks HTTPS only.
 	HTTP *http.Client
 	// GitHubAPI is the address of the releases API; empty: GitHub's.
 	GitHubAPI   string
 	GitHubToken string // never stored, sent to the API only
+	// Supervision is for a plugin that is asked what it is: nothing of it survives that.
+	Supervision Supervision
 	// Fault is called at every step of a change, for tests that end it there.
 	Fault func(step string) error
 }
@@ -83,7 +88,7 @@ func (in *Installer) lock() (unlock func(), _ error) {
 		return nil, pluginapi.Errorf(pluginapi.CodeConfigLock, "another amux is changing the plugins in %s", in.opts.Dir)
 	}
 	removeAll(in.path("staging"))
-	for _, name := range []string{lockName, trustName, seenName} {
+	for _, name := range []string{lockName, trustName, seenName, ownersName} {
 		leftovers, _ := filepath.Glob(in.path("." + name + "-*")) // of files that were being replaced
 		for _, path := range leftovers {
 			_ = os.Remove(path)
@@ -116,11 +121,16 @@ type Request struct {
 	Name string // that it must have; "" if the source may tell
 	Pin  bool   // no upgrades
 	Require
-	Replace        bool // the same name from another source
+	Replace        bool // the same name from another source, or that of a bundled plugin
+	Develop        bool // link a folder in the place of the same plugin from elsewhere
 	AllowDowngrade bool // an older version, an older index of a mirror
 	AcceptSigner   bool // another signer than before, or none
 	NoExec         bool // do not compare what the plugin says of itself
 	DryRun         bool
+	// TakeOver are agents of other plugins that this one serves from now on.
+	TakeOver []string
+	// AskTakeOver is asked whether it may serve one more; nil: nobody is there.
+	AskTakeOver func(TakeOver) bool
 	// Ask is asked whether to install what nothing vouches for; nil: nobody is there.
 	Ask func(Question) bool
 }
@@ -245,10 +255,17 @@ func (in *Installer) install(ctx context.Context, req Request) (*Result, error) 
 	if err := manifest.fits(in.opts.Version); err != nil {
 		return nil, err
 	}
+	if err := in.checkDescription(ctx, stage, tree, manifest, false); err != nil {
+		return nil, err
+	}
+	owners, err := in.claim(req, lock, manifest, who)
+	if err != nil {
+		return nil, err
+	}
 	if err := in.fault("manifest checked"); err != nil {
 		return nil, err
 	}
-	if err := checkDescription(ctx, stage, tree, manifest, !req.NoExec); err != nil {
+	if err := in.checkDescription(ctx, stage, tree, manifest, !req.NoExec); err != nil {
 		return nil, err
 	}
 	if err := in.fault("described"); err != nil {
@@ -294,6 +311,10 @@ func (in *Installer) install(ctx context.Context, req Request) (*Result, error) 
 			}
 		}
 	}
+	// Before the lock: until that names it, nothing is taken over.
+	if err := in.writeOwners(owners); err != nil {
+		return nil, err
+	}
 	before := string(lock.Bytes())
 	lock.Set(entry)
 	result.Unchanged = string(lock.Bytes()) == before
@@ -331,6 +352,9 @@ func constraintOf(req Request) string {
 
 // checkChange refuses what would surprise the user of a plugin that is there.
 func (in *Installer) checkChange(req Request, current *Locked, r *release, source string) error {
+	if err := in.checkBundledName(req, current, r.name); err != nil {
+		return err
+	}
 	if current != nil && current.Link != "" && !req.Replace {
 		return pluginapi.Errorf(pluginapi.CodePluginUntrusted, "plugin %s is linked to %s", r.name, current.Link).
 			WithHint("to install another in its place: --replace")
@@ -545,8 +569,15 @@ func (in *Installer) link(req Request) (*Result, error) {
 			WithHint("the setting is: require")
 	}
 	result := &Result{Name: m.Name, Version: m.Version, Source: "dir:" + req.Link, Trust: "local (dev)", Dir: req.Link, Warnings: warnings}
+	if err := in.checkBundledName(req, lock.Get(m.Name), m.Name); err != nil {
+		return nil, err
+	}
+	owners, err := in.claim(req, lock, m, signed{})
+	if err != nil {
+		return nil, err
+	}
 	if current := lock.Get(m.Name); current != nil {
-		if current.Link != req.Link && !req.Replace {
+		if current.Link != req.Link && !req.Replace && !req.Develop {
 			from := current.Source
 			return nil, pluginapi.Errorf(pluginapi.CodePluginUntrusted, "plugin %s is installed from %s, not from %s", m.Name, from, req.Link).
 				WithHint("to use the folder from now on: --replace")
@@ -555,6 +586,9 @@ func (in *Installer) link(req Request) (*Result, error) {
 	}
 	if req.DryRun {
 		return result, nil
+	}
+	if err := in.writeOwners(owners); err != nil {
+		return nil, err
 	}
 	before := string(lock.Bytes())
 	lock.Set(Locked{Name: m.Name, Version: m.Version, Source: result.Source, Link: req.Link})

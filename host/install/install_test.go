@@ -455,6 +455,10 @@ func TestTamperedStore(t *testing.T) {
 			data, _ := os.ReadFile(filepath.Join(dir, receiptName))
 			replace(filepath.Join(dir, receiptName), strings.Replace(string(data), `"LICENSE": "`, `"LICENSE": "0`, 1))
 		}, "modified: receipt.json"},
+		{"receipt, name of the signer", func(w *workshop, dir string) {
+			data, _ := os.ReadFile(filepath.Join(dir, receiptName))
+			replace(filepath.Join(dir, receiptName), strings.Replace(string(data), `"signer_name": "acme"`, `"signer_name": "anthropic"`, 1))
+		}, "names the signer \"anthropic\""},
 		{"no receipt", func(w *workshop, dir string) { _ = os.Remove(filepath.Join(dir, receiptName)) }, "missing: receipt.json"},
 		{"SHA256SUMS", func(w *workshop, dir string) { replace(filepath.Join(dir, SumsName), "x") }, "is wrong"},
 		{"signature", func(w *workshop, dir string) { replace(filepath.Join(dir, SignatureName), "x") }, "no signature"},

@@ -50,6 +50,11 @@ func (in *Installer) Remove(name, version string) (removed []string, _ error) {
 		if err := in.writeLock(lock); err != nil {
 			return nil, err
 		}
+		if lock.Get(name) == nil {
+			if err := in.disown(name); err != nil {
+				return nil, err
+			}
+		}
 	}
 	for _, v := range stored {
 		if version != "" && v != version {

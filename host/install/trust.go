@@ -21,7 +21,7 @@ import (
 type Key struct {
 	ID    string   `toml:"id" json:"id"`       // what the publisher is called here
 	Key   string   `toml:"key" json:"key"`     // minisign's public key, one line
-	Names []string `toml:"names" json:"names"` // globs of the plugins that it may sign
+	Names []string `toml:"names" json:"names"` // globs of the plugins that it may sign, and of the agents they may serve
 }
 
 // trustFile is trust.toml.
@@ -168,9 +168,13 @@ func (in *Installer) changeTrust(change func([]Key) ([]Key, error)) error {
 
 // signed is what a good signature says.
 type signed struct {
-	key  string // the public key
-	name string // the publisher's, as trust.toml has it
+	key   string   // the public key
+	name  string   // the publisher's, as trust.toml has it
+	names []string // what that key is trusted for
 }
+
+// maySign reports whether the key is trusted for a plugin or agent of that name.
+func (s signed) maySign(name string) bool { return Key{Names: s.names}.maySign(name) }
 
 // trustedComment is the one that a signature of a release must carry, so that a
 // file that was signed as one plugin or version cannot be given out as another.
@@ -206,7 +210,7 @@ func checkSignature(keys []Key, name, version string, sums, signature []byte) (s
 		if want := trustedComment(name, version); sig.TrustedComment != want {
 			return signed{}, untrusted("it is signed as %.80q, not as %q", sig.TrustedComment, want)
 		}
-		return signed{key: public.String(), name: k.ID}, nil
+		return signed{key: public.String(), name: k.ID, names: k.Names}, nil
 	}
 	// Also of an unknown key the comment must fit: it shows what was mixed up.
 	if want := trustedComment(name, version); sig.TrustedComment != want {

@@ -126,7 +126,7 @@ func (in *Installer) Verify(entry Locked) (*Receipt, []Problem) {
 	if entry.Signer != "" && entry.Signer != receipt.Signer {
 		add("%s and %s name different signers", lockName, receiptName)
 	}
-	if receipt.Signer != "" {
+	if receipt.Signer != "" && entry.Signer != "" { // else it was accepted by its checksum
 		problems = append(problems, in.verifySignature(dir, receipt)...)
 	}
 	return receipt, problems
@@ -157,6 +157,8 @@ func (in *Installer) verifySignature(dir string, receipt *Receipt) []Problem {
 	switch {
 	case who.key != receipt.Signer:
 		return one(SignatureName, "signed by another key than was installed")
+	case who.name != receipt.SignerName:
+		return one(receiptName, fmt.Sprintf("modified, or the key was renamed: it names the signer %.40q, and %s %q", receipt.SignerName, trustName, who.name))
 	case err != nil:
 		return one(SumsName, "modified")
 	case sums[receipt.Archive] != receipt.ArchiveSHA256:

@@ -81,23 +81,21 @@ func (r *Registry) readProjectLock() ([]byte, error) {
 	return foreign.ReadIn(r.opts.ProjectDir, ".agent-mux/"+lockName, foreign.Rule{Limit: maxSmall})
 }
 
-// fromLock adds the plugins that a lock names, unless their names are taken.
-func (r *Registry) fromLock(path string, read func() ([]byte, error), origin Origin, chosen map[string]Plugin, add func(Plugin)) {
+// readLock reads and parses a lock; absent is empty.
+func readLock(path string, read func() ([]byte, error)) (*lockFile, error) {
 	data, err := read()
-	lock := &lockFile{}
-	if !errors.Is(err, fs.ErrNotExist) {
-		lock, err = parseLock(path, data, err)
-	} else {
-		err = nil
+	if errors.Is(err, fs.ErrNotExist) {
+		return &lockFile{}, nil
 	}
-	if err != nil {
-		add(Plugin{Name: string(origin), Dir: filepath.Dir(path), Source: path, Origin: origin,
-			rank: ranks[origin], lockFile: true, Err: err})
-		return
-	}
+	return parseLock(path, data, err)
+}
+
+// fromLock adds the plugins that a lock names, unless their names are taken. users is
+// the user's own lock.
+func (r *Registry) fromLock(lock *lockFile, path string, origin Origin, users *lockFile, chosen map[string]Plugin, add func(Plugin)) {
 	for _, entry := range lock.Plugins {
 		if _, taken := chosen[entry.Name]; !taken {
-			add(r.fromStore(entry, path, origin))
+			add(r.fromStore(entry, path, origin, users))
 		}
 	}
 }
@@ -131,7 +129,7 @@ func parseLock(path string, data []byte, err error) (*lockFile, error) {
 // fromStore finds the installed plugin that a lock's entry names. A project's
 // lock comes from a cloned repository: it may choose, nothing more, so what it
 // says about source and signer is not believed; the receipt is.
-func (r *Registry) fromStore(entry lockEntry, lockPath string, origin Origin) Plugin {
+func (r *Registry) fromStore(entry lockEntry, lockPath string, origin Origin, users *lockFile) Plugin {
 	p := Plugin{Name: entry.Name, Version: entry.Version, Origin: origin, rank: ranks[origin],
 		Source: entry.Source, Trust: TrustUnverified}
 	if p.Err = checkName(entry.Name); p.Err != nil {
@@ -195,8 +193,14 @@ func (r *Registry) fromStore(entry lockEntry, lockPath string, origin Origin) Pl
 	}
 	p.Source, p.SHA256, p.files = got.Source, got.Files[own], got.Files
 	switch {
-	case got.Signer != "":
-		p.Trust = "signed by " + got.SignerName + " (" + short(got.Signer) + ")"
+	case got.Signer != "" && !users.byChecksum(p.Name, p.Version, platform, got.H1):
+		who, err := r.signedBy(p, got)
+		if err != nil {
+			p.Err = err
+			r.load(&p) // its agents stay its own
+			return p
+		}
+		p.Trust, p.Signer = "signed by "+who+" ("+short(got.Signer)+")", got.Signer
 	case strings.HasPrefix(got.Source, "go:"):
 		p.Trust = TrustBuilt
 	case got.Unverified:

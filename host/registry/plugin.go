@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -53,6 +54,7 @@ type Plugin struct {
 	Origin     Origin
 	Source     string // where it was installed from: "gh:acme/amux-plugin-acme"
 	Trust      string
+	Signer     string // the key that vouches for it; "" if none does
 	// SHA256 is what the executable must hash to; empty: whatever it is.
 	SHA256 string
 	// Manifest and Description are nil where they could not be read; both are
@@ -67,6 +69,7 @@ type Plugin struct {
 
 	rank     rank
 	lockFile bool
+	granted  []string          // agents that the user chose it for
 	files    map[string]string // what each file must hash to, if it was installed
 }
 
@@ -98,21 +101,6 @@ const (
 
 	maxSmall = 4 << 20 // bytes of a file beside an executable, or of a lock
 )
-
-// names reports whether a plugin that may be broken is about that agent.
-func (p Plugin) names(agent string) bool {
-	if p.Name == agent {
-		return true
-	}
-	if p.Manifest != nil {
-		for _, a := range p.Manifest.Agents {
-			if a.ID == agent {
-				return true
-			}
-		}
-	}
-	return false
-}
 
 // label names the plugin in errors.
 func (p Plugin) label() string {
@@ -184,8 +172,8 @@ func (r *Registry) fromBundle(name string) Plugin {
 // load reads what lies beside the executable and sets p.Err if it is not what a
 // plugin of this amux must be.
 func (r *Registry) load(p *Plugin) {
-	if err := r.loadManifest(p); err != nil {
-		p.Err = err
+	if err := r.loadManifest(p); err != nil || p.Err != nil {
+		p.Err = cmp.Or(p.Err, err)
 		return
 	}
 	path := filepath.Join(p.Dir, describeName)
@@ -215,11 +203,19 @@ func (r *Registry) load(p *Plugin) {
 	case len(description.Agents) == 0:
 		p.Err = p.errorf(pluginapi.CodePluginInvalid, "%s names no agent", path)
 	}
+	seen := map[string]bool{}
+	for _, a := range description.Agents {
+		// One way to write an id: what looks like another agent's is none.
+		if p.Err == nil && (checkName(a.Id) != nil || seen[a.Id]) {
+			p.Err = p.errorf(pluginapi.CodePluginInvalid, "%s: agent id %.60q is not of a-z, 0-9 and single hyphens, or is there twice", path, a.Id)
+		}
+		seen[a.Id] = true
+	}
 	if p.Err != nil {
 		return
 	}
 	p.Version, p.Description = description.Version, description
-	if err := p.checkExecutable(); err != nil {
+	if err := cmp.Or(p.checkExecutable(), p.checkExtra()); err != nil {
 		p.Err = err
 	}
 }
@@ -292,6 +288,39 @@ func (p Plugin) checkFile(name string, data []byte) error {
 	}
 	return nil
 }
+
+// checkExtra refuses what lies in an installed plugin's folder and was not installed:
+// somebody has written there.
+func (p Plugin) checkExtra() error {
+	if p.files == nil {
+		return nil
+	}
+	err := filepath.WalkDir(p.Dir, func(path string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return err
+		}
+		name, err := filepath.Rel(p.Dir, path)
+		if err != nil {
+			return err
+		}
+		name = filepath.ToSlash(name)
+		if p.files[name] == "" && !slices.Contains(besideFiles, name) {
+			return p.errorf(pluginapi.CodePluginUntrusted, "%s was not installed with it", path).
+				WithHint("find out who put it there, then remove it; see: amux plugin verify %s", p.Name)
+		}
+		return nil
+	})
+	if e, ok := errors.AsType[*pluginapi.Error](err); ok {
+		return e
+	}
+	if err != nil {
+		return p.errorf(pluginapi.CodePluginInvalid, "%s: %w", p.Dir, plain(err))
+	}
+	return nil
+}
+
+// besideFiles are what the installer adds to a plugin's own files.
+var besideFiles = []string{receiptName, "SHA256SUMS", "SHA256SUMS.minisig"}
 
 func protocolHint(majors []int, name string) string {
 	if slices.Min(majors) > pluginapi.ProtocolMajor {

@@ -60,47 +60,55 @@ func (r *Registry) Agent(name string) (Plugin, *pluginapi.Agent, error) {
 }
 
 // Choose returns the plugin that serves the agent of that name, and what it says
-// about it. A plugin from a place of higher precedence wins. The error is that of
-// the plugin if it is known to serve the agent but cannot be used; it is
-// AGENT_NOT_FOUND with the nearest name if there is none.
+// about it. An agent belongs to one plugin: see Claim. The error is that of the plugin
+// it belongs to if that cannot be used, and AGENT_NOT_FOUND with the nearest name if
+// there is none.
 func Choose(plugins []Plugin, name string) (Plugin, *pluginapi.Agent, error) {
 	plugins = slices.Clone(plugins)
 	slices.SortStableFunc(plugins, func(a, b Plugin) int { return int(a.rank) - int(b.rank) })
+	serving, err := owner(plugins, name)
+	for _, p := range plugins {
+		// What it would have chosen is not known, so nothing of lower precedence may
+		// silently take its place.
+		if p.lockFile && (serving == nil || p.rank <= serving.rank) {
+			return p, nil, p.Err
+		}
+	}
+	if err != nil {
+		return Plugin{}, nil, err
+	}
+	if serving != nil {
+		if serving.Err != nil {
+			return *serving, nil, serving.Err
+		}
+		i := slices.IndexFunc(serving.Description.Agents, func(a *pluginapi.Agent) bool { return a.Id == name })
+		return *serving, serving.Description.Agents[i], nil
+	}
 	var known []string
 	var broken *Plugin
 	for i, p := range plugins {
-		if p.lockFile {
-			// What it would have chosen is not known, so nothing of lower
-			// precedence may silently take its place.
-			return p, nil, p.Err
-		}
-		if p.Err != nil {
-			if p.names(name) {
-				return p, nil, p.Err
-			}
-			if broken == nil {
-				broken = &plugins[i]
-			}
+		if p.Err == nil {
+			known = append(known, p.declared()...)
 			continue
 		}
-		for _, agent := range p.Description.Agents {
-			if agent.Id == name {
-				return p, agent, nil
-			}
-			known = append(known, agent.Id)
+		if p.Name == name {
+			return p, nil, p.Err // its manifest may not say what it serves
+		}
+		if broken == nil {
+			broken = &plugins[i]
 		}
 	}
 	if broken != nil && broken.Origin == OriginOverride {
 		return *broken, nil, broken.Err // somebody is at work on it: this is what they must see
 	}
-	err := pluginapi.Errorf(pluginapi.CodeAgentNotFound, "there is no agent named %q", name)
+	notFound := pluginapi.Errorf(pluginapi.CodeAgentNotFound, "there is no agent named %q", name)
 	if near := Nearest(name, known); near != "" {
-		return Plugin{}, nil, err.WithHint("did you mean %s? All agents: amux agents list", near)
+		return Plugin{}, nil, notFound.WithHint("did you mean %s? All agents: amux agents list", near)
 	}
 	if broken != nil {
-		return Plugin{}, nil, err.WithHint("%s cannot be used, see: amux doctor", broken.label())
+		return Plugin{}, nil, notFound.WithHint("%s cannot be used, see: amux doctor", broken.label())
 	}
-	return Plugin{}, nil, err.WithHint("all agents: amux agents list")
+	return Plugin{}, nil, notFound.WithHint("all agents: amux agents list")
 }
 
 // choose picks one plugin for each name.
@@ -114,11 +122,27 @@ func (r *Registry) choose() map[string]Plugin {
 	for name, path := range r.opts.Overrides {
 		add(r.fromOverride(name, path))
 	}
-	if r.opts.ProjectDir != "" {
-		r.fromLock(filepath.Join(r.opts.ProjectDir, ".agent-mux", lockName), r.readProjectLock, OriginProject, chosen, add)
+	broken := func(path string, origin Origin, err error) {
+		add(Plugin{Name: string(origin), Dir: filepath.Dir(path), Source: path, Origin: origin, rank: ranks[origin], lockFile: true, Err: err})
 	}
+	var users *lockFile
+	var usersErr error
+	userPath := filepath.Join(r.opts.PluginDir, lockName)
 	if r.opts.PluginDir != "" {
-		r.fromLock(filepath.Join(r.opts.PluginDir, lockName), r.readUserLock, OriginUser, chosen, add)
+		users, usersErr = readLock(userPath, r.readUserLock)
+	}
+	if r.opts.ProjectDir != "" {
+		path := filepath.Join(r.opts.ProjectDir, ".agent-mux", lockName)
+		if lock, err := readLock(path, r.readProjectLock); err != nil {
+			broken(path, OriginProject, err)
+		} else {
+			r.fromLock(lock, path, OriginProject, users, chosen, add)
+		}
+	}
+	if usersErr != nil {
+		broken(userPath, OriginUser, usersErr)
+	} else if users != nil {
+		r.fromLock(users, userPath, OriginUser, users, chosen, add)
 	}
 	if r.opts.BundledDir != "" {
 		entries, _ := os.ReadDir(r.opts.BundledDir) // absent: nothing is bundled
@@ -129,6 +153,9 @@ func (r *Registry) choose() map[string]Plugin {
 				}
 			}
 		}
+	}
+	if err := r.grant(chosen); err != nil {
+		broken(filepath.Join(r.opts.PluginDir, ownersName), OriginUser, err)
 	}
 	return chosen
 }

@@ -72,7 +72,7 @@ func checkPeer(conn net.Conn) error {
 // Spawn starts a server: a program in a session of its own that has nothing of
 // this process but what it is given, with its words in a log in the runtime folder
 // dir. Exited is closed when it has ended.
-func Spawn(dir, program string, args, env []string) (exited <-chan struct{}, err error) {
+func Spawn(dir, program string, args, env []string, starting func(start func() (pid int, err error)) error) (exited <-chan struct{}, err error) {
 	log, err := os.OpenFile(filepath.Join(dir, logName), os.O_WRONLY|os.O_CREATE|os.O_TRUNC|unix.O_NOFOLLOW, 0o600)
 	if err != nil {
 		return nil, err
@@ -83,7 +83,14 @@ func Spawn(dir, program string, args, env []string) (exited <-chan struct{}, err
 	cmd.Dir, cmd.Env = "/", env
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	if err := cmd.Start(); err != nil {
+	// Known as this process's own: it is no orphan to be swept with those of a run.
+	err = starting(func() (int, error) {
+		if err := cmd.Start(); err != nil {
+			return 0, err
+		}
+		return cmd.Process.Pid, nil
+	})
+	if err != nil {
 		return nil, err
 	}
 	done := make(chan struct{})

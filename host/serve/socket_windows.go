@@ -65,7 +65,7 @@ func checkPeer(net.Conn) error { return nil }
 // Spawn starts a server: a program on a console of its own that nobody sees, which has
 // nothing of this process but what it is given, with its words in a log in the runtime
 // folder dir. Exited is closed when it has ended.
-func Spawn(dir, program string, args, env []string) (exited <-chan struct{}, err error) {
+func Spawn(dir, program string, args, env []string, starting func(start func() (pid int, err error)) error) (exited <-chan struct{}, err error) {
 	log, err := os.OpenFile(filepath.Join(dir, logName), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return nil, err
@@ -79,10 +79,16 @@ func Spawn(dir, program string, args, env []string) (exited <-chan struct{}, err
 		return cmd, cmd.Start()
 	}
 	// Out of the job of the terminal that this is started in, if that lets it go.
-	cmd, err := start(windows.CREATE_BREAKAWAY_FROM_JOB)
-	if errors.Is(err, windows.ERROR_ACCESS_DENIED) {
-		cmd, err = start(0)
-	}
+	var cmd *exec.Cmd
+	err = starting(func() (_ int, err error) {
+		if cmd, err = start(windows.CREATE_BREAKAWAY_FROM_JOB); errors.Is(err, windows.ERROR_ACCESS_DENIED) {
+			cmd, err = start(0)
+		}
+		if err != nil {
+			return 0, err
+		}
+		return cmd.Process.Pid, nil
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -21,7 +21,10 @@ import (
 )
 
 // detach hands a run to amux serve and prints its id.
-func (s *session) detach(h Host, spec host.RunSpec) error {
+func (s *session) detach(h Host, spec host.RunSpec, agent host.AgentInfo, o *runOptions) error {
+	if err := s.letRun(context.Background(), agent); err != nil {
+		return err
+	}
 	if spec.RunID == "" {
 		spec.RunID = ulid.Make().String() // known here, should serve die before it says so
 	}
@@ -58,6 +61,11 @@ func (s *session) detach(h Host, spec host.RunSpec) error {
 	id := spec.RunID
 	if reply.RunID != "" {
 		id = reply.RunID
+	}
+	if !agent.Bundled && !o.quiet {
+		if run, err := h.Open(ctx, id); err == nil && run.Info().Program != "" {
+			s.errf("%s", startLine(agent, run.Info().Program))
+		}
 	}
 	_, err = fmt.Fprintln(s.app.IO.Out, id)
 	return ignoreClosed(err)
@@ -132,7 +140,7 @@ func (s *session) askServe(ctx context.Context, req serve.Request) (serve.Reply,
 		case starts == 3 && isOver(exited) || time.Now().After(deadline):
 			return reply, noServe(dir)
 		case exited == nil || isOver(exited):
-			if exited, err = serve.Spawn(dir, s.app.Executable, s.serveArgs(), s.serveEnv()); err != nil {
+			if exited, err = serve.Spawn(dir, s.app.Executable, s.serveArgs(), s.serveEnv(), process.Starting); err != nil {
 				return reply, pluginapi.Errorf(pluginapi.CodeSpawn, "start amux serve: %w", err)
 			}
 			starts++

@@ -230,6 +230,26 @@ func (s *session) checkPlugins(o host.Options) []finding {
 		}
 		findings = append(findings, f)
 	}
+	return append(findings, checkClaims(plugins)...)
+}
+
+// checkClaims says which plugin serves an agent that more than one declares.
+func checkClaims(plugins []registry.Plugin) []finding {
+	var findings []finding
+	for _, c := range registry.Claims(plugins) {
+		name, others := "agent "+c.Agent, strings.Join(c.Others, ", ")
+		switch {
+		case c.By == "":
+			findings = append(findings, finding{name, "fail", "the plugins " + others + " declare it, and none serves it",
+				"remove one of them, or choose: amux plugin install SOURCE --take-over " + c.Agent})
+		case c.TakenOver:
+			findings = append(findings, finding{name, "note", "plugin " + c.By + " serves it in the place of " + others,
+				"to undo that: amux plugin remove " + c.By})
+		default:
+			findings = append(findings, finding{name, "note", "plugin " + c.By + " serves it; " + others + " declares it too",
+				"to choose " + c.Others[0] + ": amux plugin install SOURCE --take-over " + c.Agent})
+		}
+	}
 	return findings
 }
 

@@ -329,6 +329,7 @@ func (r *fakeRun) Tail(n int, w io.Writer) error {
 
 func agent(id string, change func(*host.AgentInfo)) host.AgentInfo {
 	a := host.AgentInfo{
+		Bundled:     true,
 		Description: &pluginapi.Agent{Id: id, Summary: "Agent " + id, Capabilities: &pluginapi.Capabilities{Approvals: true, SystemAppend: true}},
 		Plugin:      id, PluginVersion: "1.0.0", Trust: "bundled", PlatformOK: true, Installed: true, SignedIn: true,
 		Auth: []*pluginapi.AuthState{{Provider: "p", Status: "authenticated", Method: "api_key", Found: "env P_KEY"}},

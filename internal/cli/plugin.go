@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -12,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/amux-dev/amux/host"
 	"github.com/amux-dev/amux/host/install"
 	"github.com/amux-dev/amux/host/registry"
 	"github.com/amux-dev/amux/internal/render"
@@ -62,7 +64,11 @@ func (s *session) installer(mirror string) (*install.Installer, error) {
 	if err := safeFolder("plugin folder", dir, "choose another by AMUX_PLUGIN_DIR"); err != nil {
 		return nil, err
 	}
-	o := install.Options{Dir: dir, Version: s.app.Version, GitHubAPI: s.getenv("GITHUB_API_URL"), GitHubToken: s.getenv("GH_TOKEN")}
+	supervision, err := host.Supervision(true)
+	if err != nil {
+		return nil, err
+	}
+	o := install.Options{Dir: dir, Supervision: supervision, BundledDir: s.beside("plugins"), Version: s.app.Version, GitHubAPI: s.getenv("GITHUB_API_URL"), GitHubToken: s.getenv("GH_TOKEN")}
 	if o.GitHubToken == "" {
 		o.GitHubToken = s.getenv("GITHUB_TOKEN")
 	}
@@ -134,6 +140,7 @@ func (s *session) somebody() bool { return s.app.IO.InTTY && s.app.IO.ErrTTY }
 // trustFlags are those of commands that bring in what others have made.
 type trustFlags struct {
 	require        string
+	takeOver       []string
 	acceptSigner   bool
 	allowDowngrade bool
 	noExec         bool
@@ -143,6 +150,7 @@ type trustFlags struct {
 
 func (f *trustFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.require, "require", "", "what must vouch for it: `signature`, checksum or none")
+	flags.StringArrayVar(&f.takeOver, "take-over", nil, "let it serve this agent in the place of another plugin, by `ID` (repeatable)")
 	flags.BoolVar(&f.acceptSigner, "accept-signer", false, "take another signer than before")
 	flags.BoolVar(&f.allowDowngrade, "allow-downgrade", false, "take an older version, or an older index of a mirror")
 	flags.BoolVar(&f.noExec, "no-exec", false, "do not run the plugin to compare what it says of itself")
@@ -166,10 +174,10 @@ func (s *session) request(f *trustFlags) (install.Request, error) {
 		return install.Request{}, usage("--require %s: want signature, checksum or none", require)
 	}
 	req := install.Request{
-		Require: install.Require(require), AcceptSigner: f.acceptSigner, AllowDowngrade: f.allowDowngrade, NoExec: f.noExec, DryRun: f.dryRun,
+		Require: install.Require(require), TakeOver: f.takeOver, AcceptSigner: f.acceptSigner, AllowDowngrade: f.allowDowngrade, NoExec: f.noExec, DryRun: f.dryRun,
 	}
 	if s.somebody() && !f.json {
-		req.Ask = s.askTrust
+		req.Ask, req.AskTakeOver = s.askTrust, s.askTakeOver
 	}
 	return req, nil
 }
@@ -185,6 +193,16 @@ func (s *session) askTrust(q install.Question) bool {
 	}
 	s.errf("  it will run with your rights")
 	return s.confirm("amux: install it?")
+}
+
+// askTakeOver asks whether a plugin may answer under the name of another's agent.
+func (s *session) askTakeOver(q install.TakeOver) bool {
+	kind := "plugin"
+	if q.Bundled {
+		kind = "bundled plugin"
+	}
+	s.errf("plugin %s %s declares the agent %s, which the %s %s serves", q.Name, q.Version, q.Agent, kind, q.From)
+	return s.confirm(fmt.Sprintf("amux: let %s serve it from now on?", q.Name))
 }
 
 // installed says what an installation has done.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/amux-dev/amux/host"
 	"github.com/amux-dev/amux/host/install"
 	"github.com/amux-dev/amux/host/registry"
 	"github.com/amux-dev/amux/internal/conformance"
@@ -137,6 +138,9 @@ func (s *session) testTarget(ctx context.Context, what string) (conformance.Targ
 		return target, none, pluginapi.Errorf(pluginapi.CodeConfig, "%w", err)
 	}
 	target.SocketDir = socket
+	if target.Supervision, err = host.Supervision(true); err != nil {
+		return target, none, err
+	}
 	for _, variable := range s.app.Env {
 		name, _, _ := strings.Cut(variable, "=")
 		if slices.Contains([]string{"PATH", "HOME", "TMPDIR", "LANG", "SYSTEMROOT", "TEMP", "TMP"}, strings.ToUpper(name)) {

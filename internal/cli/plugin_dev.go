@@ -16,7 +16,9 @@ import (
 )
 
 func newPluginDev(s *session) *cobra.Command {
-	return &cobra.Command{
+	var replace bool
+	var takeOver []string
+	cmd := &cobra.Command{
 		Use:   "dev [DIR]",
 		Short: "Build a plugin, link it, and build it again whenever it is saved",
 		Long: `Build the Go plugin in a folder, link it, and build it again whenever a file is
@@ -42,9 +44,13 @@ every run says so; amux plugin remove takes it away.`,
 				return pluginapi.Errorf(pluginapi.CodeValidation, "%s holds no Go program to build", w.dir).
 					WithHint("build it yourself, and link it: amux plugin install %s", w.dir)
 			}
+			w.link = install.Request{Place: install.Place{Link: w.dir}, Develop: true, Replace: replace, TakeOver: takeOver}
 			return s.interruptible(w.develop)
 		}),
 	}
+	cmd.Flags().BoolVar(&replace, "replace", false, "take the place of a plugin that came with amux")
+	cmd.Flags().StringArrayVar(&takeOver, "take-over", nil, "let it serve this agent in the place of another plugin, by `ID` (repeatable)")
+	return cmd
 }
 
 // lookAgain is how often the files are looked at.
@@ -102,7 +108,7 @@ func (w *works) rebuild(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	text, err := install.RunDescribe(ctx, built)
+	text, err := w.runDescribe(ctx, built)
 	if err != nil {
 		return err
 	}
@@ -138,7 +144,7 @@ func (w *works) rebuild(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	result, err := in.Install(ctx, install.Request{Place: install.Place{Link: w.dir}, Replace: true})
+	result, err := in.Install(ctx, w.link)
 	if err != nil {
 		return err
 	}

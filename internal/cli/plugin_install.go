@@ -25,7 +25,8 @@ func newPluginInstall(s *session) *cobra.Command {
 
 What others have made needs a signature by a key you trust (amux plugin trust add),
 or a checksum that you give; else you are asked, and where nobody can answer it is
-refused. Nothing in a package is run but its plugin with --amux-describe.`,
+refused. An agent belongs to one plugin: one that declares another's needs --take-over,
+one that is named like a bundled plugin --replace. Nothing in a package is run but its plugin with --amux-describe.`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return exactly("a source")(cmd, args)
@@ -78,7 +79,7 @@ refused. Nothing in a package is run but its plugin with --amux-describe.`,
 	flags.StringVar(&sum, "sha256", "", "the checksum that the archive must have, as `SUM`")
 	flags.StringVar(&mirror, "mirror", "", "take names from this mirror, a folder or https `ROOT`")
 	flags.BoolVar(&pin, "pin", false, "stay at this version: no upgrades")
-	flags.BoolVar(&replace, "replace", false, "take the place of a plugin of that name from another source")
+	flags.BoolVar(&replace, "replace", false, "take the place of a plugin of that name from another source, or that came with amux")
 	f.add(flags)
 	return cmd
 }

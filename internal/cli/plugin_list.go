@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -16,15 +17,19 @@ import (
 
 // pluginJSON is a plugin in --json.
 type pluginJSON struct {
-	Plugin  string     `json:"plugin"`
-	Version string     `json:"version,omitempty"`
-	Agents  []string   `json:"agents"`
-	Trust   string     `json:"trust"`
-	From    string     `json:"from"` // which place chose it: override, project lock, user lock, bundled
-	Source  string     `json:"source"`
-	Dir     string     `json:"dir"`
-	Newest  string     `json:"newest,omitempty"` // with --outdated
-	Error   *errorJSON `json:"error,omitempty"`
+	Plugin  string   `json:"plugin"`
+	Version string   `json:"version,omitempty"`
+	Agents  []string `json:"agents"`
+	Trust   string   `json:"trust"`
+	From    string   `json:"from"` // which place chose it: override, project lock, user lock, bundled
+	Source  string   `json:"source"`
+	Dir     string   `json:"dir"`
+	Newest  string   `json:"newest,omitempty"` // with --outdated
+	// TookOver are agents of other plugins that it serves, Lost those that it declares
+	// and another serves.
+	TookOver []string   `json:"took_over,omitempty"`
+	Lost     []string   `json:"lost,omitempty"`
+	Error    *errorJSON `json:"error,omitempty"`
 }
 
 func jsonOfPlugin(p registry.Plugin) pluginJSON {
@@ -36,6 +41,31 @@ func jsonOfPlugin(p registry.Plugin) pluginJSON {
 		Plugin: p.Name, Version: p.Version, Agents: agents, Trust: p.Trust, From: string(p.Origin), Source: p.Source, Dir: p.Dir,
 		Error: jsonOfError(p.Err),
 	}
+}
+
+// claims adds which agents of several plugins it serves, and which not.
+func (p pluginJSON) claims(claims []registry.Claim) pluginJSON {
+	for _, c := range claims {
+		switch {
+		case c.By == p.Plugin && c.TakenOver:
+			p.TookOver = append(p.TookOver, c.Agent)
+		case slices.Contains(c.Others, p.Plugin):
+			p.Lost = append(p.Lost, c.Agent)
+		}
+	}
+	return p
+}
+
+// claimed says so in words.
+func (p pluginJSON) claimed() string {
+	var notes []string
+	if len(p.TookOver) > 0 {
+		notes = append(notes, "took over "+strings.Join(p.TookOver, ", "))
+	}
+	if len(p.Lost) > 0 {
+		notes = append(notes, "does not serve "+strings.Join(p.Lost, ", "))
+	}
+	return strings.Join(notes, "; ")
 }
 
 func newPluginList(s *session) *cobra.Command {
@@ -55,8 +85,10 @@ that cannot be used keeps its row, with the reason.`,
 				return err
 			}
 			list := []pluginJSON{}
-			for _, p := range r.List() {
-				list = append(list, jsonOfPlugin(p))
+			plugins := r.List()
+			claims := registry.Claims(plugins)
+			for _, p := range plugins {
+				list = append(list, jsonOfPlugin(p).claims(claims))
 			}
 			if outdated {
 				if list, err = s.outdated(list); err != nil {
@@ -68,7 +100,7 @@ that cannot be used keeps its row, with the reason.`,
 			}
 			rows := [][]string{{"PLUGIN", "VERSION", "AGENTS", "TRUST", "FROM", ""}}
 			for _, p := range list {
-				note := ""
+				note := p.claimed()
 				switch {
 				case p.Error != nil:
 					note = "broken: " + render.String(p.Error.Message)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/amux-dev/amux/host"
 	"github.com/amux-dev/amux/host/install"
 	"github.com/amux-dev/amux/internal/foreign"
 	"github.com/amux-dev/amux/internal/render"
@@ -61,7 +62,8 @@ names as os/arch; others are given by --binary. The same source gives the same b
 type works struct {
 	s    *session
 	dir  string
-	temp string // for what is built; made when needed
+	temp string          // for what is built; made when needed
+	link install.Request // of amux plugin dev
 }
 
 func (w *works) close() {
@@ -199,7 +201,7 @@ func (w *works) describe(ctx context.Context, m *install.Manifest, executables m
 		} else if info.Mode()&0o111 == 0 && !isWindows {
 			return nil, pluginapi.Errorf(pluginapi.CodePluginInvalid, "%s is not executable", path).WithHint("chmod +x %s", path)
 		}
-		return install.RunDescribe(ctx, path)
+		return w.runDescribe(ctx, path)
 	}
 	if !w.isGo() {
 		return nil, pluginapi.Errorf(pluginapi.CodeValidation, "there is no executable for %s, which must say what the plugin is", install.Platform()).
@@ -209,7 +211,16 @@ func (w *works) describe(ctx context.Context, m *install.Manifest, executables m
 	if err != nil {
 		return nil, err
 	}
-	return install.RunDescribe(ctx, path)
+	return w.runDescribe(ctx, path)
+}
+
+// runDescribe asks an executable what it is.
+func (w *works) runDescribe(ctx context.Context, executable string) ([]byte, error) {
+	supervision, err := host.Supervision(true)
+	if err != nil {
+		return nil, err
+	}
+	return install.RunDescribe(ctx, executable, supervision)
 }
 
 func (w *works) pack(ctx context.Context, out string, platforms, given []string, asJSON bool) error {

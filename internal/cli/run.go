@@ -134,8 +134,9 @@ func (s *session) run(o *runOptions, args []string) error {
 		return err
 	}
 	if o.detach {
-		return s.detach(h, spec)
+		return s.detach(h, spec, agent, o)
 	}
+	spec.OnPlan = s.onPlan(agent, o)
 	return s.start(h, spec, o)
 }
 

@@ -29,6 +29,8 @@ type Target struct {
 	Executable string
 	SocketDir  string   // a private folder with a short path
 	Env        []string // what a plugin process gets
+	// Supervision is for the moments in which it is asked what it is.
+	Supervision install.Supervision
 }
 
 // Result is what came of one check.
@@ -155,7 +157,7 @@ func (r *runner) executable(context.Context) error {
 }
 
 func (r *runner) describes(ctx context.Context) error {
-	text, err := install.RunDescribe(ctx, r.target.Executable)
+	text, err := install.RunDescribe(ctx, r.target.Executable, r.target.Supervision)
 	if err != nil {
 		return err
 	}
@@ -177,7 +179,7 @@ func (r *runner) agrees(ctx context.Context) error {
 	if err := r.needManifest(); err != nil {
 		return err
 	}
-	text, err := install.RunDescribe(ctx, r.target.Executable)
+	text, err := install.RunDescribe(ctx, r.target.Executable, r.target.Supervision)
 	if err != nil {
 		return err
 	}
@@ -192,15 +194,15 @@ func (r *runner) starts(ctx context.Context) error {
 	if err := r.needManifest(); err != nil {
 		return err
 	}
-	process, err := adapter.Start(ctx, adapter.Options{
+	started, err := adapter.Start(ctx, adapter.Options{
 		Name: r.manifest.Name, Path: r.target.Executable, SocketDir: r.target.SocketDir, Env: r.target.Env,
-		StartTime: 10 * time.Second, CallTime: 10 * time.Second, Logger: hclog.NewNullLogger(),
+		StartTime: 10 * time.Second, CallTime: 10 * time.Second, Logger: hclog.NewNullLogger(), Starting: r.target.Supervision.Starting,
 	})
 	if err != nil {
 		return err
 	}
-	r.process = process
-	return r.manifest.Agrees(process.Description)
+	r.process = started
+	return r.manifest.Agrees(started.Description)
 }
 
 // need is the process; a plugin that an earlier check has killed is started again.

@@ -1,36 +1,35 @@
 package conformance
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"os/exec"
 	"strconv"
 	"strings"
-	"time"
 
+	"github.com/amux-dev/amux/host/install"
 	"github.com/amux-dev/amux/pluginapi"
 )
 
 func (r *runner) byHand(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
-	defer cancel()
-	var stdout, stderr strings.Builder
-	cmd := exec.CommandContext(ctx, r.target.Executable)
-	cmd.Env, cmd.Stdout, cmd.Stderr, cmd.WaitDelay = r.target.Env, &stdout, &stderr, time.Second
-	err := cmd.Run()
-	_, exited := errors.AsType[*exec.ExitError](err)
+	out, err := install.Probe{Executable: r.target.Executable, Supervision: r.target.Supervision}.Run(ctx)
+	if err != nil {
+		return err
+	}
+	_, exited := errors.AsType[*exec.ExitError](out.Err)
 	switch {
-	case ctx.Err() != nil:
+	case out.Late:
 		return errors.New("started without " + pluginapi.Handshake.MagicCookieKey + " it does not end")
-	case err == nil:
+	case out.Err == nil:
 		return errors.New("started without " + pluginapi.Handshake.MagicCookieKey + " it exits with 0")
 	case !exited:
-		return err
-	case strings.TrimSpace(stderr.String()) == "":
+		return out.Err
+	case len(bytes.TrimSpace(out.Stderr)) == 0:
 		return errors.New("started by hand it says nothing on stderr")
-	case stdout.Len() > 0:
-		return fmt.Errorf("started by hand it prints to stdout: %.80q", stdout.String())
+	case len(out.Stdout) > 0:
+		return fmt.Errorf("started by hand it prints to stdout: %.80q", out.Stdout)
 	}
 	return nil
 }

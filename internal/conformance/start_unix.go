@@ -15,6 +15,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/amux-dev/amux/host/process"
 	"github.com/amux-dev/amux/internal/sandbox"
 	"github.com/amux-dev/amux/pluginapi"
 )
@@ -49,7 +50,12 @@ func (r *runner) raw(ctx context.Context, major int) (*raw, error) {
 	gone := make(chan struct{})
 	stdout, err := cmd.StdoutPipe()
 	if err == nil {
-		err = sandbox.Start(cmd, sandbox.Holding(0), gone)
+		err = process.Starting(func() (int, error) {
+			if err := sandbox.Start(cmd, sandbox.Holding(0), gone); err != nil {
+				return 0, err
+			}
+			return cmd.Process.Pid, nil
+		})
 	}
 	theirs.Close()
 	if err != nil {

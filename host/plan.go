@@ -1,0 +1,122 @@
+package host
+
+import (
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/amux-dev/amux/pluginapi"
+	pb "github.com/amux-dev/amux/pluginapi/amuxplugin1"
+)
+
+// Bounds of a plan. The system takes about 2 MiB of arguments and environment together;
+// what is longer goes to files or stdin.
+const (
+	maxPlanArgs  = 4096
+	maxPlanBytes = 1 << 20 // of arguments, and of the environment that it sets
+	maxPlanFiles = 256
+	// maxArg is the longest argument that the Linux kernel takes.
+	maxArg = 128 << 10
+)
+
+// checkPlan demands that a plan can be carried out, whatever the plugin meant. The
+// error names the field and its value: its author must find it. launch is the user's own
+// command, which may be relative to the working directory.
+func checkPlan(plugin string, plan *pluginapi.Plan, launch *Launch) error {
+	bad := func(field string, value any, format string, args ...any) error {
+		text := fmt.Sprint(value)
+		if s, ok := value.(string); ok {
+			text = fmt.Sprintf("%.80q", s)
+		}
+		return pluginapi.Errorf(pluginapi.CodePluginInvalid, "plugin %s made an invalid plan: %s %s: %s", plugin, field, text, fmt.Sprintf(format, args...)).
+			WithHint("report it to the plugin's author")
+	}
+	words := func(field, value string) error {
+		switch {
+		case strings.ContainsRune(value, 0):
+			return bad(field, value, "it has a NUL byte")
+		case !utf8.ValidString(value):
+			return bad(field, value, "it is not UTF-8")
+		}
+		return nil
+	}
+	if err := words("program", plan.Program); err != nil {
+		return err
+	}
+	switch {
+	case plan.Program == "":
+		return bad("program", plan.Program, "a plan needs one")
+	case len(plan.Program) > maxArg:
+		return bad("program", plan.Program, "it has %d bytes; at most %d are taken", len(plan.Program), maxArg)
+	case !plan.Shell && !launch.begins(plan.Program) && !filepath.IsAbs(plan.Program) && strings.ContainsAny(plan.Program, `/`+string(filepath.Separator)):
+		return bad("program", plan.Program, "it must be absolute, or a name that is found in PATH")
+	case plan.Cwd != "" && !filepath.IsAbs(plan.Cwd):
+		return bad("cwd", plan.Cwd, "it must be absolute")
+	case len(plan.Args) > maxPlanArgs:
+		return bad("args", len(plan.Args), "at most %d are taken", maxPlanArgs)
+	case plan.Stdin < pb.Stdin_STDIN_UNKNOWN || plan.Stdin > pb.Stdin_STDIN_OPEN:
+		return bad("stdin", int32(plan.Stdin), "want STDIN_NONE (1), STDIN_PROMPT (2) or STDIN_OPEN (3)")
+	case len(plan.Files) > maxPlanFiles:
+		return bad("files", len(plan.Files), "at most %d are taken", maxPlanFiles)
+	case len(plan.Collect) > maxPlanFiles:
+		return bad("collect", len(plan.Collect), "at most %d are taken", maxPlanFiles)
+	}
+	if err := words("cwd", plan.Cwd); err != nil {
+		return err
+	}
+	size, longest := 0, 0
+	for i, arg := range plan.Args {
+		field := fmt.Sprintf("args[%d]", i)
+		if err := words(field, arg); err != nil {
+			return err
+		}
+		size, longest = size+len(arg)+1, max(longest, len(arg))
+	}
+	if size-longest > maxPlanBytes { // the longest may be the user's own text: see prepareSpawn
+		return bad("args", size, "bytes in all; at most %d are taken", maxPlanBytes)
+	}
+	size = 0
+	for _, name := range slices.Sorted(maps.Keys(plan.EnvSet)) {
+		if name == "" || strings.ContainsAny(name, "=\x00") || !utf8.ValidString(name) {
+			return bad("env_set", name, "it is no name of a variable")
+		}
+		if value := plan.EnvSet[name]; strings.ContainsRune(value, 0) { // it may be secret
+			return bad("env_set", name, "its value has a NUL byte")
+		} else if size += len(name) + len(value) + 2; len(name)+len(value)+2 > maxArg {
+			return bad("env_set", name, "its value has %d bytes; the system takes %d", len(value), maxArg)
+		}
+	}
+	if size > maxPlanBytes {
+		return bad("env_set", size, "bytes in all; at most %d are taken", maxPlanBytes)
+	}
+	for _, name := range plan.EnvUnset {
+		if name == "" || strings.ContainsAny(name, "=\x00") {
+			return bad("env_unset", name, "it is no name of a variable")
+		}
+	}
+	seen := map[string]bool{}
+	for i, f := range plan.Files {
+		field := fmt.Sprintf("files[%d]", i)
+		switch {
+		case f.GetName() == "" || f.Name == "." || f.Name == ".." || strings.ContainsAny(f.Name, "/\\\x00") || len(f.Name) > 200 || !utf8.ValidString(f.Name):
+			return bad(field, f.GetName(), "it must be a plain file name")
+		case seen[f.Name]:
+			return bad(field, f.Name, "it is there twice")
+		}
+		seen[f.Name] = true
+	}
+	for i, path := range plan.Collect {
+		if err := words(fmt.Sprintf("collect[%d]", i), path); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// begins reports whether the user's own command begins with that program.
+func (l *Launch) begins(program string) bool {
+	return l != nil && len(l.Argv) > 0 && l.Argv[0] == program
+}

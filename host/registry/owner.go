@@ -1,0 +1,145 @@
+package registry
+
+import (
+	"bytes"
+	"errors"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/pelletier/go-toml/v2"
+
+	"github.com/amux-dev/amux/internal/foreign"
+	"github.com/amux-dev/amux/pluginapi"
+)
+
+// ownersName is the file that says which plugin serves an agent that more than one
+// declares: agents.toml beside the user's lock, written at --take-over.
+const ownersName = "agents.toml"
+
+// readOwners returns plugin names by agent id; absent is empty.
+func readOwners(path string) (map[string]string, error) {
+	var file struct {
+		Agents map[string]string `toml:"agents"`
+	}
+	data, err := foreign.Read(path, foreign.Rule{Limit: maxSmall, Private: true})
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, pluginapi.Errorf(pluginapi.CodeConfig, "%s: %w", path, plain(err))
+	}
+	if err := toml.NewDecoder(bytes.NewReader(data)).DisallowUnknownFields().Decode(&file); err != nil {
+		return nil, pluginapi.Errorf(pluginapi.CodeConfig, "%s", tomlError(path, err)).
+			WithHint("restore the file, or delete it: bundled plugins then serve their agents again")
+	}
+	return file.Agents, nil
+}
+
+// Claim is an agent that more than one plugin declares.
+type Claim struct {
+	Agent string
+	// By is the plugin that serves it. It is empty if the user has not said which one
+	// does and none is bundled: then nobody does.
+	By string
+	// TakenOver: By serves it because the user said so.
+	TakenOver bool
+	// Others are the other plugins that declare it, sorted.
+	Others []string
+}
+
+// Claims lists the agents that more than one of the plugins declares, by id.
+func Claims(plugins []Plugin) []Claim {
+	declared := map[string][]string{}
+	for _, p := range plugins {
+		for _, id := range p.declared() {
+			declared[id] = append(declared[id], p.Name)
+		}
+	}
+	var claims []Claim
+	for id, names := range declared {
+		if len(names) < 2 {
+			continue
+		}
+		claim := Claim{Agent: id}
+		if owner, err := owner(plugins, id); err == nil && owner != nil {
+			claim.By, claim.TakenOver = owner.Name, slices.Contains(owner.granted, id)
+		}
+		claim.Others = slices.DeleteFunc(slices.Sorted(slices.Values(names)), func(name string) bool { return name == claim.By })
+		claims = append(claims, claim)
+	}
+	slices.SortFunc(claims, func(a, b Claim) int { return strings.Compare(a.Agent, b.Agent) })
+	return claims
+}
+
+// declared are the ids of the plugin's agents. Those of a broken plugin come from its
+// manifest: it keeps what is its own, so that no other plugin silently replaces it.
+func (p Plugin) declared() []string {
+	var ids []string
+	switch {
+	case p.Err == nil:
+		for _, a := range p.Description.Agents {
+			ids = append(ids, a.Id)
+		}
+	case p.Manifest != nil:
+		for _, a := range p.Manifest.Agents {
+			ids = append(ids, a.ID)
+		}
+	}
+	return ids
+}
+
+// owner returns the plugin that an agent belongs to, nil if none declares it: the one
+// that the user chose by --take-over, else the bundled one, else the only one. Two of
+// which neither is chosen are an error.
+func owner(plugins []Plugin, id string) (*Plugin, error) {
+	var declaring []*Plugin
+	for i := range plugins {
+		if slices.Contains(plugins[i].declared(), id) {
+			declaring = append(declaring, &plugins[i])
+		}
+	}
+	for _, p := range declaring {
+		if slices.Contains(p.granted, id) {
+			return p, nil
+		}
+	}
+	for _, p := range declaring {
+		if p.Origin == OriginBundled {
+			return p, nil
+		}
+	}
+	switch len(declaring) {
+	case 0:
+		return nil, nil
+	case 1:
+		return declaring[0], nil
+	}
+	var names []string
+	for _, p := range declaring {
+		names = append(names, p.Name)
+	}
+	slices.Sort(names)
+	return nil, pluginapi.Errorf(pluginapi.CodePluginUntrusted, "agent %s is declared by the plugins %s; it can belong to one only",
+		id, strings.Join(names, " and ")).
+		WithHint("remove one of them, or choose: amux plugin install SOURCE --take-over %s", id)
+}
+
+// grant marks the plugins that the user chose for agents.
+func (r *Registry) grant(chosen map[string]Plugin) error {
+	if r.opts.PluginDir == "" {
+		return nil
+	}
+	owners, err := readOwners(filepath.Join(r.opts.PluginDir, ownersName))
+	if err != nil {
+		return err
+	}
+	for id, name := range owners {
+		if p, ok := chosen[name]; ok {
+			p.granted = append(p.granted, id)
+			chosen[name] = p
+		}
+	}
+	return nil
+}
