@@ -307,6 +307,19 @@ type (
 	}
 )
 
+// How the host reads the Detail of an approval request.
+const (
+	// ToolShell: Detail is the command, word for word, and a POSIX shell reads it.
+	ToolShell = "shell"
+	// ToolCommand: it runs a command, but for another shell, or Detail only describes
+	// it. No pattern of an allow rule covers that.
+	ToolCommand = "command"
+	// ToolFile: the tool reads or changes Paths, or else Detail.
+	ToolFile = "file"
+	// ToolFetch: Detail is the address of what is fetched.
+	ToolFetch = "fetch"
+)
+
 // Interaction.
 type (
 	InputRequired struct {
@@ -325,6 +338,12 @@ type (
 		ToolCallID    string          `json:"tool_call_id,omitempty"`
 		Input         json.RawMessage `json:"input,omitempty"`
 		RiskLevel     string          `json:"risk_level"` // low, medium, high
+		// ToolKind says how the host reads Detail when it applies the user's rules:
+		// one of the Tool… constants, or empty for any other tool.
+		ToolKind string `json:"tool_kind,omitempty"`
+		// Paths are the files that the tool will touch, all of them; empty if Detail is
+		// the only one.
+		Paths []string `json:"paths,omitempty"`
 		Nested
 	}
 	ApprovalGranted struct {

@@ -66,14 +66,25 @@ func (c *conversation) controlRequest(line jsonl.Value, out *sdk.Out) {
 	}
 	out.Event(pluginapi.ApprovalRequest{
 		InteractionID: id, Action: name, Detail: detail(name, request), ToolName: name,
-		ToolCallID: i.toolID, Input: i.input, RiskLevel: risk, Nested: i.nest(),
+		ToolCallID: i.toolID, Input: i.input, RiskLevel: risk, ToolKind: toolKinds[name], Nested: i.nest(),
 	})
+}
+
+// toolKinds are those of the tools whose input rules look into.
+var toolKinds = map[string]string{
+	"Bash": pluginapi.ToolShell, "PowerShell": pluginapi.ToolCommand, "WebFetch": pluginapi.ToolFetch,
+	"Read": pluginapi.ToolFile, "Write": pluginapi.ToolFile, "Edit": pluginapi.ToolFile, "MultiEdit": pluginapi.ToolFile, "NotebookEdit": pluginapi.ToolFile,
+}
+
+// judged are the keys of the input that say what a tool of the kind is asked to do.
+var judged = map[string][]string{
+	pluginapi.ToolShell: {"command"}, pluginapi.ToolCommand: {"command"}, pluginapi.ToolFetch: {"url"}, pluginapi.ToolFile: {"file_path", "notebook_path"},
 }
 
 // detail is the line that somebody has to judge.
 func detail(name string, request jsonl.Value) string {
 	input := request.Get("input")
-	for _, key := range []string{"command", "file_path", "notebook_path", "url", "plan", "prompt"} {
+	for _, key := range append(judged[toolKinds[name]], "command", "file_path", "notebook_path", "url", "plan", "prompt") {
 		if text := input.Text(key); text != "" {
 			return text
 		}

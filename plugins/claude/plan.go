@@ -261,9 +261,8 @@ func (p *planner) rules() error {
 		return pluginapi.Errorf(pluginapi.CodeValidation, "claude: an allow or deny rule is empty").
 			WithHint("a rule is a tool, perhaps with a pattern: Bash(git *)")
 	}
-	for _, rule := range p.opts.AllowRules {
-		p.flag("--allowedTools", rule)
-	}
+	// The CLI asks about all that it would not do anyway, and the host applies the
+	// allow rules: the CLI's own reading of them may allow more.
 	for _, rule := range p.opts.DenyRules {
 		p.flag("--disallowedTools", rule)
 	}

@@ -119,7 +119,7 @@ func TestPlanState(t *testing.T) {
 	want := map[string]any{
 		"salt": "R/S",
 		"thread": map[string]any{
-			"cwd": "/w", "model": "gpt-5.5", "approvalPolicy": "on-request", "approvalsReviewer": "user", "sandbox": "workspace-write",
+			"cwd": "/w", "model": "gpt-5.5", "approvalPolicy": "untrusted", "approvalsReviewer": "user", "sandbox": "workspace-write",
 			"developerInstructions": "be nice", "ephemeral": true,
 			"config": map[string]any{
 				"mcp_servers":                            map[string]any{"m": map[string]any{"command": "/bin/m", "env_vars": []any{"SOME_TOKEN"}}},

@@ -49,6 +49,7 @@ func (c *conversation) request(m *jsonrpc.Message, out *sdk.Out) error {
 	switch m.Method {
 	case "item/commandExecution/requestApproval":
 		request.Action, request.RiskLevel, request.Detail = "run a command", "high", plainCommand(p)
+		request.ToolKind = pluginapi.ToolShell
 		if request.ToolName == "" {
 			request.ToolName, request.Input = shellTool, inputObject("command", request.Detail, "cwd", p.Text("cwd"))
 		}
@@ -57,7 +58,8 @@ func (c *conversation) request(m *jsonrpc.Message, out *sdk.Out) error {
 		}
 	case "item/fileChange/requestApproval":
 		request.Action, request.ToolName = "change files", patchTool
-		request.Detail = strings.Join(changedPaths(request.Input), ", ")
+		request.ToolKind, request.Paths = pluginapi.ToolFile, changedPaths(request.Input)
+		request.Detail = strings.Join(request.Paths, ", ")
 		if reason := p.Text("reason"); reason != "" {
 			request.Action += ": " + reason
 		}
@@ -120,6 +122,9 @@ func changedPaths(input []byte) []string {
 	var paths []string
 	for _, change := range doc.Items("changes") {
 		paths = append(paths, change.Text("path"))
+		if moved := change.Text("kind", "move_path"); moved != "" {
+			paths = append(paths, moved)
+		}
 	}
 	return paths
 }

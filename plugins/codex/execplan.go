@@ -20,6 +20,9 @@ func (p *planner) exec() error {
 	if p.opts.Conversation {
 		return cannot("a conversation with the driver exec", "leave out --driver: app-server takes any number of prompts")
 	}
+	if len(p.opts.AllowRules)+len(p.opts.DenyRules) > 0 {
+		return cannot("rules with the driver exec", "leave out --driver: with app-server amux judges each request")
+	}
 	p.plan.Args = []string{"exec", "--json", "--skip-git-repo-check"}
 	switch p.opts.Approve {
 	case pb.Approve_APPROVE_UNKNOWN, pb.Approve_APPROVE_DENY:

@@ -324,8 +324,12 @@ func (p *planner) appServer() error {
 	thread.Sandbox, thread.Reviewer = "workspace-write", "user"
 	switch p.opts.Approve {
 	case pb.Approve_APPROVE_AUTO:
-		// All is granted, so the agent's sandbox alone says what it must ask for.
+		// All is granted, so the agent's sandbox alone says what it must ask for; but a
+		// deny rule is applied to what is asked.
 		thread.Approval = "on-request"
+		if len(p.opts.DenyRules) > 0 {
+			thread.Approval = "untrusted"
+		}
 	case pb.Approve_APPROVE_UNKNOWN, pb.Approve_APPROVE_ASK, pb.Approve_APPROVE_DENY, pb.Approve_APPROVE_RULES:
 		// Every command is asked for that is not known only to read.
 		thread.Approval = "untrusted"

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -107,11 +108,15 @@ func inputObject(pairs ...string) json.RawMessage {
 func plainCommand(item jsonl.Value) string {
 	command := item.Text("command")
 	words := shellWords(command)
-	if len(words) == 3 && (words[1] == "-lc" || words[1] == "-c") {
+	if len(words) == 3 && (words[1] == "-lc" || words[1] == "-c") && shells[path.Base(words[0])] {
 		return words[2]
 	}
 	return command
 }
+
+// shells are those that the CLI runs commands by. What another program takes as its
+// -c is none.
+var shells = map[string]bool{"bash": true, "zsh": true, "sh": true, "dash": true, "ash": true, "ksh": true}
 
 // shellWords splits a command as a shell does; nil if it is none of its words
 // and quotes alone.

@@ -58,7 +58,7 @@ func acpDetail(name string, call acp.Call) turn.Detail {
 		if !ok {
 			command = strings.TrimPrefix(call.Title, "terminal: ")
 		}
-		return turn.Detail{Kind: turn.Shell, Command: command}
+		return turn.Detail{Kind: turn.Shell, Command: command, Described: !ok}
 	case "read_file":
 		return turn.Detail{Kind: turn.Read, Path: call.Path}
 	case "write_file":

@@ -22,6 +22,13 @@ type Call struct {
 	Text            string          // of the content
 	Diff            *Diff           // the first in the content
 	name            string
+	paths           []string // of all locations and changes
+}
+
+func (call *Call) touches(path string) {
+	if path != "" && !slices.Contains(call.paths, path) {
+		call.paths = append(call.paths, path)
+	}
 }
 
 // Diff is a change of a file.
@@ -243,6 +250,9 @@ func (c *conversation) tell(v jsonl.Value, out *sdk.Out) (*Call, *turn.Tool) {
 	if path := v.Text("locations", "0", "path"); path != "" {
 		call.Path = path
 	}
+	for _, location := range v.Items("locations") {
+		call.touches(location.Text("path"))
+	}
 	if v.IsArray("content") {
 		call.content(v)
 	}
@@ -262,6 +272,7 @@ func (call *Call) content(v jsonl.Value) {
 				Path: item.Text("path"), Old: item.Text("oldText"), New: item.Text("newText"),
 				Created: item.Text("oldText") == "",
 			}
+			call.touches(call.Diff.Path)
 		}
 	}
 	call.Text = strings.Join(texts, "\n")
@@ -301,7 +312,7 @@ func (c *conversation) detail(call *Call) turn.Detail {
 	case "execute":
 		command := call.Field("command")
 		if command == "" {
-			command = call.Title
+			return turn.Detail{Kind: turn.Shell, Command: call.Title, Described: true}
 		}
 		return turn.Detail{Kind: turn.Shell, Command: command}
 	case "read":
@@ -426,11 +437,36 @@ func (c *conversation) permission(m *jsonrpc.Message, out *sdk.Out) {
 		c.ready(call, t, out)
 		q.ToolID, q.Tool, q.Action, q.Detail = t.ID, t.Name, t.Name, subject(call, t.Detail, detail)
 		q.Input = call.input()
+		q.ToolKind, q.Paths = toolKind(call, t.Detail, q.Detail)
 		if risk := risks[call.Kind]; risk != "" {
 			q.Risk = risk
 		}
 	}
 	c.Ask(q, out)
+}
+
+// toolKind says how rules read a question, and which files it is about.
+func toolKind(call *Call, d turn.Detail, detail string) (kind string, paths []string) {
+	kind = d.ToolKind()
+	switch {
+	case kind == "" && (call.Kind == "edit" || call.Kind == "delete" || call.Kind == "move"):
+		kind = pluginapi.ToolFile
+	case kind == "" && call.Kind == "execute":
+		return pluginapi.ToolCommand, nil
+	case kind == "" && call.Kind == "fetch" && detail == call.Field("url"):
+		return pluginapi.ToolFetch, nil
+	}
+	if kind != pluginapi.ToolFile {
+		return kind, nil
+	}
+	paths = slices.Clone(call.paths)
+	if d.Path != "" && !slices.Contains(paths, d.Path) {
+		paths = append(paths, d.Path)
+	}
+	if len(paths) == 1 && paths[0] == detail {
+		paths = nil
+	}
+	return kind, paths
 }
 
 // about finds the tool of a question that has another id.

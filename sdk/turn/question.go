@@ -22,7 +22,9 @@ type Question struct {
 	Detail    string
 	Tool      string
 	Input     json.RawMessage
-	Risk      string // low, medium, high
+	Risk      string   // low, medium, high
+	ToolKind  string   // one of pluginapi's Tool… constants, or empty
+	Paths     []string // of the files that the tool will touch
 	Questions []pluginapi.Question
 	Note      any // the adapter's own
 }
@@ -44,7 +46,7 @@ func (b *Base) Ask(q *Question, out *sdk.Out) {
 	}
 	out.Event(pluginapi.ApprovalRequest{
 		InteractionID: q.ID, Action: q.Action, Detail: q.Detail, ToolName: q.Tool,
-		ToolCallID: q.ToolID, Input: q.Input, RiskLevel: q.Risk, Nested: q.nest(),
+		ToolCallID: q.ToolID, Input: q.Input, RiskLevel: q.Risk, ToolKind: q.ToolKind, Paths: q.Paths, Nested: q.nest(),
 	})
 }
 

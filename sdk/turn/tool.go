@@ -28,15 +28,31 @@ const (
 type Detail struct {
 	Kind    Kind
 	Command string // Shell
-	Cwd     string // Shell
-	Path    string // of a file
-	Bytes   *int64 // Write: how many
-	Diff    string // Edit: what it will change
-	Server  string // MCP
-	Tool    string // MCP: the server's name for it
-	Agent   string // Subagent: its kind. Skill: its name
-	Prompt  string // Subagent
-	Todos   []pluginapi.TodoItem
+	// Described says that Command is words about the command, not the command itself.
+	Described bool   // Shell
+	Cwd       string // Shell
+	Path      string // of a file
+	Bytes     *int64 // Write: how many
+	Diff      string // Edit: what it will change
+	Server    string // MCP
+	Tool      string // MCP: the server's name for it
+	Agent     string // Subagent: its kind. Skill: its name
+	Prompt    string // Subagent
+	Todos     []pluginapi.TodoItem
+}
+
+// ToolKind is what the kind is called in an approval request.
+func (d Detail) ToolKind() string {
+	switch d.Kind {
+	case Shell:
+		if d.Described {
+			return pluginapi.ToolCommand
+		}
+		return pluginapi.ToolShell
+	case Read, Write, Edit, Delete:
+		return pluginapi.ToolFile
+	}
+	return ""
 }
 
 // Tool is one use of a tool, from its beginning to its result.

@@ -19,6 +19,20 @@ func (c *conversation) permission(parent string, p jsonl.Value, out *sdk.Out) {
 		patterns = append(patterns, pattern.Text())
 	}
 	q.Detail = strings.Join(patterns, "\n")
+	switch q.Action {
+	case "bash":
+		if q.ToolKind = pluginapi.ToolCommand; p.Text("metadata", "command") != "" {
+			q.ToolKind = pluginapi.ToolShell
+		}
+	case "external_directory":
+		// Of a command these are folders that it names; the command is asked about by
+		// itself.
+		q.ToolKind = pluginapi.ToolCommand
+	case "edit":
+		q.ToolKind, q.Paths = pluginapi.ToolFile, patterns
+	case "webfetch":
+		q.ToolKind = pluginapi.ToolFetch
+	}
 	for _, key := range []string{"command", "filepath", "url"} {
 		if text := p.Text("metadata", key); text != "" {
 			q.Detail = text

@@ -26,6 +26,15 @@ func (c *conversation) controlRequest(line jsonl.Value, out *sdk.Out) {
 		ID: id, ToolID: request.Text("tool_use_id"), Action: name, Tool: name,
 		Detail: subject(name, request), Input: request.Raw("input"), Risk: risks[name],
 	}
+	d := detail(name, request.Get("input"))
+	switch q.ToolKind = d.ToolKind(); {
+	case q.ToolKind == pluginapi.ToolShell:
+		q.Detail = d.Command
+	case q.ToolKind == pluginapi.ToolFile:
+		q.Detail = d.Path
+	case name == "web_fetch" && q.Detail == request.Text("input", "url"):
+		q.ToolKind = pluginapi.ToolFetch
+	}
 	if q.Risk == "" {
 		q.Risk = "medium"
 	}

@@ -172,9 +172,8 @@ func (p *planner) rules() error {
 		return pluginapi.Errorf(pluginapi.CodeValidation, "qwen: an allow or deny rule is empty").
 			WithHint("a rule is a tool, perhaps with a command: run_shell_command(git status)")
 	}
-	for _, rule := range p.opts.AllowRules {
-		p.flag("--allowed-tools", rule)
-	}
+	// The CLI asks about all that it would not do anyway, and the host applies the
+	// allow rules: the CLI's own reading of them may allow more.
 	for _, rule := range p.opts.DenyRules {
 		p.flag("--exclude-tools", rule)
 	}
