@@ -101,7 +101,10 @@ type interaction struct {
 	id       string
 	approval bool
 	tool     string
+	action   string
 	detail   string
+	kind     string // a pluginapi.Tool… constant, or empty
+	paths    []string
 	judged   bool // the host has answered, or left it to people
 	answered bool // the host has; what it said is not back from the journal yet
 	since    time.Time
@@ -157,6 +160,9 @@ func (f *facts) learn(t pluginapi.Type, data []byte, at time.Time) {
 		Detail        string `json:"detail"`
 		Action        string `json:"action"`
 		Aborted       bool   `json:"aborted"`
+		ToolKind      string `json:"tool_kind"`
+		Paths         []string
+		Input         json.RawMessage
 		Cost          *pluginapi.Money
 		pluginapi.TokenUsage
 	}
@@ -189,9 +195,14 @@ func (f *facts) learn(t pluginapi.Type, data []byte, at time.Time) {
 		if e.Detail == "" {
 			e.Detail = e.Action
 		}
-		f.addPending(&interaction{
-			id: e.InteractionID, approval: t == "approval_request", tool: e.ToolName, detail: e.Detail, since: at,
-		})
+		i := &interaction{
+			id: e.InteractionID, approval: t == "approval_request", since: at,
+			tool: or(e.ToolName, e.Action), action: e.Action, detail: e.Detail, kind: e.ToolKind, paths: e.Paths,
+		}
+		if i.approval && i.kind == "" {
+			i.kind = guessKind(i.tool, i.detail, e.Input)
+		}
+		f.addPending(i)
 	case "approval_granted", "approval_denied", "input_answered":
 		f.dropPending(e.InteractionID)
 	case "message_stop":

@@ -12,6 +12,7 @@ import (
 	"github.com/amux-dev/amux/host/adapter"
 	"github.com/amux-dev/amux/host/process"
 	"github.com/amux-dev/amux/host/registry"
+	"github.com/amux-dev/amux/host/rule"
 	"github.com/amux-dev/amux/pluginapi"
 )
 
@@ -249,7 +250,7 @@ func pluginEnv(env, declared []string) []string {
 	return slices.DeleteFunc(slices.Clone(env), func(variable string) bool {
 		name, _, _ := strings.Cut(variable, "=")
 		return !slices.Contains(plainEnv, strings.ToUpper(name)) && !slices.ContainsFunc(declared, func(pattern string) bool {
-			return glob(pattern, name)
+			return rule.Glob(pattern, name)
 		})
 	})
 }

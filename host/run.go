@@ -196,6 +196,14 @@ func (r *Run) Answer(ctx context.Context, id, text string) error {
 	return r.respond("answer", id, text, nil)
 }
 
+// Waits reports whether the question of that id waits for people now. Of a run that
+// another process hosts it is false.
+func (r *Run) Waits(id string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Contains(r.pending, id)
+}
+
 func (r *Run) respond(kind, id, text string, data json.RawMessage) error {
 	r.mu.Lock()
 	waiting := r.pending
@@ -551,10 +559,10 @@ func (r *Run) act(p *pump) (todo []func()) {
 			i.judged = true
 			answer, reason := "", ""
 			if i.approval {
-				answer, reason = judge(&r.spec, i)
+				answer, reason = r.judge(i)
 			}
 			if answer == "" && r.spec.Unattended {
-				answer, reason = "deny", "nobody is there to answer"
+				answer, reason = "deny", or(reason, "nobody is there to answer")
 			}
 			if answer != "" {
 				in := journal.Input{Kind: answer, ID: id, Text: reason, By: "policy"}

@@ -5,6 +5,8 @@ package host
 const (
 	shell     = "/bin/sh"
 	shellArgs = true // it takes positional arguments
+	// posixShell: what agents call their shell is one.
+	posixShell = true
 )
 
 var shellFlags = []string{"-c"}

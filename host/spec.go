@@ -100,8 +100,8 @@ type RunSpec struct {
 	Tags        []string          `json:"tags,omitempty"`
 	MaxTurns    int               `json:"max_turns,omitempty"`
 	MaxBudget   float64           `json:"max_budget_usd,omitempty"`
-	Approve     ApproveMode       `json:"approve,omitempty"` // default deny
-	AllowRules  []string          `json:"allow_rules,omitempty"`
+	Approve     ApproveMode       `json:"approve,omitempty"`     // default deny
+	AllowRules  []string          `json:"allow_rules,omitempty"` // docs/approvals.md
 	DenyRules   []string          `json:"deny_rules,omitempty"`
 	Timeout     time.Duration     `json:"timeout_ns,omitempty"`      // 0: none
 	IdleTimeout time.Duration     `json:"idle_timeout_ns,omitempty"` // 0: the adapter's; < 0: none
@@ -158,7 +158,7 @@ type ApproveMode string
 // The approve modes.
 const (
 	ApproveAsk   ApproveMode = "ask"   // somebody answers by Approve or Deny
-	ApproveAuto  ApproveMode = "auto"  // the host grants all
+	ApproveAuto  ApproveMode = "auto"  // the host grants all that no deny rule may mean
 	ApproveDeny  ApproveMode = "deny"  // the host denies all
 	ApproveRules ApproveMode = "rules" // the host judges by AllowRules and DenyRules, then denies
 )

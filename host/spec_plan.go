@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/amux-dev/amux/host/process"
+	"github.com/amux-dev/amux/host/rule"
 	"github.com/amux-dev/amux/internal/foreign"
 	"github.com/amux-dev/amux/pluginapi"
 	pb "github.com/amux-dev/amux/pluginapi/amuxplugin1"
@@ -76,7 +77,7 @@ func caller(agent *pluginapi.Agent, env []string, cwd string, extra map[string]s
 	}
 	see := func(name, value string) {
 		for _, pattern := range append(callerEnv, agent.GetCallerEnv()...) {
-			if glob(pattern, name) {
+			if rule.Glob(pattern, name) {
 				c.Env[name] = value
 				return
 			}

@@ -49,10 +49,8 @@ func (s *RunSpec) validate() error {
 	default:
 		return invalid("approve mode %q is not one of ask, auto, deny, rules", s.Approve)
 	}
-	for _, rule := range append(s.AllowRules[:len(s.AllowRules):len(s.AllowRules)], s.DenyRules...) {
-		if err := checkRule(rule); err != nil {
-			return err
-		}
+	if err := checkRules(s.AllowRules, s.DenyRules); err != nil {
+		return err
 	}
 	if s.Approve == ApproveRules && len(s.AllowRules)+len(s.DenyRules) == 0 {
 		return invalid("approve mode rules without a rule").WithHint("add --allow RULE or --deny RULE")

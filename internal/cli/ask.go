@@ -20,7 +20,7 @@ import (
 type asker struct {
 	l   *live
 	can bool // somebody sits at the terminal
-	ask bool // approvals are for people; else the host judges them
+	ask bool // approvals are for people; else for those alone that the host leaves to them
 	all bool // the user has said yes to all
 	// elsewhere says that another terminal answers.
 	elsewhere bool
@@ -76,7 +76,7 @@ func (a *asker) event(ctx context.Context, e host.Event) {
 	a.l.renderer.Event(e.Type, e.Raw)
 	switch e.Type {
 	case "approval_request":
-		if a.ask {
+		if a.asks(e) {
 			a.approval(ctx, e)
 		}
 	case "input_required":
@@ -84,12 +84,18 @@ func (a *asker) event(ctx context.Context, e host.Event) {
 	}
 }
 
+// asks reports whether an approval is for people.
+func (a *asker) asks(e host.Event) bool {
+	var request pluginapi.ApprovalRequest
+	return a.ask || e.Decode(&request) == nil && a.l.run.Waits(request.InteractionID)
+}
+
 // askAgain asks what was asked, and shown, before.
 func (a *asker) askAgain(ctx context.Context, e host.Event) {
 	switch {
 	case a.current != nil:
 		a.held = append(a.held, e)
-	case e.Type == "approval_request" && a.ask:
+	case e.Type == "approval_request" && a.asks(e):
 		a.approval(ctx, e)
 	case e.Type == "input_required":
 		a.question(ctx, e)

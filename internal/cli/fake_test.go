@@ -160,6 +160,7 @@ func (h *fakeHost) Close(context.Context) error {
 // fakeRun plays events. A call by which something is answered, or the run ended,
 // goes on to the function that on names, if any.
 type fakeRun struct {
+	waits  bool // it leaves approvals to people, whatever its mode
 	mu     sync.Mutex
 	more   *sync.Cond
 	events []host.Event
@@ -189,6 +190,8 @@ func finished(events ...pluginapi.Payload) *fakeRun {
 	r.end()
 	return r
 }
+
+func (r *fakeRun) Waits(string) bool { return r.waits }
 
 func (r *fakeRun) emit(events ...pluginapi.Payload) {
 	r.mu.Lock()

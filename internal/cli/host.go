@@ -25,6 +25,7 @@ type watched interface {
 
 // controlled is a run that can be told things.
 type controlled interface {
+	Waits(interactionID string) bool
 	Send(ctx context.Context, prompt string) error
 	Approve(ctx context.Context, interactionID string, updatedInput json.RawMessage) error
 	Deny(ctx context.Context, interactionID, reason string) error
