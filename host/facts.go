@@ -321,7 +321,9 @@ func (f *facts) verdict() journal.State {
 			}
 			return fail(code, reason, or(o.Message, "the run was interrupted"))
 		}
-		return fail(code, "agent", or(o.Message, code.Info().Meaning))
+		fail(code, "agent", or(o.Message, code.Info().Meaning))
+		end.Hint = or(o.Hint, end.Hint)
+		return end
 	}
 	switch {
 	case f.interrupted:

@@ -432,6 +432,7 @@ func (p *pump) record(rec journal.Record) error {
 		start := &pb.Start{
 			Agent: p.start.GetAgent(), Options: ofAttempt(p.start.GetOptions(), p.retry), State: plan.State, SessionId: plan.SessionID,
 			Attempt: uint32(plan.Attempt), Cwd: plan.Cwd, ProgramVersion: plan.Version,
+			Flags: flagsOf(plan.Args),
 		}
 		p.input(&pb.Input{Kind: pb.InputKind_INPUT_START, Start: start}, rec.Time)
 		p.item(rec.Time, func(at time.Time) {
@@ -899,6 +900,7 @@ func (p *pump) output(out *pb.Output) error {
 		if out.Outcome == nil {
 			return breach("sent an outcome that says nothing")
 		}
+		out.Outcome.Message, out.Outcome.Hint = sanitize(out.Outcome.Message), sanitize(out.Outcome.Hint)
 		p.facts.outcome, p.facts.outcomeAt = out.Outcome, out.N
 		p.facts.answered = p.facts.answered || out.Outcome.Code == ""
 		p.facts.turnActive = false
@@ -934,6 +936,9 @@ func (p *pump) event(out *pb.Output) error {
 				return breach("sent an event that is none: %v", err)
 			}
 		}
+	}
+	if worded[t] && p.pieces.open == nil && !out.More {
+		out.Data = sanitizeStrings(out.Data)
 	}
 	if p.seq > p.skip {
 		err := p.log.Piece(out.Data)
@@ -1078,12 +1083,16 @@ func (p *pump) stateChanged(s journal.State, at time.Time) {
 	case pluginapi.Code(s.Code) == pluginapi.CodeTurnLimit:
 		p.emitHost(pluginapi.TurnLimit{MaxTurns: int(p.start.GetOptions().GetMaxTurns())}, at)
 	case pluginapi.Code(s.Code) == pluginapi.CodeAgentCrash:
-		p.emitHost(pluginapi.Crash{ExitCode: exitCode, Signal: signal, Stderr: f.stderrText()}, at)
+		p.emitHost(pluginapi.Crash{ExitCode: exitCode, Signal: signal, Stderr: sanitize(f.stderrText())}, at)
 	}
 	p.emitHost(pluginapi.RunState{From: s.From, To: s.To, Reason: s.Reason}, at)
 	f.state = s.To
+	hint := s.Hint
+	if hint == pluginapi.Code(s.Code).Info().Hint {
+		hint = ""
+	}
 	p.emitHost(pluginapi.RunEnd{
-		State: s.To, Reason: s.Reason, Code: pluginapi.Code(s.Code), Message: s.Msg,
+		State: s.To, Reason: s.Reason, Code: pluginapi.Code(s.Code), Message: s.Msg, Hint: hint,
 		ExitCode: exitCode, Signal: signal, SessionID: f.session, Turns: f.turns,
 		Tokens: f.tokens, Cost: f.cost, DurationMS: at.Sub(f.created).Milliseconds(), UnknownLines: f.unknown,
 	}, at)

@@ -279,7 +279,7 @@ func resultOf(info RunInfo) Result {
 	}
 	result.End = *info.End
 	if info.Code != "" {
-		result.Err = &pluginapi.Error{Code: info.Code, Msg: info.End.Message, Hint: info.Code.Info().Hint}
+		result.Err = &pluginapi.Error{Code: info.Code, Msg: info.End.Message, Hint: or(info.End.Hint, info.Code.Info().Hint)}
 	}
 	return result
 }

@@ -912,6 +912,6 @@ func (r *Run) readEnd() {
 	defer r.mu.Unlock()
 	if json.Unmarshal(last, &r.result.End) == nil && r.result.End.Code != "" {
 		code := r.result.End.Code
-		r.result.Err = &pluginapi.Error{Code: code, Msg: r.result.End.Message, Hint: code.Info().Hint}
+		r.result.Err = &pluginapi.Error{Code: code, Msg: r.result.End.Message, Hint: or(r.result.End.Hint, code.Info().Hint)}
 	}
 }

@@ -477,7 +477,8 @@ type (
 		Reason     string `json:"reason"`
 		Code       Code   `json:"code"` // empty on success
 		Message    string `json:"message,omitempty"`
-		ExitCode   *int   `json:"exit_code"` // the agent's
+		Hint       string `json:"hint,omitempty"` // the way out, where it is not that of the code
+		ExitCode   *int   `json:"exit_code"`      // the agent's
 		Signal     string `json:"signal,omitempty"`
 		SessionID  string `json:"session_id,omitempty"`
 		Turns      int    `json:"turns"`

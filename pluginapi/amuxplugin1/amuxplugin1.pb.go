@@ -2581,8 +2581,11 @@ type Start struct {
 	Attempt        uint32                 `protobuf:"varint,5,opt,name=attempt,proto3" json:"attempt,omitempty"`
 	Cwd            string                 `protobuf:"bytes,6,opt,name=cwd,proto3" json:"cwd,omitempty"`
 	ProgramVersion string                 `protobuf:"bytes,7,opt,name=program_version,json=programVersion,proto3" json:"program_version,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	// Names of the flags among the arguments of the plan: what begins with a dash, up
+	// to an equals sign. Empty from hosts that do not say.
+	Flags         []string `protobuf:"bytes,8,rep,name=flags,proto3" json:"flags,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Start) Reset() {
@@ -2662,6 +2665,13 @@ func (x *Start) GetProgramVersion() string {
 		return x.ProgramVersion
 	}
 	return ""
+}
+
+func (x *Start) GetFlags() []string {
+	if x != nil {
+		return x.Flags
+	}
+	return nil
 }
 
 type Exit struct {
@@ -2892,6 +2902,7 @@ type Outcome struct {
 	Message       string                 `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
 	Retryable     bool                   `protobuf:"varint,3,opt,name=retryable,proto3" json:"retryable,omitempty"`
 	RetryAfterMs  uint64                 `protobuf:"varint,4,opt,name=retry_after_ms,json=retryAfterMs,proto3" json:"retry_after_ms,omitempty"` // 0: not said
+	Hint          string                 `protobuf:"bytes,5,opt,name=hint,proto3" json:"hint,omitempty"`                                        // the way out; empty: that of the code
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2952,6 +2963,13 @@ func (x *Outcome) GetRetryAfterMs() uint64 {
 		return x.RetryAfterMs
 	}
 	return 0
+}
+
+func (x *Outcome) GetHint() string {
+	if x != nil {
+		return x.Hint
+	}
+	return ""
 }
 
 type DetectAuthRequest struct {
@@ -4213,7 +4231,7 @@ const file_amuxplugin1_proto_rawDesc = "" +
 	"\x04more\x18\x04 \x01(\bR\x04more\x12+\n" +
 	"\x05start\x18\x05 \x01(\v2\x15.amux.plugin.v1.StartR\x05start\x12(\n" +
 	"\x04exit\x18\x06 \x01(\v2\x14.amux.plugin.v1.ExitR\x04exit\x12\x18\n" +
-	"\adiscard\x18\a \x01(\bR\adiscard\"\xdd\x01\n" +
+	"\adiscard\x18\a \x01(\bR\adiscard\"\xf3\x01\n" +
 	"\x05Start\x12\x14\n" +
 	"\x05agent\x18\x01 \x01(\tR\x05agent\x124\n" +
 	"\aoptions\x18\x02 \x01(\v2\x1a.amux.plugin.v1.RunOptionsR\aoptions\x12\x14\n" +
@@ -4222,7 +4240,8 @@ const file_amuxplugin1_proto_rawDesc = "" +
 	"session_id\x18\x04 \x01(\tR\tsessionId\x12\x18\n" +
 	"\aattempt\x18\x05 \x01(\rR\aattempt\x12\x10\n" +
 	"\x03cwd\x18\x06 \x01(\tR\x03cwd\x12'\n" +
-	"\x0fprogram_version\x18\a \x01(\tR\x0eprogramVersion\"H\n" +
+	"\x0fprogram_version\x18\a \x01(\tR\x0eprogramVersion\x12\x14\n" +
+	"\x05flags\x18\b \x03(\tR\x05flags\"H\n" +
 	"\x04Exit\x12\x12\n" +
 	"\x04code\x18\x01 \x01(\x05R\x04code\x12\x16\n" +
 	"\x06signal\x18\x02 \x01(\tR\x06signal\x12\x14\n" +
@@ -4239,12 +4258,13 @@ const file_amuxplugin1_proto_rawDesc = "" +
 	"\x02id\x18\x06 \x01(\tR\x02id\x12\x16\n" +
 	"\x06millis\x18\a \x01(\x04R\x06millis\x121\n" +
 	"\aoutcome\x18\b \x01(\v2\x17.amux.plugin.v1.OutcomeR\aoutcome\x12\x12\n" +
-	"\x04more\x18\t \x01(\bR\x04more\"{\n" +
+	"\x04more\x18\t \x01(\bR\x04more\"\x8f\x01\n" +
 	"\aOutcome\x12\x12\n" +
 	"\x04code\x18\x01 \x01(\tR\x04code\x12\x18\n" +
 	"\amessage\x18\x02 \x01(\tR\amessage\x12\x1c\n" +
 	"\tretryable\x18\x03 \x01(\bR\tretryable\x12$\n" +
-	"\x0eretry_after_ms\x18\x04 \x01(\x04R\fretryAfterMs\"\x98\x01\n" +
+	"\x0eretry_after_ms\x18\x04 \x01(\x04R\fretryAfterMs\x12\x12\n" +
+	"\x04hint\x18\x05 \x01(\tR\x04hint\"\x98\x01\n" +
 	"\x11DetectAuthRequest\x12\x14\n" +
 	"\x05agent\x18\x01 \x01(\tR\x05agent\x12.\n" +
 	"\x06caller\x18\x02 \x01(\v2\x16.amux.plugin.v1.CallerR\x06caller\x12=\n" +

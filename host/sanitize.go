@@ -1,0 +1,78 @@
+package host
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+
+	"github.com/amux-dev/amux/host/vt"
+	"github.com/amux-dev/amux/pluginapi"
+)
+
+// worded are the events whose text may quote what an agent wrote to its terminal, and
+// is shown to people as amux's own words.
+var worded = map[pluginapi.Type]bool{
+	"error": true, "auth_error": true, "rate_limit_error": true, "retry": true, "debug": true,
+}
+
+// sanitize takes control sequences and control characters out of text, but for tabs and
+// line feeds.
+func sanitize(text string) string {
+	if !strings.ContainsFunc(text, isControl) {
+		return text
+	}
+	var s vt.Stripper
+	return strings.ReplaceAll(string(s.Flush(s.Append(nil, []byte(text)))), "\r", "")
+}
+
+func isControl(r rune) bool {
+	return r < 0x20 && r != '\t' && r != '\n' || r >= 0x7f && r <= 0x9f
+}
+
+// sanitizeStrings is sanitize for every string of a JSON object. Data that is not well formed
+// stays as it is: the event log refuses it.
+func sanitizeStrings(object []byte) []byte {
+	if !bytes.Contains(object, []byte(`\u00`)) && !bytes.ContainsFunc(object, isControl) {
+		return object
+	}
+	var out []byte
+	for i := 0; i < len(object); i++ {
+		if object[i] != '"' {
+			out = append(out, object[i])
+			continue
+		}
+		end := i + 1
+		for end < len(object) && object[end] != '"' {
+			if object[end] == '\\' {
+				end++
+			}
+			end++
+		}
+		var text string
+		if end >= len(object) || json.Unmarshal(object[i:end+1], &text) != nil {
+			return object
+		}
+		if clean := sanitize(text); clean != text {
+			out = pluginapi.AppendString(out, clean)
+		} else {
+			out = append(out, object[i:end+1]...)
+		}
+		i = end
+	}
+	return out
+}
+
+// flagsOf are the names of the flags among arguments.
+func flagsOf(args []string) []string {
+	var flags []string
+	for _, arg := range args {
+		name, _, _ := strings.Cut(arg, "=")
+		if len(name) > 1 && name[0] == '-' && len(name) <= maxFlag && !strings.ContainsAny(name, " \t\r\n") {
+			flags = append(flags, name)
+		}
+	}
+	return flags
+}
+
+// maxFlag bounds the name of a flag; what is longer is text that begins with a dash.
+const maxFlag = 64
