@@ -1,23 +1,21 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/amux-dev/amux/pluginapi"
 	pb "github.com/amux-dev/amux/pluginapi/amuxplugin1"
 	"github.com/amux-dev/amux/sdk"
 	"github.com/amux-dev/amux/sdk/jsonl"
+	"github.com/amux-dev/amux/sdk/turn"
 )
 
 const (
-	stderrTail = 4 << 10
 
 	// When background work ends, the CLI begins a turn of its own to tell the
 	// model, a moment later. It is not idle in between.
@@ -72,13 +70,15 @@ type conversation struct {
 	ended    bool // stdin is closed
 	stopped  bool // amux ends the process
 
-	stderr []byte
+	start  *pluginapi.Start
+	stderr turn.Stderr
 }
 
 // Converse begins the conversation with one process.
 func (adapter) Converse(start *pluginapi.Start) (sdk.Conversation, error) {
 	opts := start.GetOptions()
 	c := &conversation{
+		start:   start,
 		resumed: opts.GetResume() != "" || opts.GetContinueLast(),
 		forks:   opts.GetFork(),
 		asked:   map[string]string{},
@@ -104,7 +104,8 @@ func (c *conversation) Handle(in *pluginapi.Input, out *sdk.Out) error {
 	case pb.InputKind_INPUT_STDOUT:
 		c.stdout(in.Data, out)
 	case pb.InputKind_INPUT_STDERR:
-		c.stderrLine(in.Data, out)
+		out.Log("stderr", in.Data)
+		c.stderr.Add(in.Data)
 	case pb.InputKind_INPUT_PROMPT:
 		c.prompt(in.Id, in.Data, out)
 	case pb.InputKind_INPUT_APPROVE:
@@ -363,29 +364,6 @@ func (c *conversation) stepEnd(out *sdk.Out) {
 	c.steps++
 }
 
-func (c *conversation) stderrLine(line []byte, out *sdk.Out) {
-	out.Log("stderr", line)
-	c.stderr = append(append(c.stderr, line...), '\n')
-	if n := len(c.stderr); n > 2*stderrTail {
-		c.stderr = append(c.stderr[:0], c.stderr[n-stderrTail:]...)
-	}
-	if cap(c.stderr) > 16*stderrTail {
-		c.stderr = bytes.Clone(c.stderr)
-	}
-}
-
-// stderrText is the end of what the CLI wrote to stderr.
-func (c *conversation) stderrText() string {
-	text := c.stderr
-	if n := len(text); n > stderrTail {
-		text = text[n-stderrTail:]
-	}
-	for len(text) > 0 && !utf8.RuneStart(text[0]) {
-		text = text[1:]
-	}
-	return strings.ToValidUTF8(string(text), "\ufffd")
-}
-
 // exit is the end of the process. Its exit code follows the last result and says
 // nothing that the results did not.
 func (c *conversation) exit(exit *pluginapi.Exit, out *sdk.Out) {
@@ -404,17 +382,15 @@ func (c *conversation) exit(exit *pluginapi.Exit, out *sdk.Out) {
 	switch {
 	case (cutOff || startFailed) && asked:
 		out.Outcome(&pluginapi.Outcome{Code: string(pluginapi.CodeAborted), Message: "claude was stopped"})
-	case startFailed && c.startFailure(out):
 	case cutOff || died || startFailed:
-		how := "was ended by " + exit.GetSignal()
-		if exit.GetSignal() == "" {
-			how = fmt.Sprintf("exited with code %d", exit.GetCode())
+		d := turn.Death{
+			Agent: agentID, Exit: exit, Stderr: &c.stderr, Began: c.results > 0 || c.session != "",
+			Start: c.start, Tested: testedVersion,
 		}
-		message := "claude " + how + " without a result"
-		if last := lastLine(c.stderrText()); last != "" {
-			message += ": " + last
+		if startFailed {
+			d.Refusals = refusals
 		}
-		out.Outcome(&pluginapi.Outcome{Code: string(pluginapi.CodeAgentCrash), Message: message, Retryable: true})
+		d.Tell(authGuidance, out)
 	case c.results == 0:
 		out.Outcome(&pluginapi.Outcome{})
 	}
@@ -423,46 +399,12 @@ func (c *conversation) exit(exit *pluginapi.Exit, out *sdk.Out) {
 	}
 }
 
-// startFailures are complaints by which the CLI refuses to start, on stderr.
-var startFailures = []struct {
-	text string
-	code pluginapi.Code
-	hint string
-}{
-	{"No conversation found", pluginapi.CodeSessionNotFound, ""},
-	{"--resume requires a valid session", pluginapi.CodeSessionNotFound, ""},
-	{"is already in use", pluginapi.CodeValidation, "the session id is taken: resume the session, or let amux choose an id"},
-	{"unknown option", pluginapi.CodeAgentNotInstalled, "this claude is too old; amux is tested with " + testedVersion},
-	{"Invalid MCP configuration", pluginapi.CodeConfig, ""},
-	{"Error parsing streaming input line", pluginapi.CodeInternal, ""},
-	{"Please run /login", pluginapi.CodeAuth, ""},
-}
-
-// startFailure gives the outcome of a process that refused to start, if its
-// complaint is known.
-func (c *conversation) startFailure(out *sdk.Out) bool {
-	text := c.stderrText()
-	for _, f := range startFailures {
-		i := strings.Index(text, f.text)
-		if i < 0 {
-			continue
-		}
-		from := strings.LastIndexByte(text[:i], '\n') + 1
-		message, _, _ := strings.Cut(text[from:], "\n")
-		message = strings.TrimPrefix(strings.TrimPrefix(message, "error: "), "Error: ")
-		o := &pluginapi.Outcome{Code: string(f.code), Message: message}
-		if f.code == pluginapi.CodeAuth {
-			c.failureEvent(o, out)
-		} else {
-			out.Event(pluginapi.ErrorEvent{Code: f.code, Message: message, Hint: f.hint})
-		}
-		out.Outcome(o)
-		return true
-	}
-	return false
-}
-
-func lastLine(text string) string {
-	text = strings.TrimRight(text, "\r\n ")
-	return text[strings.LastIndexByte(text, '\n')+1:]
+// refusals are complaints by which the CLI refuses to start.
+var refusals = []turn.Refusal{
+	{Text: "No conversation found", Code: pluginapi.CodeSessionNotFound},
+	{Text: "--resume requires a valid session", Code: pluginapi.CodeSessionNotFound},
+	{Text: "is already in use", Code: pluginapi.CodeValidation, Hint: "the session id is taken: resume the session, or let amux choose an id"},
+	{Text: "Invalid MCP configuration", Code: pluginapi.CodeConfig},
+	{Text: "Error parsing streaming input line", Code: pluginapi.CodeInternal},
+	{Text: "Please run /login", Code: pluginapi.CodeAuth},
 }

@@ -2,12 +2,11 @@ package main
 
 import (
 	"math"
-	"regexp"
-	"strconv"
 	"strings"
 
 	"github.com/amux-dev/amux/pluginapi"
 	"github.com/amux-dev/amux/sdk"
+	"github.com/amux-dev/amux/sdk/failure"
 	"github.com/amux-dev/amux/sdk/jsonl"
 )
 
@@ -28,20 +27,20 @@ func (c *conversation) result(line jsonl.Value, out *sdk.Out) {
 	}
 	cost := c.usage(line, out)
 
-	failure := c.failure(line)
+	o := c.failure(line)
 	switch {
-	case failure == nil:
+	case o == nil:
 		out.Outcome(&pluginapi.Outcome{})
 		c.failed = false
-	case failure.Code == string(pluginapi.CodeAborted):
+	case o.Code == string(pluginapi.CodeAborted):
 		if !c.interrupted {
 			out.Event(pluginapi.Interrupted{})
 		}
-		out.Outcome(failure)
+		out.Outcome(o)
 		c.failed = true
 	default:
-		c.failureEvent(failure, out)
-		out.Outcome(failure)
+		out.Event(failure.Event(o, authGuidance))
+		out.Outcome(o)
 		c.failed = true
 	}
 	c.interrupted, c.apiError, c.retryDelay = false, "", nil
@@ -57,21 +56,6 @@ func (c *conversation) result(line jsonl.Value, out *sdk.Out) {
 		c.pending = nil // an older CLI does not say which prompts a turn was for
 	}
 	c.settle(out)
-}
-
-// failureEvent is the event for an outcome that is no success.
-func (c *conversation) failureEvent(o *pluginapi.Outcome, out *sdk.Out) {
-	switch pluginapi.Code(o.Code) {
-	case pluginapi.CodeAuth:
-		out.Event(pluginapi.AuthError{Message: o.Message, Guidance: strings.Join(authGuidance, "\n")})
-	case pluginapi.CodeRateLimited:
-		out.Event(pluginapi.RateLimitError{Message: o.Message, RetryAfterMS: c.retryDelay})
-	case pluginapi.CodeContextExceeded:
-		used, most := contextTokens(o.Message)
-		out.Event(pluginapi.ContextExceeded{UsedTokens: used, MaxTokens: most})
-	default:
-		out.Event(pluginapi.ErrorEvent{Code: pluginapi.Code(o.Code), Message: o.Message, Recoverable: o.Retryable})
-	}
 }
 
 // failure reads the outcome of a turn; nil is success.
@@ -105,46 +89,35 @@ func (c *conversation) failure(line jsonl.Value) *pluginapi.Outcome {
 	}
 	status, _ := line.Int("api_error_status")
 	kind := line.Text("api_error_type")
-	switch {
-	case c.apiError == "billing_error" || kind == "billing_error" || strings.HasPrefix(message, "Credit balance is too low"):
-		return outcome(pluginapi.CodeBilling, false)
-	case status == 401 || status == 403 || c.apiError == "authentication_failed" || kind == "authentication_error":
-		return outcome(pluginapi.CodeAuth, false)
-	case status == 529 || kind == "overloaded_error":
-		return outcome(pluginapi.CodeOverloaded, true)
-	case status == 429 || c.apiError == "rate_limit" || kind == "rate_limit_error":
-		o := outcome(pluginapi.CodeRateLimited, true)
-		if c.retryDelay != nil {
-			o.RetryAfterMs = uint64(*c.retryDelay)
-		}
-		return o
-	case line.Text("api_error") == "connection_failed" || reason == "api_error" && status == 0 && c.apiError == "server_error":
-		return outcome(pluginapi.CodeNetwork, true)
+	if kind == "" {
+		kind = c.apiError
 	}
-	return outcome(pluginapi.CodeAgentFailed, status >= 500)
+	if kind == "billing_error" {
+		return outcome(pluginapi.CodeBilling, false)
+	}
+	o := failure.Of(int(status), message)
+	if o.Code == string(pluginapi.CodeAgentFailed) {
+		// The words say nothing: the CLI's own kind does.
+		switch {
+		case kind == "authentication_failed" || kind == "authentication_error":
+			o = outcome(pluginapi.CodeAuth, false)
+		case kind == "overloaded_error":
+			o = outcome(pluginapi.CodeOverloaded, true)
+		case kind == "rate_limit" || kind == "rate_limit_error":
+			o = outcome(pluginapi.CodeRateLimited, true)
+		case line.Text("api_error") == "connection_failed" || reason == "api_error" && status == 0 && kind == "server_error":
+			o = outcome(pluginapi.CodeNetwork, true)
+		}
+	}
+	if o.Code == string(pluginapi.CodeRateLimited) && c.retryDelay != nil {
+		o.RetryAfterMs = uint64(*c.retryDelay)
+	}
+	return o
 }
 
 func unknownSession(message string) bool {
 	return strings.Contains(message, "No conversation found") ||
 		strings.Contains(message, "--resume requires a valid session")
-}
-
-var contextNumbers = regexp.MustCompile(`(\d+) tokens(?: \(limit | > )(\d+)`)
-
-// contextTokens reads the figures of a message about a full context, which has
-// them in words only.
-func contextTokens(message string) (used, most *int64) {
-	m := contextNumbers.FindStringSubmatch(message)
-	if m == nil {
-		return nil, nil
-	}
-	if n, err := strconv.ParseInt(m[1], 10, 64); err == nil {
-		used = &n
-	}
-	if n, err := strconv.ParseInt(m[2], 10, 64); err == nil {
-		most = &n
-	}
-	return used, most
 }
 
 // usage emits what the turn took and returns its cost, nil if that is not known.

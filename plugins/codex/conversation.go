@@ -12,6 +12,7 @@ import (
 	"github.com/amux-dev/amux/sdk"
 	"github.com/amux-dev/amux/sdk/jsonl"
 	"github.com/amux-dev/amux/sdk/jsonrpc"
+	"github.com/amux-dev/amux/sdk/turn"
 )
 
 // What a sub-agent ends with is told after its turn; if it is not, this long
@@ -60,7 +61,8 @@ type conversation struct {
 	ended   bool            // stdin is closed
 	stopped bool            // amux ends the process
 
-	stderr tail
+	started *pluginapi.Start
+	stderr  turn.Stderr
 }
 
 // prompt is one that waits for its turn/start.
@@ -76,6 +78,7 @@ func (adapter) Converse(start *pluginapi.Start) (sdk.Conversation, error) {
 		return newExecConversation(start), nil
 	}
 	c := &conversation{
+		started:   start,
 		peer:      jsonrpc.Peer{Bare: true},
 		resumes:   opts.GetResume() != "",
 		continues: opts.GetContinueLast(),
@@ -109,7 +112,7 @@ func (c *conversation) Handle(in *pluginapi.Input, out *sdk.Out) error {
 		return c.stdout(in.Data, out)
 	case pb.InputKind_INPUT_STDERR:
 		out.Log("stderr", in.Data)
-		c.stderr.add(in.Data)
+		c.stderr.Add(in.Data)
 	case pb.InputKind_INPUT_PROMPT:
 		return c.prompt(in.Id, string(in.Data), out)
 	case pb.InputKind_INPUT_APPROVE:
@@ -604,12 +607,8 @@ func (c *conversation) exit(exit *pluginapi.Exit, out *sdk.Out) {
 	switch {
 	case cutOff && asked:
 		out.Outcome(&pluginapi.Outcome{Code: string(pluginapi.CodeAborted), Message: "codex was stopped"})
-	case (cutOff || died) && startFailure(c.stderr.text()) != nil:
-		failure := startFailure(c.stderr.text())
-		c.failureEvent(failure, out)
-		out.Outcome(failure)
 	case cutOff || died:
-		out.Outcome(crash(exit, c.stderr.text()))
+		death(exit, &c.stderr, c.main != nil, c.started).Tell(authGuidance, out)
 	case c.turnsEnded == 0 && !c.dead && !c.failed:
 		out.Outcome(&pluginapi.Outcome{})
 	}

@@ -7,6 +7,7 @@ import (
 	pb "github.com/amux-dev/amux/pluginapi/amuxplugin1"
 	"github.com/amux-dev/amux/sdk"
 	"github.com/amux-dev/amux/sdk/jsonl"
+	"github.com/amux-dev/amux/sdk/turn"
 )
 
 // execConversation is the codec of one process of `codex exec --json`.
@@ -20,12 +21,13 @@ type execConversation struct {
 	cut     bool // the turn was interrupted
 	offline int  // tries to reach the network
 	gaveUp  *pluginapi.Outcome
-	stderr  tail
+	started *pluginapi.Start
+	stderr  turn.Stderr
 }
 
 func newExecConversation(start *pluginapi.Start) *execConversation {
 	opts := start.GetOptions()
-	c := &execConversation{resumed: opts.GetResume() != "" && !opts.GetFork()}
+	c := &execConversation{started: start, resumed: opts.GetResume() != "" && !opts.GetFork()}
 	c.model, c.effort = opts.GetModel(), opts.GetEffort()
 	c.threads = map[string]*thread{}
 	c.main = &thread{inherits: opts.GetResume() != ""}
@@ -49,7 +51,7 @@ func (c *execConversation) Handle(in *pluginapi.Input, out *sdk.Out) error {
 		}
 	case pb.InputKind_INPUT_STDERR:
 		out.Log("stderr", in.Data)
-		c.stderr.add(in.Data)
+		c.stderr.Add(in.Data)
 	case pb.InputKind_INPUT_INTERRUPT:
 		c.cut = true
 		out.Signal("SIGINT")
@@ -95,7 +97,7 @@ func (c *execConversation) line(line jsonl.Value, out *sdk.Out) bool {
 		c.usageOf(line.Get("usage"), out)
 		c.endTurn(&pluginapi.Outcome{}, out)
 	case "turn.failed":
-		failure := failureText(line.Text("error", "message"))
+		failure := failureText(0, line.Text("error", "message"))
 		c.failureEvent(failure, out)
 		c.endTurn(failure, out)
 	default:
@@ -144,12 +146,12 @@ func (c *execConversation) exit(exit *pluginapi.Exit, out *sdk.Out) {
 			out.Event(pluginapi.Interrupted{})
 		}
 		out.Outcome(&pluginapi.Outcome{Code: string(pluginapi.CodeAborted), Message: "codex was stopped"})
-	case cutOff && startFailure(c.stderr.text()) != nil:
-		failure := startFailure(c.stderr.text())
-		c.failureEvent(failure, out)
-		out.Outcome(failure)
 	case cutOff || died:
-		out.Outcome(crash(exit, c.stderr.text()))
+		d := death(exit, &c.stderr, c.main.id != "", c.started)
+		if !cutOff {
+			d.Refusals = nil
+		}
+		d.Tell(authGuidance, out)
 	}
 	if c.inTurn {
 		out.Event(pluginapi.TurnEnd{TurnIndex: c.turns})

@@ -2,14 +2,15 @@ package main
 
 import (
 	"encoding/json"
-	"fmt"
 	"regexp"
 	"strconv"
 	"strings"
 
 	"github.com/amux-dev/amux/pluginapi"
 	"github.com/amux-dev/amux/sdk"
+	"github.com/amux-dev/amux/sdk/failure"
 	"github.com/amux-dev/amux/sdk/jsonl"
+	"github.com/amux-dev/amux/sdk/turn"
 )
 
 // maxOffline is how often in a row the CLI may find no network before the turn
@@ -105,77 +106,41 @@ func failureOf(e jsonl.Value, retryAfter *int64) *pluginapi.Outcome {
 	}
 	outcome := func(code pluginapi.Code, retryable bool) *pluginapi.Outcome {
 		o := &pluginapi.Outcome{Code: string(code), Message: message, Retryable: retryable}
-		if code == pluginapi.CodeRateLimited && retryAfter != nil && *retryAfter > 0 {
-			o.RetryAfterMs = uint64(*retryAfter)
-		}
 		if o.Message == "" {
 			o.Message = code.Info().Meaning
 		}
 		return o
 	}
-	switch kind {
-	case "contextWindowExceeded":
-		return outcome(pluginapi.CodeContextExceeded, false)
-	case "usageLimitExceeded":
-		// The quota of a key is money, the limit of a subscription is time.
-		if strings.HasPrefix(message, "Quota exceeded") {
-			return outcome(pluginapi.CodeBilling, false)
-		}
-		return outcome(pluginapi.CodeRateLimited, true)
-	case "sessionBudgetExceeded":
+	if kind == "sessionBudgetExceeded" {
 		return outcome(pluginapi.CodeBudgetExceeded, false)
-	case "rateLimitExceeded", "flexUnavailable":
-		return outcome(pluginapi.CodeRateLimited, true)
-	case "serverOverloaded", "policyCapacityUnavailable":
-		return outcome(pluginapi.CodeOverloaded, true)
-	case "unauthorized":
-		return outcome(pluginapi.CodeAuth, false)
-	case "internalServerError":
-		return outcome(pluginapi.CodeAgentFailed, true)
 	}
-	switch status := httpStatus(info); {
-	case status == 401 || status == 403:
-		return outcome(pluginapi.CodeAuth, false)
-	case status == 429:
-		return outcome(pluginapi.CodeRateLimited, true)
-	case status == 402:
-		return outcome(pluginapi.CodeBilling, false)
-	case status >= 500:
-		return outcome(pluginapi.CodeAgentFailed, true)
-	case status == 0 && (kind == "httpConnectionFailed" || kind == "responseStreamConnectionFailed" || kind == "responseStreamDisconnected"):
-		return outcome(pluginapi.CodeNetwork, true)
+	o := failureText(int(httpStatus(info)), message)
+	if o.Code == string(pluginapi.CodeAgentFailed) && !o.Retryable {
+		// The words say nothing: the CLI's own kind does.
+		switch kind {
+		case "contextWindowExceeded":
+			o = outcome(pluginapi.CodeContextExceeded, false)
+		case "usageLimitExceeded", "rateLimitExceeded", "flexUnavailable":
+			o = outcome(pluginapi.CodeRateLimited, true)
+		case "serverOverloaded", "policyCapacityUnavailable", "internalServerError":
+			o = outcome(pluginapi.CodeOverloaded, true)
+		case "unauthorized":
+			o = outcome(pluginapi.CodeAuth, false)
+		case "httpConnectionFailed", "responseStreamConnectionFailed", "responseStreamDisconnected":
+			if !strings.Contains(message, "content_filter") {
+				o = outcome(pluginapi.CodeNetwork, true)
+			}
+		}
 	}
-	return failureText(message)
+	if o.Code == string(pluginapi.CodeRateLimited) && retryAfter != nil && *retryAfter > 0 {
+		o.RetryAfterMs = uint64(*retryAfter)
+	}
+	return o
 }
 
-// failureTexts are the messages by which `codex exec` alone tells failures apart.
-var failureTexts = []struct {
-	text      string
-	code      pluginapi.Code
-	retryable bool
-}{
-	{"status 401", pluginapi.CodeAuth, false},
-	{"status 403", pluginapi.CodeAuth, false},
-	{"last status: 429", pluginapi.CodeRateLimited, true},
-	{"hit your usage limit", pluginapi.CodeRateLimited, true},
-	{"Quota exceeded", pluginapi.CodeBilling, false},
-	{"ran out of room in the model's context window", pluginapi.CodeContextExceeded, false},
-	{"status 529", pluginapi.CodeOverloaded, true},
-	{"is at capacity", pluginapi.CodeOverloaded, true},
-	{"experiencing high demand", pluginapi.CodeOverloaded, true},
-	{"Missing environment variable", pluginapi.CodeAuth, false},
-	{"error sending request", pluginapi.CodeNetwork, true},
-	{"stream disconnected", pluginapi.CodeNetwork, true},
-	{"no rollout found", pluginapi.CodeSessionNotFound, false},
-}
-
-// failureText tells failures apart by their words. Some messages are the body of
-// the provider's answer, unread.
-func failureText(message string) *pluginapi.Outcome {
-	o := &pluginapi.Outcome{Code: string(pluginapi.CodeAgentFailed), Message: message}
-	if o.Message == "" {
-		o.Message = "the turn failed"
-	}
+// failureText classifies a message by its words, in the same way for both drivers. Some
+// messages are the body of the provider's answer, unread.
+func failureText(status int, message string) *pluginapi.Outcome {
 	var body struct {
 		Error struct {
 			Code    string `json:"code"`
@@ -183,94 +148,48 @@ func failureText(message string) *pluginapi.Outcome {
 		} `json:"error"`
 	}
 	if json.Unmarshal([]byte(message), &body) == nil && body.Error.Message != "" {
+		o := failure.Of(status, body.Error.Code+": "+body.Error.Message)
 		o.Message = body.Error.Message
-		switch body.Error.Code {
-		case "insufficient_quota":
-			o.Code = string(pluginapi.CodeBilling)
-		case "context_length_exceeded":
-			o.Code = string(pluginapi.CodeContextExceeded)
-		case "invalid_api_key":
-			o.Code = string(pluginapi.CodeAuth)
-		}
 		return o
 	}
-	for _, f := range failureTexts {
-		if strings.Contains(message, f.text) {
-			o.Code, o.Retryable = string(f.code), f.retryable
-			return o
-		}
+	if message == "" {
+		message = "the turn failed"
 	}
-	return o
+	if strings.Contains(message, "no rollout found") {
+		return &pluginapi.Outcome{Code: string(pluginapi.CodeSessionNotFound), Message: message}
+	}
+	if status == 0 {
+		status = failure.Status(message)
+	}
+	return failure.Of(status, message)
 }
 
 // failureEvent is the event for an outcome that is no success.
 func (d *decoder) failureEvent(o *pluginapi.Outcome, out *sdk.Out) {
-	switch pluginapi.Code(o.Code) {
-	case pluginapi.CodeAuth:
-		out.Event(pluginapi.AuthError{Message: o.Message, Guidance: strings.Join(authGuidance, "\n")})
-	case pluginapi.CodeRateLimited:
-		var wait *int64
-		if o.RetryAfterMs > 0 {
-			ms := int64(o.RetryAfterMs)
-			wait = &ms
-		}
-		out.Event(pluginapi.RateLimitError{Message: o.Message, RetryAfterMS: wait})
-	case pluginapi.CodeContextExceeded:
-		out.Event(pluginapi.ContextExceeded{MaxTokens: d.window})
-	default:
-		out.Event(pluginapi.ErrorEvent{Code: pluginapi.Code(o.Code), Message: o.Message, Recoverable: o.Retryable})
+	event := failure.Event(o, authGuidance)
+	if e, ok := event.(pluginapi.ContextExceeded); ok {
+		e.MaxTokens = d.window
+		event = e
 	}
+	out.Event(event)
 }
 
-// startFailures are complaints by which the CLI refuses to start, on stderr.
-var startFailures = []struct {
-	text string
-	code pluginapi.Code
-}{
-	{"no rollout found", pluginapi.CodeSessionNotFound},
-	{"No saved session found", pluginapi.CodeSessionNotFound},
-	{"invalid session id", pluginapi.CodeSessionNotFound},
-	{"unexpected argument", pluginapi.CodeAgentNotInstalled},
-	{"unrecognized subcommand", pluginapi.CodeAgentNotInstalled},
-	{"CODEX_HOME", pluginapi.CodeConfig},
-	{"rror loading config", pluginapi.CodeConfig},
-	{"rror loading default config", pluginapi.CodeConfig},
-	{"is no longer supported", pluginapi.CodeConfig},
-	{"Missing environment variable", pluginapi.CodeAuth},
+// refusals are complaints by which the CLI refuses to start, on stderr.
+var refusals = []turn.Refusal{
+	{Text: "no rollout found", Code: pluginapi.CodeSessionNotFound},
+	{Text: "No saved session found", Code: pluginapi.CodeSessionNotFound},
+	{Text: "invalid session id", Code: pluginapi.CodeSessionNotFound},
+	{Text: "unrecognized subcommand", Code: pluginapi.CodeAgentNotInstalled, Hint: "this codex is too old; amux is tested with " + testedVersion},
+	{Text: "CODEX_HOME", Code: pluginapi.CodeConfig},
+	{Text: "rror loading config", Code: pluginapi.CodeConfig},
+	{Text: "rror loading default config", Code: pluginapi.CodeConfig},
+	{Text: "is no longer supported", Code: pluginapi.CodeConfig},
+	{Text: "Missing environment variable", Code: pluginapi.CodeAuth},
 }
 
-// startFailure is the outcome of a process that refused to start, nil if its
-// complaint is not known.
-func startFailure(stderr string) *pluginapi.Outcome {
-	for line := range strings.Lines(stderr) {
-		line = strings.TrimSpace(line)
-		if strings.HasPrefix(line, "WARNING") {
-			continue
-		}
-		for _, f := range startFailures {
-			if strings.Contains(line, f.text) {
-				line = strings.TrimPrefix(strings.TrimPrefix(line, "Error: "), "error: ")
-				return &pluginapi.Outcome{Code: string(f.code), Message: line}
-			}
-		}
+// death is the end of a process that did not say how its work went.
+func death(exit *pluginapi.Exit, stderr *turn.Stderr, began bool, start *pluginapi.Start) turn.Death {
+	return turn.Death{
+		Agent: agentID, Exit: exit, Stderr: stderr, Refusals: refusals, Began: began, Start: start, Tested: testedVersion,
 	}
-	return nil
-}
-
-// crash is the outcome of a process that ended without saying how its work went.
-func crash(exit *pluginapi.Exit, stderr string) *pluginapi.Outcome {
-	how := "was ended by " + exit.GetSignal()
-	if exit.GetSignal() == "" {
-		how = fmt.Sprintf("exited with code %d", exit.GetCode())
-	}
-	message := "codex " + how + " without a result"
-	if last := lastLine(stderr); last != "" {
-		message += ": " + last
-	}
-	return &pluginapi.Outcome{Code: string(pluginapi.CodeAgentCrash), Message: message, Retryable: true}
-}
-
-func lastLine(text string) string {
-	text = strings.TrimRight(text, "\r\n ")
-	return text[strings.LastIndexByte(text, '\n')+1:]
 }

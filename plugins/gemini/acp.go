@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"regexp"
+	"strconv"
 	"strings"
 	"time"
 
@@ -22,7 +23,6 @@ var refusals = []turn.Refusal{
 	{Text: "Please set an Auth method", Code: pluginapi.CodeAuth},
 	{Text: "Invalid auth method selected", Code: pluginapi.CodeAuth},
 	{Text: "not running in a trusted directory", Code: pluginapi.CodeConfig},
-	{Text: "Unknown argument", Code: pluginapi.CodeAgentNotInstalled, Hint: "this gemini is too old; amux is tested with " + testedVersion},
 }
 
 // linger: closing stdin ends the CLI in well under a second.
@@ -38,12 +38,20 @@ func (adapter) Converse(start *pluginapi.Start) (sdk.Conversation, error) {
 		servers = append(servers, s.GetName())
 	}
 	return acp.Converse(acp.Config{
-		Agent: agentID, Guidance: authGuidance, Refusals: refusals, Linger: linger,
+		Agent: agentID, Guidance: authGuidance, Refusals: refusals, Linger: linger, Tested: testedVersion,
 		Mode: "default", ModelByPlan: true,
 		Name: name, Detail: func(name string, call acp.Call) turn.Detail { return detail(name, call, servers) },
 		// A thought comes with its subject, which may be empty.
 		Thought: func(text string) string { return strings.TrimPrefix(text, "****\n") },
-		Aside:   aside, Failure: failed, Usage: usage, SilentDenial: true,
+		Aside:   aside, Failure: failed, Usage: usage, SilentDenial: true, Retry: retry,
+		Limit: func(*pluginapi.RunOptions) *pluginapi.Outcome {
+			return &pluginapi.Outcome{
+				Code:    string(pluginapi.CodeTurnLimit),
+				Message: "gemini stopped the turn: it found a loop, or reached model.maxSessionTurns of its settings",
+				Hint:    "say in the prompt when to stop; in gemini's settings.json, see model.disableLoopDetection and model.maxSessionTurns",
+			}
+		},
+		Wordless: "gemini ended the turn without an answer: the provider's policy may forbid one",
 	}, start)
 }
 
@@ -99,6 +107,29 @@ func failed(e *jsonrpc.Error) *pluginapi.Outcome {
 		return &pluginapi.Outcome{Code: string(pluginapi.CodeSessionNotFound), Message: message}
 	}
 	return failure.Of(status, message)
+}
+
+// retryPattern is what the CLI writes before it makes a failed request again: "Attempt 1
+// failed with status 429. Retrying with backoff...", "Attempt 1 failed: … Retrying after
+// 5000ms...".
+var retryPattern = regexp.MustCompile(`^Attempt (\d{1,3}) failed(?: with (?:status )?(\d{3})\b[^.\n]*)?(?:: (.{0,300}?))?\. Retrying (?:after (\d{1,9})ms|with backoff)`)
+
+// retry reads it from a line of stderr.
+func retry(line []byte) (event pluginapi.Retry, limited, ok bool) {
+	m := retryPattern.FindSubmatch(line)
+	if m == nil {
+		return event, false, false
+	}
+	event.Attempt, _ = strconv.Atoi(string(m[1]))
+	event.Reason = string(m[3])
+	if status := string(m[2]); status != "" {
+		event.Reason = "status " + status
+	}
+	if delay, err := strconv.ParseInt(string(m[4]), 10, 64); err == nil {
+		event.DelayMS = &delay
+	}
+	status := failure.Status(event.Reason)
+	return event, failure.Of(status, event.Reason).Code == string(pluginapi.CodeRateLimited), true
 }
 
 var apiError = regexp.MustCompile(`(?s)^\[API Error: (.*)\]$`)

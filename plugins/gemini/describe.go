@@ -96,5 +96,5 @@ var eventTypes = []pluginapi.Type{
 	"tool_call_start", "tool_call_ready", "tool_result", "tool_error",
 	"file_read", "file_write", "file_create", "file_patch", "shell_start", "shell_stdout_delta", "shell_exit",
 	"mcp_tool_call_start", "mcp_tool_result", "token_usage", "todo_update", "approval_request", "approval_granted", "approval_denied", "mode_changed",
-	"interrupted", "auth_error", "rate_limit_error", "context_exceeded", "error", "debug", "log",
+	"interrupted", "auth_error", "rate_limited", "rate_limit_error", "retry", "context_exceeded", "error", "debug", "log",
 }

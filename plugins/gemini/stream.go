@@ -19,7 +19,7 @@ type stream struct {
 
 func newStream(start *pluginapi.Start) *stream {
 	s := &stream{
-		Base:    turn.Base{Agent: agentID, Guidance: authGuidance, Refusals: refusals},
+		Base:    turn.Base{Agent: agentID, Guidance: authGuidance, Refusals: refusals, Start: start, Tested: testedVersion},
 		resumed: start.GetOptions().GetResume() != "",
 	}
 	s.Prompts = 1 // in the plan

@@ -19,7 +19,7 @@ const linger = 10 * time.Second
 // converse begins the conversation with one process by the Agent Client Protocol.
 func converse(start *pluginapi.Start) (sdk.Conversation, error) {
 	return acp.Converse(acp.Config{
-		Agent: agentID, Guidance: authGuidance, Refusals: refusals, Linger: linger,
+		Agent: agentID, Guidance: authGuidance, Refusals: refusals, Linger: linger, Tested: minimumVersion,
 		Mode: "default", Model: func(name string) string { return name },
 		Absent: absent, Whole: true, Asks: asks, Name: toolName, Detail: acpDetail, Complete: complete, Output: printed,
 		ErrorText: errorText, Usage: usage, Cumulative: true,

@@ -16,7 +16,6 @@ var refusals = []turn.Refusal{
 	{Text: "Session not found", Code: pluginapi.CodeSessionNotFound},
 	{Text: "No session found", Code: pluginapi.CodeSessionNotFound},
 	{Text: "ACP dependencies not installed", Code: pluginapi.CodeAgentNotInstalled, Hint: "pip install 'hermes-agent[acp]'"},
-	{Text: "unrecognized arguments", Code: pluginapi.CodeAgentNotInstalled, Hint: "this hermes is too old; amux needs " + minimumVersion + " or later"},
 	{Text: "no provider configured", Code: pluginapi.CodeAuth},
 }
 
@@ -27,7 +26,7 @@ func (adapter) Converse(start *pluginapi.Start) (sdk.Conversation, error) {
 		return converse(start)
 	}
 	s := &lines{
-		Base:    turn.Base{Agent: agentID, Guidance: authGuidance, Refusals: refusals},
+		Base:    turn.Base{Agent: agentID, Guidance: authGuidance, Refusals: refusals, Start: start, Tested: minimumVersion},
 		resumed: o.GetResume() != "" || o.GetContinueLast(),
 		limited: o.GetMaxTurns() > 0,
 	}
@@ -185,5 +184,5 @@ func reason(message, text string) *pluginapi.Outcome {
 	if tooLong.MatchString(message) {
 		return &pluginapi.Outcome{Code: string(pluginapi.CodeContextExceeded), Message: message}
 	}
-	return failure.Of(status(message), message)
+	return failure.Of(failure.Status(message), message)
 }

@@ -2,12 +2,9 @@ package main
 
 import (
 	"encoding/json"
-	"regexp"
-	"strconv"
 	"strings"
 
 	"github.com/amux-dev/amux/pluginapi"
-	"github.com/amux-dev/amux/sdk/failure"
 	"github.com/amux-dev/amux/sdk/jsonl"
 	"github.com/amux-dev/amux/sdk/turn"
 )
@@ -73,15 +70,4 @@ func answer(d turn.Detail, output string) turn.Result {
 		r.Diff = told.Diff
 	}
 	return r
-}
-
-var statusPattern = regexp.MustCompile(`(?:HTTP |Error code: )([45]\d\d)\b`)
-
-// status is the HTTP status that a message names.
-func status(message string) int {
-	if m := statusPattern.FindStringSubmatch(message); m != nil {
-		n, _ := strconv.Atoi(m[1])
-		return n
-	}
-	return failure.Status(strings.TrimSpace(message))
 }

@@ -25,7 +25,7 @@ var gatewayRefusals = append([]turn.Refusal{
 // converse begins the conversation with the bridge to a gateway.
 func converse(start *pluginapi.Start) (sdk.Conversation, error) {
 	return acp.Converse(acp.Config{
-		Agent: agentID, Guidance: authGuidance, Refusals: gatewayRefusals, Linger: linger,
+		Agent: agentID, Guidance: authGuidance, Refusals: gatewayRefusals, Linger: linger, Tested: testedVersion,
 		Name: toolName, Detail: toolDetail, Complete: complete, Output: printed,
 		Wordless: "openclaw ended the turn without a word: the gateway does not tell why; its log and `openclaw models status` do",
 	}, start)

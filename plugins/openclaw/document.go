@@ -17,7 +17,6 @@ import (
 // refusals are complaints by which the CLI refuses to start, or ends.
 var refusals = []turn.Refusal{
 	{Text: "Node.js runtime", Code: pluginapi.CodeAgentNotInstalled, Hint: "OpenClaw runs on Node.js 24.16 or later"},
-	{Text: "unknown option", Code: pluginapi.CodeAgentNotInstalled, Hint: "this openclaw is too old; amux is tested with " + testedVersion},
 }
 
 // maxDocument bounds what is kept of a document that does not end.
@@ -36,12 +35,12 @@ type document struct {
 func (adapter) Converse(start *pluginapi.Start) (sdk.Conversation, error) {
 	switch o := start.GetOptions(); {
 	case o.GetPty():
-		return &screen{Base: turn.Base{Agent: agentID, Guidance: authGuidance, Refusals: refusals}}, nil
+		return &screen{Base: turn.Base{Agent: agentID, Guidance: authGuidance, Refusals: refusals, Start: start, Tested: testedVersion}}, nil
 	case o.GetDriver() == driverACP:
 		return converse(start)
 	default:
 		d := &document{
-			Base:    turn.Base{Agent: agentID, Guidance: authGuidance, Refusals: refusals},
+			Base:    turn.Base{Agent: agentID, Guidance: authGuidance, Refusals: refusals, Start: start, Tested: testedVersion},
 			resumed: o.GetResume() != "",
 		}
 		d.Prompts = 1 // in the plan
@@ -217,8 +216,6 @@ func outcomeOf(doc jsonl.Value) *pluginapi.Outcome {
 	return nil
 }
 
-var httpStatus = regexp.MustCompile(`\bHTTP ([45]\d\d)\b`)
-
 // complaints are those of the CLI itself.
 var complaints = []struct {
 	text string
@@ -232,17 +229,11 @@ var complaints = []struct {
 	{"gateway agent requires credentials", pluginapi.CodeConfig},
 	{"A Gateway is running for this state directory", pluginapi.CodeConfig},
 	{"billing", pluginapi.CodeBilling},
-	{"API rate limit reached", pluginapi.CodeRateLimited},
-	{"rate-limited", pluginapi.CodeRateLimited},
-	{"overloaded", pluginapi.CodeOverloaded},
 }
 
 // reason tells errors apart by what is said: there is no code.
 func reason(message string) *pluginapi.Outcome {
 	status := failure.Status(message)
-	if m := httpStatus.FindStringSubmatch(message); m != nil {
-		status, _ = strconv.Atoi(m[1])
-	}
 	if o := failure.Of(status, message); o.Code != string(pluginapi.CodeAgentFailed) {
 		return o
 	}

@@ -30,6 +30,8 @@ type Config struct {
 	Guidance []string
 	Refusals []turn.Refusal
 	Linger   time.Duration
+	// Tested is the version that the adapter was tested with.
+	Tested string
 
 	// Authenticate is the way to sign in that the agent is asked for before a session is
 	// begun, if it names that way: one that takes what is there and asks nobody.
@@ -80,6 +82,12 @@ type Config struct {
 	// Wordless is what a turn means that ends well without a word: a request of the
 	// model has failed, and the agent does not say so; empty: nothing.
 	Wordless string
+	// Limit is what it means that a turn ends with max_turn_requests; nil: that the agent
+	// has reached its limit of requests in a turn.
+	Limit func(*pluginapi.RunOptions) *pluginapi.Outcome
+	// Retry reads from a line of stderr that a failed request is made again, and whether
+	// because the provider limits them; nil: the agent does not say so there.
+	Retry func(line []byte) (event pluginapi.Retry, limited, ok bool)
 	// Failure reads the error that a prompt is answered with; nil: by its code and
 	// text.
 	Failure func(e *jsonrpc.Error) *pluginapi.Outcome
@@ -107,6 +115,7 @@ func Converse(config Config, start *pluginapi.Start) (sdk.Conversation, error) {
 	c := &conversation{
 		Base: turn.Base{
 			Agent: config.Agent, Guidance: config.Guidance, Refusals: config.Refusals, Linger: config.Linger,
+			Start: start, Tested: config.Tested,
 		},
 		config: config,
 		opts:   opts,

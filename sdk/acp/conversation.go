@@ -84,6 +84,16 @@ func (c *conversation) Handle(in *pluginapi.Input, out *sdk.Out) error {
 			},
 			"clientInfo": map[string]any{"name": "amux", "version": "1"},
 		}, out)
+	case pb.InputKind_INPUT_STDERR:
+		if c.config.Retry != nil {
+			if retry, limited, ok := c.config.Retry(in.Data); ok {
+				out.Event(retry)
+				if limited {
+					out.Event(pluginapi.RateLimited{RetryAfterMS: retry.DelayMS})
+				}
+			}
+		}
+		c.Base.Handle(in, out)
 	case pb.InputKind_INPUT_STDOUT:
 		return c.line(in.Data, out)
 	case pb.InputKind_INPUT_PROMPT:
@@ -244,7 +254,11 @@ func (c *conversation) response(m *jsonrpc.Message, out *sdk.Out) error {
 			return c.next(out)
 		}
 		if refused != "" {
-			c.refuse(&pluginapi.Outcome{Code: string(pluginapi.CodeCapability), Message: refused}, out)
+			o := failure.Of(0, refused)
+			if o.Code != string(pluginapi.CodeValidation) { // an unknown model
+				o = &pluginapi.Outcome{Code: string(pluginapi.CodeCapability), Message: refused}
+			}
+			c.refuse(o, out)
 			return nil
 		}
 		if c.pending > 0 {
@@ -260,7 +274,7 @@ func (c *conversation) response(m *jsonrpc.Message, out *sdk.Out) error {
 func (c *conversation) refuse(o *pluginapi.Outcome, out *sdk.Out) {
 	if !c.refused {
 		c.refused = true
-		c.Fail(o, "", out)
+		c.Fail(o, out)
 		c.CloseStdin(out)
 	}
 }
@@ -544,6 +558,9 @@ func (c *conversation) ended(m *jsonrpc.Message, out *sdk.Out) error {
 			outcome = turn.Aborted()
 		case "max_turn_requests":
 			outcome = &pluginapi.Outcome{Code: string(pluginapi.CodeTurnLimit), Message: c.Agent + " has reached the limit of requests in a turn"}
+			if c.config.Limit != nil {
+				outcome = c.config.Limit(c.opts)
+			}
 		case "end_turn":
 			if c.config.Wordless != "" && !c.said {
 				outcome = &pluginapi.Outcome{Code: string(pluginapi.CodeAgentFailed), Message: c.config.Wordless}

@@ -1,11 +1,7 @@
 package turn
 
 import (
-	"bytes"
-	"fmt"
-	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/amux-dev/amux/pluginapi"
 	pb "github.com/amux-dev/amux/pluginapi/amuxplugin1"
@@ -29,6 +25,10 @@ type Base struct {
 	Linger time.Duration
 	// Refusals are complaints by which the agent refuses to start, on stderr.
 	Refusals []Refusal
+	// Start is that of the conversation, and Tested the version of the agent with which the
+	// adapter was tested: they tell whose a flag is that the agent does not know.
+	Start  *pluginapi.Start
+	Tested string
 
 	started, ended int
 	idle           bool
@@ -37,18 +37,11 @@ type Base struct {
 	interrupted    bool
 	failed         bool // the last turn
 	questions      []*Question
-	stderr         []byte
+	stderr         Stderr
 
 	ready, busy bool
 	ending      bool // the user has asked for the end
 	waiting     []Prompt
-}
-
-// Refusal is one way in which an agent refuses to start.
-type Refusal struct {
-	Text string // a part of what it says on stderr
-	Code pluginapi.Code
-	Hint string
 }
 
 // Handle takes the inputs that mean the same for every agent; false is for the
@@ -57,7 +50,8 @@ func (b *Base) Handle(in *pluginapi.Input, out *sdk.Out) bool {
 	switch in.Kind {
 	case pb.InputKind_INPUT_START, pb.InputKind_INPUT_COLLECTED:
 	case pb.InputKind_INPUT_STDERR:
-		b.stderrLine(in.Data, out)
+		out.Log("stderr", in.Data)
+		b.stderr.Add(in.Data)
 	case pb.InputKind_INPUT_END:
 		b.ending = true
 		b.Settle(out)
@@ -184,30 +178,8 @@ func Aborted() *pluginapi.Outcome {
 	return &pluginapi.Outcome{Code: string(pluginapi.CodeAborted), Message: "the turn was interrupted"}
 }
 
-const stderrTail = 4 << 10
-
-func (b *Base) stderrLine(line []byte, out *sdk.Out) {
-	out.Log("stderr", line)
-	if n := len(line); n > stderrTail {
-		line = line[n-stderrTail:]
-	}
-	b.stderr = append(append(b.stderr, line...), '\n')
-	if n := len(b.stderr); n > 2*stderrTail {
-		b.stderr = bytes.Clone(b.stderr[n-stderrTail:])
-	}
-}
-
-// Stderr is the end of what the agent wrote to stderr.
-func (b *Base) Stderr() string {
-	text := b.stderr
-	if n := len(text); n > stderrTail {
-		text = text[n-stderrTail:]
-	}
-	for len(text) > 0 && !utf8.RuneStart(text[0]) {
-		text = text[1:]
-	}
-	return strings.ToValidUTF8(string(text), "\ufffd")
-}
+// Stderr is the beginning and the end of what the agent wrote to stderr.
+func (b *Base) Stderr() string { return b.stderr.Text() }
 
 // exit is the end of the process. Its exit code follows the last turn and says
 // nothing that the turn's outcome did not.
@@ -224,19 +196,10 @@ func (b *Base) exit(exit *pluginapi.Exit, out *sdk.Out) {
 	switch {
 	case (cutOff || startFailed) && asked:
 		out.Outcome(&pluginapi.Outcome{Code: string(pluginapi.CodeAborted), Message: b.Agent + " was stopped"})
-	case (cutOff || startFailed) && b.refused(out):
-	case b.failed && !died:
-		// The last turn has told why.
 	case cutOff || died || startFailed:
-		how := "was ended by " + exit.GetSignal()
-		if exit.GetSignal() == "" {
-			how = fmt.Sprintf("exited with code %d", exit.GetCode())
-		}
-		message := b.Agent + " " + how + " without a result"
-		if last := lastLine(b.Stderr()); last != "" {
-			message += ": " + last
-		}
-		out.Outcome(&pluginapi.Outcome{Code: string(pluginapi.CodeAgentCrash), Message: message, Retryable: true})
+		b.died(exit, cutOff || startFailed, out)
+	case b.failed:
+		// The last turn has told why.
 	case b.ended == 0:
 		out.Outcome(&pluginapi.Outcome{})
 	}
@@ -245,37 +208,26 @@ func (b *Base) exit(exit *pluginapi.Exit, out *sdk.Out) {
 	}
 }
 
-// refused gives the outcome of a process that refused to start, if its complaint
-// is known.
-func (b *Base) refused(out *sdk.Out) bool {
-	text := b.Stderr()
-	for _, r := range b.Refusals {
-		i := strings.Index(text, r.Text)
-		if i < 0 {
-			continue
-		}
-		from := strings.LastIndexByte(text[:i], '\n') + 1
-		message, _, _ := strings.Cut(text[from:], "\n")
-		message = strings.TrimPrefix(strings.TrimPrefix(message, "error: "), "Error: ")
-		b.Fail(&pluginapi.Outcome{Code: string(r.Code), Message: message}, r.Hint, out)
-		return true
+// died tells why the process ended, unless what failed before has told it. unfinished: in
+// a turn, or before the first.
+func (b *Base) died(exit *pluginapi.Exit, unfinished bool, out *sdk.Out) {
+	d := Death{
+		Agent: b.Agent, Exit: exit, Stderr: &b.stderr, Refusals: b.Refusals,
+		Began: b.Session != "" || b.ended > 0, Start: b.Start, Tested: b.Tested,
 	}
-	return false
+	o := d.refused()
+	if o == nil || !unfinished {
+		if b.failed {
+			return
+		}
+		d.Refusals = nil
+		o = d.Outcome()
+	}
+	tell(o, b.Guidance, out)
 }
 
 // Fail tells an outcome that belongs to no turn, with its event.
-func (b *Base) Fail(o *pluginapi.Outcome, hint string, out *sdk.Out) {
-	event := failure.Event(o, b.Guidance)
-	if e, ok := event.(pluginapi.ErrorEvent); ok {
-		e.Hint = hint
-		event = e
-	}
+func (b *Base) Fail(o *pluginapi.Outcome, out *sdk.Out) {
 	b.failed = true
-	out.Event(event)
-	out.Outcome(o)
-}
-
-func lastLine(text string) string {
-	text = strings.TrimRight(text, "\r\n ")
-	return text[strings.LastIndexByte(text, '\n')+1:]
+	tell(o, b.Guidance, out)
 }

@@ -2,7 +2,6 @@ package copilot
 
 import (
 	"regexp"
-	"strconv"
 	"strings"
 	"time"
 
@@ -19,8 +18,8 @@ import (
 var refusals = []turn.Refusal{
 	{Text: "No authentication information found", Code: pluginapi.CodeAuth},
 	{Text: "are not supported by Copilot", Code: pluginapi.CodeAuth},
+	{Text: "require an explicit model", Code: pluginapi.CodeConfig, Hint: "name one: --model MODEL, or COPILOT_MODEL"},
 	{Text: "No session, task, or name matched", Code: pluginapi.CodeSessionNotFound},
-	{Text: "unexpected argument", Code: pluginapi.CodeAgentNotInstalled, Hint: "this copilot is too old; amux is tested with " + testedVersion},
 }
 
 // linger: closing stdin ends the CLI at once.
@@ -37,13 +36,14 @@ func (Adapter) Converse(start *pluginapi.Start) (sdk.Conversation, error) {
 	}
 	said := &asides{}
 	return acp.Converse(acp.Config{
-		Agent: agentID, Guidance: authGuidance, Refusals: refusals, Linger: linger,
+		Agent: agentID, Guidance: authGuidance, Refusals: refusals, Linger: linger, Tested: testedVersion,
 		ModelByPlan: true, EffortByPlan: true,
 		Name:     func(call jsonl.Value) string { return toolName(call, servers) },
 		Detail:   func(name string, call acp.Call) turn.Detail { return acpDetail(name, call, servers) },
 		Complete: complete, InputFirst: true,
 		Aside: said.aside, ErrorText: said.errorText, Failure: failed,
 		Cumulative: true,
+		Wordless:   "copilot ended the turn without an answer: the provider's policy may forbid one",
 	}, start)
 }
 
@@ -141,7 +141,7 @@ func (a *asides) aside(text string) (pluginapi.Payload, bool) {
 
 // errorPattern is how the CLI words that a request of the model has failed.
 var errorPattern = regexp.MustCompile(`^Error: (?:Authentication failed with provider |Failed to get response from the AI model; |` +
-	`Could not connect to |Request exceeds the model's prompt budget |No response was returned\.|The provider rejected the prompt |[45]\d\d )`)
+	`Could not connect to |Model '[^'\n]*' not found on provider |Request exceeds the model's prompt budget |No response was returned\.|The provider rejected the prompt |[45]\d\d )`)
 
 func (a *asides) errorText(text string) *pluginapi.Outcome {
 	a.tries = 0
@@ -151,19 +151,12 @@ func (a *asides) errorText(text string) *pluginapi.Outcome {
 	return reason(0, strings.TrimPrefix(text, "Error: "))
 }
 
-var statusPattern = regexp.MustCompile(`\(HTTP (\d{3})\)|Last error: (\d{3}) `)
-
 // reason reads an error of the provider.
 func reason(status int, message string) *pluginapi.Outcome {
-	if m := statusPattern.FindStringSubmatch(message); m != nil && status == 0 {
-		status, _ = strconv.Atoi(m[1] + m[2])
-	}
 	if status == 0 {
 		status = failure.Status(message)
 	}
 	switch {
-	case strings.HasPrefix(message, "Could not connect to "):
-		return &pluginapi.Outcome{Code: string(pluginapi.CodeNetwork), Message: message, Retryable: true}
 	case strings.HasPrefix(message, "The provider rejected the prompt as too long"),
 		strings.HasPrefix(message, "Request exceeds the model's prompt budget"):
 		return &pluginapi.Outcome{Code: string(pluginapi.CodeContextExceeded), Message: message}

@@ -29,7 +29,7 @@ type once struct {
 func newOnce(start *pluginapi.Start) *once {
 	o := start.GetOptions()
 	c := &once{
-		Base:    turn.Base{Agent: agentID, Guidance: authGuidance, Refusals: refusals},
+		Base:    turn.Base{Agent: agentID, Guidance: authGuidance, Refusals: refusals, Start: start, Tested: testedVersion},
 		session: start.GetSessionId(), resumed: o.GetResume() != "",
 	}
 	c.talk = newTalk(&c.Writer)

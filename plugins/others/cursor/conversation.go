@@ -33,7 +33,7 @@ func (Adapter) Converse(start *pluginapi.Start) (sdk.Conversation, error) {
 		}, start)
 	}
 	c := &conversation{
-		Base:    turn.Base{Agent: agentID, Guidance: authGuidance, Refusals: refusals},
+		Base:    turn.Base{Agent: agentID, Guidance: authGuidance, Refusals: refusals, Start: start},
 		resumed: o.GetResume() != "" || o.GetContinueLast(),
 	}
 	c.Prompts = 1 // in the plan

@@ -19,7 +19,7 @@ const linger = 10 * time.Second
 // converse begins the conversation with one process by the Agent Client Protocol.
 func converse(start *pluginapi.Start) (sdk.Conversation, error) {
 	return acp.Converse(acp.Config{
-		Agent: agentID, Guidance: authGuidance, Refusals: dialect.Refusals, Linger: linger,
+		Agent: agentID, Guidance: authGuidance, Refusals: dialect.Refusals, Linger: linger, Tested: testedVersion,
 		ModelByPlan: true, EffortByPlan: true,
 		Name: toolName, Detail: acpDetail, Complete: acpComplete,
 		Output:    func(update jsonl.Value) string { return output(answer(update)) },

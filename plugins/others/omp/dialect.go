@@ -14,10 +14,11 @@ import (
 )
 
 var dialect = pirpc.Dialect{
-	Agent: agentID, Guidance: authGuidance,
+	Agent: agentID, Guidance: authGuidance, Tested: testedVersion,
 	// Complaints by which the CLI refuses to start.
 	Refusals: []turn.Refusal{
 		{Text: "Error: Session \"", Code: pluginapi.CodeSessionNotFound},
+		{Text: "Model \"", Code: pluginapi.CodeValidation, Hint: "see: amux agents models omp"},
 		{Text: "No models available", Code: pluginapi.CodeAuth},
 		{Text: "ERR_UNSUPPORTED_ESM_URL_SCHEME", Code: pluginapi.CodeAgentNotInstalled, Hint: "omp runs on Bun, not on Node.js"},
 	},

@@ -100,7 +100,7 @@ var refusals = []turn.Refusal{
 func (Adapter) Converse(start *pluginapi.Start) (sdk.Conversation, error) {
 	o := start.GetOptions()
 	c := &conversation{
-		Base: turn.Base{Agent: agentID, Guidance: opencode.Guidance(), Refusals: refusals, Linger: linger},
+		Base: turn.Base{Agent: agentID, Guidance: opencode.Guidance(), Refusals: refusals, Linger: linger, Start: start},
 		opts: o, cwd: start.GetCwd(), model: o.GetModel(),
 		asked: map[string]string{}, children: map[string]string{}, open: map[string]bool{},
 		prompts: map[string]bool{}, messages: map[string]*message{}, parts: map[string]*block{},
@@ -245,7 +245,7 @@ func (c *conversation) resume(id string, out *sdk.Out) {
 func (c *conversation) refuse(o *pluginapi.Outcome, out *sdk.Out) {
 	if !c.refused {
 		c.refused = true
-		c.Fail(o, "", out)
+		c.Fail(o, out)
 		c.CloseStdin(out)
 	}
 }
@@ -307,10 +307,7 @@ func refusal(line jsonl.Value) *pluginapi.Outcome {
 	if body.Text("name") == "NotFoundError" && strings.Contains(message, "ession") {
 		return &pluginapi.Outcome{Code: string(pluginapi.CodeSessionNotFound), Message: message}
 	}
-	if line.Text("error") != "" {
-		return failure.Of(0, message)
-	}
-	return &pluginapi.Outcome{Code: string(pluginapi.CodeAgentFailed), Message: message}
+	return failure.Of(0, message)
 }
 
 // strength has the names of variants, the least first.

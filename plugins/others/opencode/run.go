@@ -26,7 +26,7 @@ type once struct {
 func newOnce(start *pluginapi.Start) *once {
 	o := start.GetOptions()
 	c := &once{
-		Base:    turn.Base{Agent: agentID, Guidance: authGuidance, Refusals: refusals},
+		Base:    turn.Base{Agent: agentID, Guidance: authGuidance, Refusals: refusals, Start: start, Tested: testedVersion},
 		resumed: o.GetResume() != "" || o.GetContinueLast(), forks: o.GetFork(),
 	}
 	if c.forks {

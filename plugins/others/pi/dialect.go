@@ -12,14 +12,13 @@ import (
 )
 
 var dialect = pirpc.Dialect{
-	Agent: agentID, Guidance: authGuidance,
+	Agent: agentID, Guidance: authGuidance, Tested: testedVersion,
 	// Complaints by which the CLI refuses to start.
 	Refusals: []turn.Refusal{
 		{Text: "No session found", Code: pluginapi.CodeSessionNotFound},
 		{Text: "No API key found", Code: pluginapi.CodeAuth},
 		{Text: "No models available", Code: pluginapi.CodeAuth},
-		{Text: "not found. Use --list-models", Code: pluginapi.CodeValidation},
-		{Text: "Unknown option", Code: pluginapi.CodeAgentNotInstalled, Hint: "this pi is too old; amux is tested with " + testedVersion},
+		{Text: "not found. Use --list-models", Code: pluginapi.CodeValidation, Hint: "see: amux agents models pi"},
 	},
 }
 

@@ -28,6 +28,8 @@ type Dialect struct {
 	Agent    string
 	Guidance []string
 	Refusals []turn.Refusal
+	// Tested is the version that the adapter was tested with.
+	Tested string
 	// Ignored are lines that are known and give no event, with the reason, besides
 	// Pi's.
 	Ignored map[string]string
@@ -68,7 +70,7 @@ type conversation struct {
 func Converse(dialect Dialect, start *pluginapi.Start) (sdk.Conversation, error) {
 	o := start.GetOptions()
 	c := &conversation{
-		Base:    turn.Base{Agent: dialect.Agent, Guidance: dialect.Guidance, Refusals: dialect.Refusals, Linger: 10 * time.Second},
+		Base:    turn.Base{Agent: dialect.Agent, Guidance: dialect.Guidance, Refusals: dialect.Refusals, Linger: 10 * time.Second, Start: start, Tested: dialect.Tested},
 		dialect: dialect,
 		resumed: o.GetResume() != "" || o.GetContinueLast(), version: start.GetProgramVersion(),
 	}

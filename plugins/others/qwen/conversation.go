@@ -52,14 +52,17 @@ var refusals = []turn.Refusal{
 	{Text: "No auth type is selected", Code: pluginapi.CodeAuth},
 	{Text: "Reached max session turns", Code: pluginapi.CodeTurnLimit},
 	{Text: "is already in use", Code: pluginapi.CodeValidation, Hint: "the session id is taken: resume the session, or let amux choose an id"},
-	{Text: "Unknown argument", Code: pluginapi.CodeAgentNotInstalled, Hint: "this qwen is too old; amux is tested with " + testedVersion},
+	{Text: "Run aborted: tool-call budget", Code: pluginapi.CodeTurnLimit, Hint: "raise model.maxToolCalls in qwen's settings.json"},
+	{Text: "Run aborted: wall-clock budget", Code: pluginapi.CodeTimeout, Hint: "raise model.maxWallTimeSeconds in qwen's settings.json"},
+	{Text: "per-turn tool-call limit", Code: pluginapi.CodeTurnLimit, Hint: "raise model.maxToolCallsPerTurn in qwen's settings.json"},
+	{Text: "Session token limit exceeded", Code: pluginapi.CodeBudgetExceeded, Hint: "raise model.sessionTokenLimit in qwen's settings.json"},
 }
 
 // Converse begins the conversation with one process.
 func (Adapter) Converse(start *pluginapi.Start) (sdk.Conversation, error) {
 	opts := start.GetOptions()
 	c := &conversation{
-		Base:    turn.Base{Agent: agentID, Guidance: authGuidance, Refusals: refusals, Linger: linger},
+		Base:    turn.Base{Agent: agentID, Guidance: authGuidance, Refusals: refusals, Linger: linger, Start: start, Tested: testedVersion},
 		resumed: opts.GetResume() != "" || opts.GetContinueLast(),
 		forks:   opts.GetFork(),
 		effort:  opts.GetEffort(),

@@ -270,6 +270,7 @@ func (c *conversation) follow(t pluginapi.Type, e jsonl.Value) {
 // runEnd takes what the other run has ended with.
 func (c *conversation) runEnd(e jsonl.Value, out *sdk.Out) {
 	c.end = outcome(e.Text("code"), e.Text("message"))
+	c.end.Hint = e.Text("hint")
 	if c.end.Code == string(pluginapi.CodeRateLimited) {
 		c.end.RetryAfterMs = c.retryAfter
 	}
@@ -287,12 +288,8 @@ func (c *conversation) refusal(e jsonl.Value, out *sdk.Out) {
 
 // fail tells an outcome of which the other side has told no event.
 func (c *conversation) fail(o *pluginapi.Outcome, hint string, out *sdk.Out) {
-	event := failure.Event(o, nil)
-	if e, ok := event.(pluginapi.ErrorEvent); ok {
-		e.Hint = hint
-		event = e
-	}
-	out.Event(event)
+	o.Hint = hint
+	out.Event(failure.Event(o, nil))
 	out.Outcome(o)
 }
 
