@@ -127,6 +127,7 @@ func agentsPage(t *testing.T, agents []*pluginapi.Agent) string {
 		}
 		row(&b, cells...)
 	}
+	causesTable(&b, agents, proof)
 	b.WriteString("\n## Why not\n\nWhat was tried, or read where nothing could be tried.\n\n")
 	for _, a := range agents {
 		fmt.Fprintf(&b, "- `%s`: %s.\n", a.Id, proof[a.Id].whyNot())

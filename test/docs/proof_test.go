@@ -24,6 +24,7 @@ type proof struct {
 	made     map[string]bool     // event types in replays of what somebody wrote
 	lacks    map[string][]string // reason → capabilities
 	reasons  []string            // in order
+	causes   map[string]string   // what amux says of a cause, perhaps with a reason
 }
 
 // scenarioOf has the scenario of test/real in which an agent shows a capability; "" is
@@ -90,7 +91,7 @@ func readProof(t *testing.T, agents []*pluginapi.Agent) proofs {
 	t.Helper()
 	all := proofs{}
 	for _, a := range agents {
-		all[a.Id] = &proof{passed: map[string]bool{}, na: map[string]string{}, told: map[string]bool{}, recorded: map[string]bool{}, made: map[string]bool{}, lacks: map[string][]string{}}
+		all[a.Id] = &proof{passed: map[string]bool{}, na: map[string]string{}, told: map[string]bool{}, recorded: map[string]bool{}, made: map[string]bool{}, lacks: map[string][]string{}, causes: map[string]string{}}
 		all[a.Id].replays(t, a.Id)
 	}
 	file, err := os.Open(filepath.Join("..", "real", "proof.txt"))
@@ -112,6 +113,11 @@ func readProof(t *testing.T, agents []*pluginapi.Agent) proofs {
 			p.na[fields[2]] = fields[3]
 		case "event":
 			p.told[fields[2]] = true
+		case "cause":
+			if len(fields) != 4 {
+				t.Fatalf("test/real/proof.txt: %q", lines.Text())
+			}
+			p.causes[fields[2]] = fields[3]
 		case "hash": // what its tests depend on; test/real decides by it what it runs
 		default:
 			t.Fatalf("test/real/proof.txt: %q", lines.Text())

@@ -146,6 +146,7 @@ func (s *Server) serveMessages(w http.ResponseWriter, r *http.Request) {
 		t, reply = &Turn{Script: "?"}, failure(http.StatusBadRequest, "invalid_request_error", err.Error())
 	} else {
 		t = body.turn()
+		t.Model = body.Model
 		reply = s.ask(t)
 	}
 	status := reply.Status
@@ -161,6 +162,10 @@ func (s *Server) serveMessages(w http.ResponseWriter, r *http.Request) {
 		}
 		writeJSON(w, reply.Status, map[string]any{
 			"type": "error", "error": map[string]any{"type": reply.Kind, "message": reply.Message}})
+		return
+	}
+	if reply.Drop && (len(reply.Text) == 0 || !body.Stream) {
+		drop(w)
 		return
 	}
 	m := s.newMessage(&body, t, reply)
@@ -201,6 +206,9 @@ func (s *Server) newMessage(body *AnthropicRequest, t *Turn, reply Reply) *messa
 }
 
 func (m *message) stopReason() string {
+	if m.reply.Refused {
+		return "refusal"
+	}
 	if len(m.tools) > 0 {
 		return "tool_use"
 	}
@@ -264,6 +272,9 @@ func (m *message) stream(ctx context.Context, w http.ResponseWriter) error {
 		}
 		if m.reply.Hang && start["type"] == "text" {
 			out.wait(time.Hour)
+		}
+		if m.reply.Drop && start["type"] == "text" {
+			out.drop()
 		}
 		out.send("content_block_stop", map[string]any{"index": index})
 		index++

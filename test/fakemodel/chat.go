@@ -152,6 +152,7 @@ func (s *Server) serveChat(w http.ResponseWriter, r *http.Request) {
 		t, reply = &Turn{Script: "?"}, failure(http.StatusBadRequest, "invalid_request_error", err.Error())
 	} else {
 		t = body.turn()
+		t.Model = body.Model
 		reply = s.ask(t)
 	}
 	status := reply.Status
@@ -164,7 +165,11 @@ func (s *Server) serveChat(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("retry-after", strconv.Itoa(reply.RetryAfter))
 		}
 		writeJSON(w, reply.Status, map[string]any{"error": map[string]any{
-			"message": reply.Message, "type": reply.Kind, "param": nil, "code": chatErrorCode(reply)}})
+			"message": openAIMessage(reply), "type": reply.Kind, "param": nil, "code": chatErrorCode(reply)}})
+		return
+	}
+	if reply.Drop && (len(reply.Text) == 0 || !body.Stream) {
+		drop(w)
 		return
 	}
 	c := s.newCompletion(&body, t, reply)
@@ -182,8 +187,10 @@ func chatErrorCode(reply Reply) any {
 	switch {
 	case reply.Message == ContextMessage:
 		return "context_length_exceeded"
-	case reply.Message == CreditMessage:
+	case reply.Message == CreditMessage, reply.Message == QuotaMessage:
 		return "insufficient_quota"
+	case reply.Status == http.StatusNotFound:
+		return "model_not_found"
 	case reply.Status == http.StatusUnauthorized:
 		return "invalid_api_key"
 	case reply.Status == http.StatusTooManyRequests:
@@ -212,6 +219,9 @@ func (s *Server) newCompletion(body *ChatRequest, t *Turn, reply Reply) *complet
 }
 
 func (c *completion) finish() string {
+	if c.reply.Refused {
+		return "content_filter"
+	}
 	if len(c.calls) > 0 {
 		return "tool_calls"
 	}
@@ -278,6 +288,9 @@ func (c *completion) stream(ctx context.Context, w http.ResponseWriter, usage bo
 	}
 	if c.reply.Hang {
 		out.wait(time.Hour)
+	}
+	if c.reply.Drop {
+		out.drop()
 	}
 	for i, call := range c.calls {
 		function := call["function"].(map[string]any)

@@ -116,6 +116,7 @@ func (s *Server) serveGemini(w http.ResponseWriter, r *http.Request) {
 		t, reply = &Turn{Script: "?"}, failure(http.StatusBadRequest, "invalid_request_error", err.Error())
 	} else {
 		t = body.turn()
+		t.Model = model
 		reply = s.ask(t)
 	}
 	status := reply.Status
@@ -128,7 +129,11 @@ func (s *Server) serveGemini(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("retry-after", strconv.Itoa(reply.RetryAfter))
 		}
 		writeJSON(w, reply.Status, map[string]any{"error": map[string]any{
-			"code": reply.Status, "message": reply.Message, "status": geminiStatus(reply.Status)}})
+			"code": reply.Status, "message": geminiMessage(reply), "status": geminiStatus(reply.Status)}})
+		return
+	}
+	if reply.Drop && (len(reply.Text) == 0 || method == "generateContent") {
+		drop(w)
 		return
 	}
 	g := &generation{model: model, reply: reply}
@@ -154,12 +159,22 @@ func geminiStatus(status int) string {
 		return "UNAUTHENTICATED"
 	case 403:
 		return "PERMISSION_DENIED"
+	case 404:
+		return "NOT_FOUND"
 	case 429:
 		return "RESOURCE_EXHAUSTED"
 	case 529:
 		return "UNAVAILABLE"
 	}
 	return "INTERNAL"
+}
+
+// geminiMessage is what this API says of an error.
+func geminiMessage(reply Reply) string {
+	if name, ok := strings.CutPrefix(reply.Message, "model: "); ok && reply.Status == http.StatusNotFound {
+		return "models/" + name + " is not found for API version v1beta, or is not supported for generateContent. Call ListModels to see the list of available models and their supported methods."
+	}
+	return reply.Message
 }
 
 // generation is a reply in the words of the Gemini API.
@@ -190,6 +205,9 @@ func (g *generation) head(parts []any, finish bool) map[string]any {
 func textPart(text string) map[string]any { return map[string]any{"text": text} }
 
 func (g *generation) whole() map[string]any {
+	if g.reply.Refused {
+		return g.refused()
+	}
 	var parts []any
 	if g.reply.Thinking != "" {
 		parts = append(parts, map[string]any{"text": g.reply.Thinking, "thought": true})
@@ -218,6 +236,21 @@ func (g *generation) stream(ctx context.Context, w http.ResponseWriter) error {
 	if g.reply.Hang {
 		out.wait(time.Hour)
 	}
+	if g.reply.Drop {
+		out.drop()
+	}
+	if g.reply.Refused {
+		out.data(g.refused())
+		return out.err
+	}
 	out.data(g.head(append([]any{}, g.calls...), true))
 	return out.err
+}
+
+// refused is the reply to a prompt that this API does not answer.
+func (g *generation) refused() map[string]any {
+	body := g.head(nil, true)
+	delete(body, "candidates")
+	body["promptFeedback"] = map[string]any{"blockReason": "PROHIBITED_CONTENT"}
+	return body
 }

@@ -214,6 +214,7 @@ func (s *Server) serveResponses(w http.ResponseWriter, r *http.Request) {
 		t, reply = &Turn{Script: "?"}, failure(http.StatusBadRequest, "invalid_request_error", err.Error())
 	} else {
 		t = body.turn()
+		t.Model = body.Model
 		reply = s.ask(t)
 	}
 	status, code := openAIFailure(reply)
@@ -224,7 +225,11 @@ func (s *Server) serveResponses(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("retry-after", strconv.Itoa(reply.RetryAfter))
 		}
 		writeJSON(w, status, map[string]any{"error": map[string]any{
-			"message": reply.Message, "type": reply.Kind, "code": code, "param": nil}})
+			"message": openAIMessage(reply), "type": reply.Kind, "code": code, "param": nil}})
+		return
+	}
+	if reply.Drop && (len(reply.Text) == 0 || !body.Stream) {
+		drop(w)
 		return
 	}
 	m := s.newResponse(&body, t, reply)
@@ -266,6 +271,10 @@ func openAIFailure(reply Reply) (status int, code any) {
 		return http.StatusOK, "context_length_exceeded"
 	case reply.Message == CreditMessage:
 		return http.StatusOK, "insufficient_quota"
+	case reply.Message == QuotaMessage:
+		return reply.Status, "insufficient_quota"
+	case reply.Status == http.StatusNotFound:
+		return reply.Status, "model_not_found"
 	case reply.Status == http.StatusUnauthorized:
 		return reply.Status, "invalid_api_key"
 	case reply.Status == http.StatusTooManyRequests:
@@ -274,6 +283,14 @@ func openAIFailure(reply Reply) (status int, code any) {
 		return http.StatusServiceUnavailable, "server_is_overloaded"
 	}
 	return reply.Status, nil
+}
+
+// openAIMessage is what OpenAI's APIs say of an error.
+func openAIMessage(reply Reply) string {
+	if name, ok := strings.CutPrefix(reply.Message, "model: "); ok && reply.Status == http.StatusNotFound {
+		return "The model `" + name + "` does not exist or you do not have access to it."
+	}
+	return reply.Message
 }
 
 // response is a reply in the words of the Responses API.
@@ -368,6 +385,9 @@ func (m *response) whole() map[string]any {
 	}
 	whole := m.head("completed", output)
 	whole["usage"] = m.usage()
+	if m.reply.Refused {
+		whole["status"], whole["incomplete_details"] = "incomplete", map[string]any{"reason": "content_filter"}
+	}
 	if m.failure != nil {
 		whole["status"], whole["error"] = "failed", m.failure
 	}
@@ -403,7 +423,14 @@ func (m *response) stream(ctx context.Context, w http.ResponseWriter) error {
 		if m.reply.Hang && item.body["type"] == "message" {
 			out.wait(time.Hour)
 		}
+		if m.reply.Drop {
+			out.drop()
+		}
 		out.send("response.output_item.done", map[string]any{"output_index": index, "item": item.body})
+	}
+	if m.reply.Refused {
+		out.send("response.incomplete", map[string]any{"response": m.whole()})
+		return out.err
 	}
 	out.send("response.completed", map[string]any{"response": m.whole()})
 	return out.err

@@ -12,6 +12,7 @@ import (
 
 // Turn is what a script sees of a request, whatever the API.
 type Turn struct {
+	Model  string   // that was asked
 	Prompt string   // newest prompt of the user
 	Round  int      // replies of the model since that prompt
 	Try    int      // requests with that prompt so far, this one included
@@ -32,6 +33,8 @@ type Reply struct {
 	Every    time.Duration // pause before each delta of text
 	Hang     bool          // after the text, say no more until the agent leaves
 	Reset    string        // reset the connection: after the "text", or within the input of the first "call"
+	Drop     bool          // reset the connection of every request: at once, or after the text
+	Refused  bool          // the provider's policy forbids an answer, in the API's own words
 
 	Status     int
 	Kind       string // of the error, in the words of the API: "rate_limit_error"
@@ -55,7 +58,11 @@ const (
 	SleepCommand = "echo started; sleep 987; echo never"
 	// ContextMessage is the 400 of a conversation that is too long.
 	ContextMessage = "prompt is too long: 205000 tokens > 200000 maximum"
-	CreditMessage  = "Your credit balance is too low to access the Anthropic API. Please go to Plans & Billing to upgrade or purchase credits."
+	// QuotaMessage comes with the status of a rate limit, and is about money.
+	QuotaMessage = "You exceeded your current quota, please check your plan and billing details."
+	// UnknownModel, as a part of a model's name, makes it one that the provider has not.
+	UnknownModel  = "no-such-model"
+	CreditMessage = "Your credit balance is too low to access the Anthropic API. Please go to Plans & Billing to upgrade or purchase credits."
 )
 
 var (
@@ -94,6 +101,11 @@ func deltas(n int) []string {
 
 func hello() Reply {
 	return Reply{Text: []string{"Hello ", "from the ", "fake model."}}
+}
+
+// unknownModel is the answer to a request for a model that is not there.
+func unknownModel(name string) Reply {
+	return failure(http.StatusNotFound, "not_found_error", "model: "+name)
 }
 
 func done() Reply { return Reply{Text: []string{DoneText}} }
@@ -174,7 +186,9 @@ var scripts = map[string]func(*Turn) Reply{
 	"touch":          func(t *Turn) Reply { return rounds(t, calls(shell("touch "+t.Arg))) },
 	"text-then-bash": announced,
 	"parallel":       func(t *Turn) Reply { return rounds(t, calls(shell("echo one"), shell("echo two"))) },
-	"loop":           func(t *Turn) Reply { return calls(shell(fmt.Sprintf("echo round %d", t.Round))) },
+	// stuck calls the same tool again and again.
+	"stuck": func(*Turn) Reply { return calls(shell("echo again")) },
+	"loop":  func(t *Turn) Reply { return calls(shell(fmt.Sprintf("echo round %d", t.Round))) },
 
 	// write makes the file =path; edit writes, changes and reads it.
 	"write": func(t *Turn) Reply { return rounds(t, calls(writeFile(t.Arg))) },
@@ -212,11 +226,21 @@ var scripts = map[string]func(*Turn) Reply{
 	"403": func(*Turn) Reply {
 		return failure(403, "permission_error", "Your account has no access to this model.")
 	},
+	"402": func(*Turn) Reply {
+		return failure(402, "billing_error", "Insufficient credits. Add more to go on.")
+	},
+	"quota": func(*Turn) Reply {
+		return failure(http.StatusTooManyRequests, "insufficient_quota", QuotaMessage)
+	},
 	"500":     func(*Turn) Reply { return broken() },
 	"529":     func(*Turn) Reply { return overloaded() },
 	"context": func(*Turn) Reply { return failure(400, "invalid_request_error", ContextMessage) },
 	"credit":  func(*Turn) Reply { return failure(400, "invalid_request_error", CreditMessage) },
-	// 429 asks to wait for =seconds.
+	// drop resets the connection after =words of text; every request does so.
+	"drop": func(t *Turn) Reply { return Reply{Text: deltas(t.number(0)), Drop: true} },
+	// refusal is an answer that the provider's policy forbids.
+	"refusal": func(*Turn) Reply { return Reply{Refused: true} },
+	// 429 asks to wait for =seconds; 0: it does not say how long.
 	"429": func(t *Turn) Reply {
 		reply := failure(http.StatusTooManyRequests, "rate_limit_error", "This request would exceed your account's rate limit. Please try again later.")
 		reply.RetryAfter = t.number(1)

@@ -44,6 +44,7 @@ type Server struct {
 	served chan struct{}
 
 	mu       sync.Mutex
+	always   string // a marker; empty: the prompt's own
 	requests []*Request
 	changed  chan struct{} // closed and replaced at every request
 	tries    map[string]int
@@ -152,6 +153,14 @@ func (s *Server) Wait(ctx context.Context, match func(Request) bool) (Request, e
 	}
 }
 
+// Always answers every request by the script of a marker, "[fm:drop=3]", whatever the
+// prompt: also one that the agent makes of its own accord.
+func (s *Server) Always(marker string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.always = marker
+}
+
 // Reset forgets requests, tries and ids.
 func (s *Server) Reset() {
 	s.mu.Lock()
@@ -208,11 +217,19 @@ func (s *Server) id(prefix string) string {
 // ask runs the script that the turn calls for.
 func (s *Server) ask(t *Turn) Reply {
 	name, arg := t.marker()
+	s.mu.Lock()
+	if m := markerPattern.FindStringSubmatch(s.always); m != nil {
+		name, arg = m[1], m[2]
+	}
+	s.mu.Unlock()
 	run, ok := scripts[name]
 	if name == "" {
 		name, run, ok = s.opts.Default, scripts[s.opts.Default], true
 	}
 	t.Script, t.Arg = name, arg
+	if strings.Contains(t.Model, UnknownModel) {
+		return unknownModel(t.Model)
+	}
 	if !ok {
 		return Reply{Status: http.StatusBadRequest, Message: "the fake model has no script " + strconv.Quote(name)}
 	}

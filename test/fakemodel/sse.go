@@ -76,3 +76,24 @@ func (o *sse) wait(pause time.Duration) {
 		o.err = o.ctx.Err()
 	}
 }
+
+// drop resets the connection.
+func (o *sse) drop() {
+	if o.err == nil {
+		o.err = drop(o.w)
+	}
+}
+
+// drop ends the connection of a request with a reset, whatever was written before.
+func drop(w http.ResponseWriter) error {
+	conn, _, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		return err
+	}
+	if tcp, ok := conn.(*net.TCPConn); ok {
+		tcp.SetLinger(0)
+	}
+	return errors.Join(errDropped, conn.Close())
+}
+
+var errDropped = errors.New("the connection is reset by the script")

@@ -13,8 +13,8 @@ var copilotRow = agentRow{
 	model: "gpt-5", mcpTool: "echo-echo", patience: 3 * time.Minute,
 	lacks: map[string]string{
 		"tool_input_delta": "a tool is told when it is whole",
-		"rate_limited":     "that it tries again is told, not why",
-		"how long to wait": "that it tries again is told, not why",
+		"rate_limited":     "by ACP it tells that it tries again, and not why or when; nothing for the waits between",
+		"how long to wait": "by ACP it tells that it tries again, and not why or when; nothing for the waits between",
 	},
 	na: map[string]string{
 		"sub-agent":         "by ACP what a sub-agent does is told as if the agent did it; TestCopilotOptions has the driver json",

@@ -23,6 +23,8 @@ type results struct {
 	cells map[[2]string]cell // agent, scenario
 	seen  map[[2]string]int  // agent, event type → how often TestAgents was told it
 	bad   map[string]bool    // agents of which any test failed
+
+	causes map[[2]string]string // agent, cause → code, perhaps with a reason
 }
 
 type cell struct {
@@ -78,6 +80,16 @@ func (r *results) see(agent string, t pluginapi.Type) {
 	r.seen[[2]string{agent, string(t)}]++
 }
 
+// cause notes what amux says of a cause.
+func (r *results) cause(agent, name, said string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.causes == nil {
+		r.causes = map[[2]string]string{}
+	}
+	r.causes[[2]string{agent, name}] = said
+}
+
 // proof is what test/real/proof.txt is to say: a line for each scenario that an agent
 // passes or cannot have, and for each event type that it told at least so often.
 func (r *results) proof(often int) string {
@@ -86,6 +98,9 @@ func (r *results) proof(often int) string {
 	var lines []string
 	for key, c := range r.cells {
 		lines = append(lines, strings.TrimSuffix(key[0]+"\t"+c.state+"\t"+key[1]+"\t"+c.reason, "\t"))
+	}
+	for key, said := range r.causes {
+		lines = append(lines, key[0]+"\tcause\t"+key[1]+"\t"+said)
 	}
 	for key, n := range r.seen {
 		if n < often {

@@ -52,8 +52,8 @@ func TestProof(t *testing.T) {
 	checked := 0
 	for line := range strings.Lines(string(data)) {
 		agent, rest, _ := strings.Cut(line, "\t")
-		if strings.HasPrefix(rest, "hash\t") {
-			continue
+		if strings.HasPrefix(rest, "hash\t") || strings.HasPrefix(rest, "cause\t") {
+			continue // TestCauses itself compares those with the table
 		}
 		if ran, known := whole[agent]; !known {
 			t.Errorf("%s is none of the agents", agent)

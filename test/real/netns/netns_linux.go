@@ -1,5 +1,6 @@
 // Package netns runs a test program in a network namespace of its own that has
-// nothing but loopback, so that no agent under test can reach anything else.
+// nothing but loopback, so that no agent under test can reach anything else. It has a
+// mount namespace of its own too.
 package netns
 
 import (
@@ -31,7 +32,7 @@ func Rerun() (int, error) {
 	cmd := exec.Command(self, os.Args[1:]...)
 	cmd.Env = append(os.Environ(), marker+"=1")
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Cloneflags: syscall.CLONE_NEWNET}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Cloneflags: syscall.CLONE_NEWNET | syscall.CLONE_NEWNS}
 	if os.Geteuid() != 0 {
 		cmd.SysProcAttr.Cloneflags |= syscall.CLONE_NEWUSER
 		cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}}
@@ -50,8 +51,12 @@ func Rerun() (int, error) {
 	return 0, nil
 }
 
-// Up brings loopback up and checks that there is no route to elsewhere.
+// Up brings loopback up and checks that there is no route to elsewhere. What the
+// tests mount is theirs alone.
 func Up() error {
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+		return fmt.Errorf("keep mounts to the namespace: %w", err)
+	}
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return err
