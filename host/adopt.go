@@ -46,10 +46,7 @@ func (h *Host) Adopt(ctx context.Context) (adopted []*Run, _ error) {
 func (h *Host) Orphans() []string {
 	var ids []string
 	for _, id := range h.store.Active() {
-		h.mu.Lock()
-		ours := h.runs[id] != nil
-		h.mu.Unlock()
-		if ours {
+		if h.hosts(id) {
 			continue
 		}
 		dir := h.store.Run(id)
@@ -77,10 +74,7 @@ const lockTries = 5
 
 // adopt takes up one run. nil and no error: it is none of ours to take.
 func (h *Host) adopt(ctx context.Context, id string) (_ *Run, retErr error) {
-	h.mu.Lock()
-	ours := h.runs[id] != nil
-	h.mu.Unlock()
-	if ours {
+	if h.hosts(id) {
 		return nil, nil
 	}
 	dir := h.store.Run(id)

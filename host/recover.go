@@ -29,22 +29,61 @@ import (
 func (h *Host) Recover(ctx context.Context) error {
 	var errs []error
 	for _, id := range h.store.Active() {
-		err := h.recoverRun(ctx, id)
-		if errors.Is(err, store.ErrLocked) {
-			h.sweeping.Wait() // perhaps it was this host that looked
-			err = h.recoverRun(ctx, id)
+		if ctx.Err() != nil {
+			errs = append(errs, ctx.Err())
+			break
 		}
-		if err != nil && !errors.Is(err, store.ErrLocked) {
+		if err := h.recoverOne(ctx, id); err != nil {
 			errs = append(errs, err)
 		}
 	}
 	return errors.Join(errs...)
 }
 
+// RecoverRun is Recover for one run, whatever its name or id. It costs nothing where
+// the run has ended or is hosted, and reports whether it is one that Adopt would take
+// up. A run that does not exist is no error.
+func (h *Host) RecoverRun(ctx context.Context, ref string) (orphan bool, err error) {
+	dir, err := h.find(ref)
+	if errors.Is(err, errNoRun) {
+		return false, nil
+	}
+	if err != nil || !dir.Active() || h.hosts(dir.ID) {
+		return false, err
+	}
+	if err := h.recoverOne(ctx, dir.ID); err != nil {
+		return false, err
+	}
+	meta, err := dir.ReadMeta()
+	return err == nil && dir.Active() && isDetached(meta) && orphaned(dir), nil
+}
+
+// hosts reports whether a run is this host's.
+func (h *Host) hosts(id string) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.runs[id] != nil
+}
+
+func (h *Host) recoverOne(ctx context.Context, id string) error {
+	err := h.recoverRun(ctx, id)
+	if errors.Is(err, store.ErrLocked) {
+		h.sweeping.Wait() // perhaps it was this host that looked
+		err = h.recoverRun(ctx, id)
+	}
+	if errors.Is(err, store.ErrLocked) {
+		return nil
+	}
+	return err
+}
+
 // SweepOrphans kills what runs of dead hosts have left running. It is quick where
 // there is nothing to do.
 func (h *Host) SweepOrphans() {
 	for _, id := range h.store.Active() {
+		if h.closing.Err() != nil {
+			return // the next host goes on
+		}
 		dir := h.store.Run(id)
 		meta, err := dir.ReadMeta()
 		if err != nil || dir.Lock() != nil {

@@ -129,7 +129,8 @@ func (a *lineAttachment) left() error {
 func (a *lineAttachment) follow(ctx context.Context, events chan<- host.Event, failed chan<- error) {
 	defer close(events)
 	run := a.run
-	for try := 0; ; try++ {
+	var try patience
+	for {
 		var err error
 		for event, e := range run.Events(a.seen + 1) {
 			if err = e; err != nil {
@@ -143,7 +144,7 @@ func (a *lineAttachment) follow(ctx context.Context, events chan<- host.Event, f
 				return
 			}
 		}
-		if !errors.Is(err, pluginapi.CodeHostGone) || try == recoverTries {
+		if !errors.Is(err, pluginapi.CodeHostGone) || !try.again(a.seen) {
 			failed <- err
 			return
 		}

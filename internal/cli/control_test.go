@@ -82,12 +82,12 @@ func TestOutcomes(t *testing.T) {
 		asked   string
 		err     string
 	}{
-		{"stop x", host.CancelRequested, nil, 0, "cancel x false", ""},
-		{"kill x", host.CancelRequested, nil, 0, "cancel x true", ""},
-		{"stop x", host.AlreadyFinished, nil, 0, "cancel x false", "amux: run x has already finished\n"},
+		{"stop x", host.CancelRequested, nil, 0, "cancel x false recover x", ""},
+		{"kill x", host.CancelRequested, nil, 0, "cancel x true recover x", ""},
+		{"stop x", host.AlreadyFinished, nil, 0, "cancel x false recover x", "amux: run x has already finished\n"},
 		{"stop x", host.NotFound, gone, 2, "cancel x false", "amux: error: there is no run x\n"},
-		{"rm x y", host.Deleted, nil, 0, "delete x delete y", ""},
-		{"rm x y", host.NotFound, gone, 2, "delete x delete y", "amux: error: there is no run x\namux: error: there is no run x\n"},
+		{"rm x y", host.Deleted, nil, 0, "recover x delete x recover y delete y", ""},
+		{"rm x y", host.NotFound, gone, 2, "recover x delete x recover y delete y", "amux: error: there is no run x\namux: error: there is no run x\n"},
 		{"clean", "", nil, 0, "clean false", "amux: removed 1 thing, 7 bytes\n"},
 		{"clean --dry-run", "", nil, 0, "clean true", "amux: would remove 1 thing, 7 bytes\n"},
 	} {

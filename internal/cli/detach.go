@@ -76,7 +76,7 @@ func (s *session) startedAnyway(ctx context.Context, h Host, id string) (bool, e
 	if err := s.findHost(ctx); err != nil {
 		return false, err
 	}
-	s.recover(h)
+	s.recoverRun(h, id)
 	run, err := h.Open(ctx, id)
 	if err != nil {
 		return false, nil // it had not begun

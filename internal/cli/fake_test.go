@@ -148,6 +148,11 @@ func (h *fakeHost) Recover(context.Context) error { return nil }
 
 func (h *fakeHost) Check(context.Context, string) (host.Integrity, error) { return h.integrity, nil }
 
+func (h *fakeHost) RecoverRun(_ context.Context, ref string) (bool, error) {
+	h.asked = append(h.asked, "recover "+ref)
+	return false, nil
+}
+
 func (h *fakeHost) Replay(_ context.Context, _ string, w io.Writer) error {
 	return h.run.CopyEvents(context.Background(), w, 1)
 }

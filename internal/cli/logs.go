@@ -67,7 +67,8 @@ func (s *session) logs(run Recorded, o *logsOptions) error {
 		Live: streams.OutTTY, Shared: streams.OutTTY && streams.ErrTTY, Prompts: true, Debug: s.debug})
 	out := &counter{w: streams.Out}
 	seen := uint64(0)
-	for try := 0; ; try++ {
+	var try patience
+	for {
 		var err error
 		switch {
 		case o.json && (o.follow || info.End != nil):
@@ -91,7 +92,7 @@ func (s *session) logs(run Recorded, o *logsOptions) error {
 				}
 			}
 		}
-		if !errors.Is(err, pluginapi.CodeHostGone) || try == recoverTries {
+		if !errors.Is(err, pluginapi.CodeHostGone) || !try.again(seen) {
 			if o.follow && err == nil && run.Info().Code == pluginapi.CodeHostGone {
 				s.warnf("the process that hosted run %s has died; what it had not told is from the run's journal", run.ID())
 			}

@@ -24,6 +24,7 @@ type recorder interface {
 	Open(ctx context.Context, ref string) (Recorded, error)
 	Runs(ctx context.Context) ([]host.RunInfo, error)
 	Recover(ctx context.Context) error
+	RecoverRun(ctx context.Context, ref string) (orphan bool, err error)
 	Replay(ctx context.Context, ref string, w io.Writer) error
 	Check(ctx context.Context, ref string) (host.Integrity, error)
 }
@@ -45,14 +46,28 @@ type Recorded interface {
 // host has died.
 const recoverTime = 3 * time.Second
 
-// recorded opens a run, after the runs of dead hosts were brought to their end.
+// recorded opens a run, after it was brought to its end if its host has died.
 func (s *session) recorded(ref string) (Recorded, error) {
 	h, err := s.runsHost()
 	if err != nil {
 		return nil, err
 	}
-	s.recover(h)
+	s.recoverRun(h, ref)
 	return h.Open(context.Background(), ref)
+}
+
+// recoverRun brings one run to its end, or finds it a host, if it has lost its own.
+// Others have to wait for a command that lists them.
+func (s *session) recoverRun(h recorder, ref string) {
+	ctx, cancel := context.WithTimeout(context.Background(), recoverTime)
+	defer cancel()
+	orphan, err := h.RecoverRun(ctx, ref)
+	if err == nil && orphan {
+		err = s.findHost(ctx)
+	}
+	if err != nil && s.debug {
+		s.warnf("%v", err)
+	}
 }
 
 func (s *session) recover(h interface {
@@ -114,7 +129,7 @@ func newReplay(s *session) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			s.recover(h)
+			s.recoverRun(h, args[0])
 			return ignoreClosed(h.Replay(context.Background(), args[0], s.app.IO.Out))
 		}),
 	}

@@ -31,9 +31,9 @@ func newRemove(s *session) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			s.recover(h)
 			var failed error
 			for _, ref := range args {
+				s.recoverRun(h, ref)
 				_, err := h.Delete(context.Background(), ref)
 				if e := pluginapi.AsError(err); e != nil {
 					s.say(e, "", "") // the others are removed all the same

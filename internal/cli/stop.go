@@ -2,10 +2,12 @@ package cli
 
 import (
 	"context"
+	"errors"
 
 	"github.com/spf13/cobra"
 
 	"github.com/amux-dev/amux/host"
+	"github.com/amux-dev/amux/pluginapi"
 )
 
 // canceler ends runs, whoever hosts them.
@@ -31,8 +33,14 @@ func (s *session) cancel(ref string, kill bool) error {
 	if err != nil {
 		return err
 	}
-	s.recover(h)
 	outcome, err := h.Cancel(context.Background(), ref, kill)
+	// Only then: what was asked does not wait for the host that tells the end.
+	if outcome != host.NotFound {
+		s.recoverRun(h, ref)
+	}
+	if errors.Is(err, pluginapi.CodeHostGone) {
+		outcome, err = h.Cancel(context.Background(), ref, kill) // it has ended by now
+	}
 	if outcome == host.AlreadyFinished {
 		s.errf("run %s has already finished", ref)
 		return nil

@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"time"
+
 	"github.com/spf13/cobra"
 
 	"github.com/amux-dev/amux/host"
@@ -35,10 +37,8 @@ func newWait(s *session) *cobra.Command {
 // that its host has not made.
 func (s *session) wait(run Recorded) (host.Result, error) {
 	result := run.Wait()
-	for range recoverTries {
-		if result.Err == nil || result.Err.Code != pluginapi.CodeHostGone || run.Info().End != nil {
-			break
-		}
+	var try patience
+	for result.Err != nil && result.Err.Code == pluginapi.CodeHostGone && run.Info().End == nil && try.again(run.Info().Events) {
 		var err error
 		if run, err = s.recorded(run.ID()); err != nil {
 			return result, err
@@ -48,6 +48,26 @@ func (s *session) wait(run Recorded) (host.Result, error) {
 	return result, nil
 }
 
-// recoverTries is how often the end of a run whose host has died is asked for:
-// another process may be at it.
-const recoverTries = 5
+// recoverPatience is how long who follows a run whose host has died waits for another
+// host, or for the end that somebody makes of the journal, while nothing comes.
+const recoverPatience = 30 * time.Second
+
+// patience says whether it is worth to look again for somebody who finishes a run's
+// record. Hosts may die one after the other: each event is a new beginning.
+type patience struct {
+	seen  uint64
+	since time.Time
+}
+
+// again waits a little. seen is the last event that there is.
+func (p *patience) again(seen uint64) bool {
+	now := time.Now()
+	if p.since.IsZero() || seen > p.seen {
+		p.seen, p.since = seen, now
+	}
+	if now.Sub(p.since) > recoverPatience {
+		return false
+	}
+	time.Sleep(min(now.Sub(p.since)/4+10*time.Millisecond, time.Second))
+	return true
+}
