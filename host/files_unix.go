@@ -63,6 +63,9 @@ func isDiskFull(err error) bool {
 	return errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT)
 }
 
+// isFileLimit reports that a file has the size that this process's limit allows.
+func isFileLimit(err error) bool { return errors.Is(err, unix.EFBIG) }
+
 // sweepRun kills every process that carries the run's mark, and those without one
 // that this process has adopted from a dead keeper. It is for runs whose keeper is
 // gone; what is signalled is verified by its start time.

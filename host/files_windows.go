@@ -26,6 +26,10 @@ func isDiskFull(err error) bool {
 	return errors.Is(err, windows.ERROR_DISK_FULL) || errors.Is(err, windows.ERROR_HANDLE_DISK_FULL)
 }
 
+// isFileLimit reports that a file has the size that this process's limit allows: there
+// is no such limit here.
+func isFileLimit(error) bool { return false }
+
 // sweepRun has nothing to do: with its keeper every process of a run has ended.
 func (h *Host) sweepRun(store.Meta) {}
 

@@ -214,11 +214,17 @@ func folderError(what, dir string, err error) error {
 		err = pathErr.Err
 	}
 	code, hint := pluginapi.CodeConfig, "choose another by --config-dir or AGENT_MUX_CONFIG_DIR"
-	if what != "config folder" {
+	switch what {
+	case "runtime folder":
 		hint = "set XDG_RUNTIME_DIR to a folder of yours"
+	case "temp folder":
+		hint = "set TMPDIR to a folder that exists and is yours"
 	}
-	if isDiskFull(err) {
+	switch {
+	case isDiskFull(err):
 		code, hint = pluginapi.CodeDiskFull, pluginapi.CodeDiskFull.Info().Hint
+	case isFileLimit(err):
+		code, hint = pluginapi.CodeDiskFull, "this process may not write larger files: raise ulimit -f"
 	}
 	return pluginapi.Errorf(code, "the %s %s cannot be written: %w", what, dir, err).WithHint("%s", hint)
 }

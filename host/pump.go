@@ -1233,5 +1233,9 @@ func (c *clock) look() {
 }
 
 func diskError(err error) error {
-	return pluginapi.Errorf(pluginapi.CodeDiskFull, "write the run's events: %w", err).WithHint("%s", pluginapi.CodeDiskFull.Info().Hint)
+	hint := pluginapi.CodeDiskFull.Info().Hint
+	if isFileLimit(err) {
+		hint = "this process may not write larger files: raise ulimit -f"
+	}
+	return pluginapi.Errorf(pluginapi.CodeDiskFull, "write the run's events: %w", err).WithHint("%s", hint)
 }

@@ -180,12 +180,12 @@ func (l *launch) createDir(queued bool) error {
 		Plugin:  l.plugin.Plugin.Name, PluginVersion: l.plugin.Plugin.Version, PluginHash: l.plugin.SHA256,
 		AmuxVersion: l.h.opts.Version, HostPID: os.Getpid(), HostStart: start, BootID: process.BootID(),
 	}
-	err = errors.Join(
-		// Marked before it can be seen: who dies here leaves nothing that looks alive.
-		l.h.claimName(l.meta.Name, func() error { return errors.Join(dir.MarkActive(), dir.WriteMeta(l.meta)) }),
-		os.Mkdir(l.meta.TempDir, 0o700),
-	)
+	// Marked before it can be seen: who dies here leaves nothing that looks alive.
+	err = l.h.claimName(l.meta.Name, func() error { return errors.Join(dir.MarkActive(), dir.WriteMeta(l.meta)) })
 	if err == nil {
+		if err := os.Mkdir(l.meta.TempDir, 0o700); err != nil {
+			return folderError("temp folder", l.h.opts.TempDir, err)
+		}
 		err = l.firstRecords(queued)
 	}
 	if taken, ok := errors.AsType[*pluginapi.Error](err); ok {

@@ -110,7 +110,7 @@ func (o *runOptions) check() error {
 		return usage("--approve rules needs a rule").WithHint("add --allow RULE or --deny RULE")
 	case o.interactive && o.retry > 0 || o.input != "" && o.retry > 0:
 		return usage("--retry is for runs of one prompt, so it excludes --interactive and --input")
-	case o.maxBudget < 0:
+	case o.maxBudget < 0, math.IsNaN(o.maxBudget), math.IsInf(o.maxBudget, 0):
 		return usage("--max-budget %v: want dollars, not less than 0", o.maxBudget)
 	}
 	return nil

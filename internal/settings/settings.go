@@ -134,9 +134,15 @@ func Load(configDir, projectDir string) (Settings, error) {
 	return s, nil
 }
 
+// wholeDuration is the form of a duration, however long.
+var wholeDuration = regexp.MustCompile(`^\+?([0-9]+(\.[0-9]*)?(ns|us|µs|ms|s|m|h))+$`)
+
 // ParseDuration reads a duration for people: Go's form, which needs a unit.
 func ParseDuration(text string) (time.Duration, error) {
 	d, err := time.ParseDuration(text)
+	if err != nil && wholeDuration.MatchString(text) {
+		return 0, errors.New("the longest duration there is has 2562047h, which are 292 years")
+	}
 	if err != nil {
 		return 0, errors.New("want a duration with a unit, such as 90s, 10m or 1h30m")
 	}
