@@ -142,7 +142,7 @@ func (h *Host) adopt(ctx context.Context, id string) (_ *Run, retErr error) {
 		return nil, fail(err)
 	}
 	r.keeper = keeper
-	file, err := os.Open(dir.Path("journal"))
+	file, err := openJournal(dir)
 	if err != nil {
 		return nil, fail(err)
 	}

@@ -190,3 +190,61 @@ func TestRecoveryOfDamagedEvents(t *testing.T) {
 		t.Errorf("%s, %v", end.State, end.Err)
 	}
 }
+
+// A command for one run brings that one to its end, and no other.
+func TestRecoverRunIsForOne(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	s := agents.NewStage(t, "fake", "healthy")
+	h := s.Host()
+	var ids []string
+	for range 3 {
+		id, dir := recorded(t, s, h)
+		unended(t, s, id, dir)
+		ids = append(ids, id)
+	}
+	if orphan, err := h.RecoverRun(ctx, ids[1]); orphan || err != nil {
+		t.Fatal(orphan, err)
+	}
+	for i, id := range ids {
+		r, err := h.Open(ctx, id)
+		must(t, err)
+		if ended := r.Info().End != nil; ended != (i == 1) {
+			t.Errorf("run %d: %+v", i, r.Info())
+		}
+		if state := r.Info().State; i != 1 && state != "lost" {
+			t.Errorf("nobody has run %d, and it is said to be %s", i, state)
+		}
+	}
+	if orphan, err := h.RecoverRun(ctx, "01ARZ3NDEKTSV4RRFFQ69G5FAV"); orphan || err != nil {
+		t.Error(orphan, err)
+	}
+	gone, cancel := context.WithCancel(ctx)
+	cancel()
+	if err := h.Recover(gone); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	must(t, h.Recover(ctx))
+	if active, _ := os.ReadDir(filepath.Join(s.Config, "runs", "active")); len(active) > 0 {
+		t.Error(active)
+	}
+}
+
+// What is wrong with the folder for temporary files is said of that one.
+func TestTempFolderIsMissing(t *testing.T) {
+	t.Parallel()
+	s := agents.NewStage(t, "fake", "healthy")
+	o := s.Options()
+	o.TempDir = filepath.Join(t.TempDir(), "none")
+	h, err := host.New(o)
+	must(t, err)
+	_, err = h.Start(context.Background(), host.RunSpec{Agent: "fake", Prompt: "say hi"})
+	must(t, h.Close(context.Background()))
+	e := pluginapi.AsError(err)
+	if e == nil || e.Code != pluginapi.CodeConfig || !strings.Contains(e.Error(), "the temp folder "+o.TempDir+" ") || !strings.Contains(e.Hint, "TMPDIR") {
+		t.Errorf("%v, hint %q", err, e.Hint)
+	}
+	if left := s.Leftovers(); len(left) > 0 {
+		t.Error(left)
+	}
+}

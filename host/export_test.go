@@ -8,6 +8,10 @@ func (h *Host) Limit(d time.Duration, volume int) {
 	h.limits = limits{d, d, d, volume, h.limits.answer, h.limits.memory}
 }
 
+// CountSyncs has a host call f with the run when it would bring its journal and events
+// to the disk.
+func (h *Host) CountSyncs(f func(*Run) error) { h.syncing = f }
+
 // LimitAnswers makes a host's questions wait for people no longer than d.
 func (h *Host) LimitAnswers(d time.Duration) { h.limits.answer = d }
 

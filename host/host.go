@@ -33,6 +33,8 @@ type Host struct {
 	plugins  *plugins
 	limits   limits
 
+	syncing func(*Run) error // brings a run's journal and events to the disk; nil: as usual
+
 	sweep    sync.Once // clears up after hosts that died
 	sweeping sync.WaitGroup
 

@@ -18,6 +18,7 @@ import (
 	"github.com/amux-dev/amux/host/registry"
 	"github.com/amux-dev/amux/host/shim"
 	"github.com/amux-dev/amux/host/store"
+	"github.com/amux-dev/amux/internal/rawio"
 	"github.com/amux-dev/amux/pluginapi"
 	pb "github.com/amux-dev/amux/pluginapi/amuxplugin1"
 )
@@ -137,6 +138,13 @@ func (h *Host) recoverRun(ctx context.Context, id string) error {
 	defer dir.Unlock()
 	meta, err := dir.ReadMeta() // as it is now
 	if errors.Is(err, os.ErrNotExist) {
+		if info, err := os.Stat(dir.Path("journal")); err == nil && info.Size() > 0 {
+			// Its run.json has not reached the disk before the power went: nobody can say
+			// whose the journal is, and nobody is to delete it.
+			h.log.Named("run").Warn("run has a journal and no run.json", "run_id", id)
+			dir.MarkEnded()
+			return nil
+		}
 		return dir.Remove() // its host died before it had begun
 	}
 	if err != nil {
@@ -185,7 +193,7 @@ func (h *Host) conclude(ctx context.Context, dir *store.Run, meta store.Meta) er
 		return fail(err)
 	}
 	defer log.Close()
-	file, err := os.Open(dir.Path("journal"))
+	file, err := openJournal(dir)
 	if err != nil {
 		return fail(err)
 	}
@@ -219,6 +227,9 @@ func (h *Host) conclude(ctx context.Context, dir *store.Run, meta store.Meta) er
 	p.mu.Lock()
 	ended := p.facts.ended
 	p.mu.Unlock()
+	if mode := syncMode(meta, h.opts); mode != SyncOff {
+		_ = errors.Join(src.sync(), log.Sync()) // a disk that fails is told by who reads
+	}
 	log.Finish() // else its last event would be waited for
 	var end pluginapi.RunEnd
 	_ = log.From(log.Count()).Lines(ctx, func(line []byte) bool { return json.Unmarshal(line, &end) == nil })
@@ -269,6 +280,8 @@ type ownSource struct {
 	writer *journal.Writer
 	told   bool
 }
+
+func (s *ownSource) sync() error { return rawio.Sync(s.File) }
 
 func (s *ownSource) Committed() int64 { return s.writer.Size() }
 

@@ -59,6 +59,8 @@ type Run struct {
 	started    int      // the last attempt that startAgain has started, or tried to
 	result     Result
 
+	disk disk // how the record gets there
+
 	remote  bool           // another process hosts it
 	adopted bool           // another process hosted it before
 	faulty  *journal.Fault // that process had found
@@ -729,6 +731,7 @@ func (r *Run) findPlugin(ctx context.Context) (err error) {
 func (r *Run) part() {
 	r.log.Rollback()
 	r.log.Finish()
+	r.disk.finish()
 	if r.leave != nil {
 		r.leave()
 	}
@@ -877,6 +880,7 @@ func (r *Run) clear(f *facts) {
 	r.attempts.Wait()
 	r.place.leave()
 	r.log.Finish()
+	r.disk.finish()
 	if f != nil {
 		r.readEnd()
 	}

@@ -76,6 +76,9 @@ func (s *liveSource) takeOver() error {
 	return nil
 }
 
+// sync brings the journal to the disk, whoever writes it.
+func (s *liveSource) sync() error { return rawio.Sync(s.file) }
+
 // append commits a record, by the keeper or by this process, whoever writes.
 func (s *liveSource) append(kind journal.Kind, payload []byte) error {
 	s.mu.Lock()

@@ -57,6 +57,8 @@ type Options struct {
 	// a run calls it, at most once a second, and goes on waiting. If it is nil, or
 	// fails, the follower ends with HOST_GONE.
 	OnOrphan func(ctx context.Context) error `json:"-"`
+	// Sync is when a run's record is brought to the disk, unless its spec says so.
+	Sync SyncMode
 	// Version is recorded with each run.
 	Version string
 	// Logger gets what is of use to people who debug amux; nil is silence.
@@ -120,6 +122,8 @@ type RunSpec struct {
 	Detached bool `json:"detached,omitempty"`
 	// Parent, if not nil, is a process whose end ends the run, whoever hosts it.
 	Parent *Parent `json:"parent,omitempty"`
+	// Sync is when the record is brought to the disk; default that of the host.
+	Sync SyncMode `json:"sync,omitempty"`
 	// NoRecord deletes the run's directory when the run has ended.
 	NoRecord bool `json:"no_record,omitempty"`
 	// OnEvent is called for every event before any consumer sees it. It delays
@@ -151,6 +155,21 @@ type Parent struct {
 	PID   int    `json:"pid"`
 	Start uint64 `json:"start_time"` // as process.Start says
 }
+
+// SyncMode says when a run's record is brought to the disk, so that a power cut costs
+// no more than what came after that. The end of a process, however it comes, costs
+// nothing in any mode.
+type SyncMode string
+
+const (
+	// SyncEnd is at requests for approval, at the ends of turns and at that of the run:
+	// beside the run's work, but before Wait returns. It is the default.
+	SyncEnd SyncMode = "end"
+	// SyncAlways is before each event is given to anybody.
+	SyncAlways SyncMode = "always"
+	// SyncOff is when the operating system likes.
+	SyncOff SyncMode = "off"
+)
 
 // ApproveMode says who answers when the agent asks before it acts.
 type ApproveMode string

@@ -422,7 +422,7 @@ func (l *launch) env(plan *pluginapi.Plan) []string {
 
 // run makes the Run.
 func (l *launch) run(state string) (*Run, error) {
-	file, err := os.Open(l.dir.Path("journal"))
+	file, err := openJournal(l.dir)
 	if err != nil {
 		return nil, folderError("folder of the run", l.dir.Dir, err)
 	}
@@ -490,6 +490,7 @@ func (l *launch) begin(ctx context.Context, spawn shim.Spawn, record journal.Pla
 // begin makes a run one of this host's.
 func (h *Host) begin(ctx context.Context, r *Run) {
 	ctx, r.letGo = context.WithCancel(ctx)
+	r.disk.attach(r)
 	r.life = ctx
 	h.mu.Lock()
 	h.runs[r.meta.RunID] = r

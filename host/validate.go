@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -75,6 +76,14 @@ func (s *RunSpec) validate() error {
 	}
 	if s.Fork && s.Resume == "" && !s.Continue {
 		return invalid("fork needs a session").WithHint("add --resume SESSION or --continue")
+	}
+	switch s.Sync {
+	case "", SyncEnd, SyncAlways, SyncOff:
+	default:
+		return invalid("sync %q is not end, always or off", s.Sync)
+	}
+	if math.IsNaN(s.MaxBudget) || math.IsInf(s.MaxBudget, 0) {
+		return invalid("max budget %v is not an amount of money", s.MaxBudget).WithHint("give a number of dollars, such as --max-budget 2.50")
 	}
 	if s.MaxTurns < 0 || s.MaxBudget < 0 || s.Timeout < 0 || s.Grace < 0 {
 		return invalid("max turns, max budget, timeout and grace cannot be negative")

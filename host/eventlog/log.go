@@ -35,8 +35,9 @@ type Log struct {
 	// Durable is called after a Commit with an event at which the log is to be on the
 	// disk: Sync brings it there. Nil does nothing.
 	Durable func()
-	// SyncAlways has Commit wait until the events are on the disk.
-	SyncAlways bool
+	// Before is called by Commit before each batch is shown, once it is in the file.
+	// Its error is Commit's. Nil does nothing.
+	Before func() error
 
 	file   *os.File
 	prefix [2][]byte // what stands between type and seq, and between time and the adapter's fields
@@ -283,8 +284,8 @@ func (l *Log) Commit(before func(line []byte)) error {
 	if err := l.flush(); err != nil {
 		return err
 	}
-	if l.SyncAlways {
-		if err := l.Sync(); err != nil {
+	if l.Before != nil {
+		if err := l.Before(); err != nil {
 			return err
 		}
 	}

@@ -300,6 +300,7 @@ func (s *session) applySettings(spec *host.RunSpec, agent host.AgentInfo) error 
 	if spec.IdleTimeout == 0 {
 		spec.IdleTimeout = set.IdleTimeout
 	}
+	spec.Sync = host.SyncMode(set.Sync)
 	if spec.Grace == 0 {
 		spec.Grace = set.Grace
 		if text := s.getenv("AGENT_MUX_GRACE_PERIOD_MS"); text != "" {

@@ -47,6 +47,7 @@ type Settings struct {
 	MaxRuns      int // detached ones at a time; 0: no limit
 	AlwaysVerify bool
 	AutoMTLS     bool
+	Sync         string            // when records are brought to the disk
 	Require      string            // what must vouch for a plugin that is installed
 	ProjectIndex []string          // absolute folders of projects that get an index of their runs
 	DevOverrides map[string]string // plugin → path
@@ -81,6 +82,7 @@ var keys = []key{
 	{"max_runs", false, count(func(s *Settings) *int { return &s.MaxRuns })},
 	{"always_verify", false, boolean(func(s *Settings) *bool { return &s.AlwaysVerify })},
 	{"auto_mtls", false, boolean(func(s *Settings) *bool { return &s.AutoMTLS })},
+	{"sync", false, oneOf(func(s *Settings) *string { return &s.Sync }, "end", "always", "off")},
 	{"require", false, oneOf(func(s *Settings) *string { return &s.Require }, "signature", "checksum", "none")},
 	{"project_index", false, folders(func(s *Settings) *[]string { return &s.ProjectIndex })},
 }
