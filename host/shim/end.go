@@ -4,11 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"syscall"
 	"time"
 
 	"github.com/amux-dev/amux/host/journal"
+	"github.com/amux-dev/amux/internal/foreign"
 )
 
 // stop ends the agent. What was asked is in the journal before anything is done;
@@ -197,7 +197,7 @@ func (k *keeper) terminate(child *child) bool {
 }
 
 func collect(path string) journal.Collected {
-	f, err := os.Open(path)
+	f, err := foreign.Open(path, foreign.Rule{}) // the agent may have put a FIFO there
 	if err != nil {
 		return journal.Collected{Path: path, Absent: true}
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"os/user"
 	"strconv"
 	"syscall"
 )
@@ -25,13 +24,12 @@ func Owner(info fs.FileInfo) (uid int, known bool) {
 	return int(stat.Uid), true
 }
 
-// UserName names a user for people: "uid 1001 (ada)".
+// UserName names a user for people: "uid 1001".
 func UserName(uid int) string {
-	text := "uid " + strconv.Itoa(uid)
-	if u, err := user.LookupId(strconv.Itoa(uid)); err == nil {
-		text += " (" + u.Username + ")"
+	if uid == 0 {
+		return "root"
 	}
-	return text
+	return "uid " + strconv.Itoa(uid)
 }
 
 // Mode is the permission bits of a file as chmod writes them, with the sticky bit.

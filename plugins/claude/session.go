@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"context"
 	"math"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -441,7 +440,7 @@ func (r *sessionReader) subagents() error {
 }
 
 func (r *sessionReader) subagent(file string) error {
-	meta, err := os.ReadFile(strings.TrimSuffix(file, ".jsonl") + ".meta.json")
+	meta, err := sessionfile.Read(strings.TrimSuffix(file, ".jsonl")+".meta.json", 4<<20)
 	if err != nil {
 		return nil
 	}

@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -40,8 +39,8 @@ func (adapter) ListSessions(ctx context.Context, q *pluginapi.SessionsQuery, yie
 
 // projectRoot is the directory of the project that a session file belongs to.
 func projectRoot(path string) string {
-	data, err := os.ReadFile(filepath.Join(filepath.Dir(filepath.Dir(path)), ".project_root"))
-	if err != nil || len(data) > 4096 {
+	data, err := sessionfile.Read(filepath.Join(filepath.Dir(filepath.Dir(path)), ".project_root"), 4096)
+	if err != nil {
 		return ""
 	}
 	return strings.TrimSpace(string(data))

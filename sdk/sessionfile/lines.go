@@ -8,6 +8,7 @@ import (
 	"bufio"
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 )
@@ -32,13 +33,39 @@ type Lines struct {
 	err error
 }
 
-// Open opens a file for reading.
+// Open opens a regular file for reading.
 func Open(path string) (*Lines, error) {
-	file, err := os.Open(path)
+	file, err := open(path)
 	if err != nil {
 		return nil, err
 	}
 	return &Lines{file: file, reader: bufio.NewReaderSize(file, 64<<10)}, nil
+}
+
+// open refuses what is no regular file: a FIFO would block.
+func open(path string) (*os.File, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s is not a regular file", path)
+	}
+	return os.Open(path)
+}
+
+// Read returns what a regular file of at most limit bytes holds.
+func Read(path string, limit int64) ([]byte, error) {
+	file, err := open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	data, err := io.ReadAll(io.LimitReader(file, limit+1))
+	if err == nil && int64(len(data)) > limit {
+		return nil, fmt.Errorf("%s is larger than %d bytes", path, limit)
+	}
+	return data, err
 }
 
 // Close closes the file.
