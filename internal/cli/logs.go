@@ -92,6 +92,9 @@ func (s *session) logs(run Recorded, o *logsOptions) error {
 				}
 			}
 		}
+		if err == nil && !o.json {
+			renderer.Flush() // what it waits for may come much later
+		}
 		if !errors.Is(err, pluginapi.CodeHostGone) || !try.again(seen) {
 			if o.follow && err == nil && run.Info().Code == pluginapi.CodeHostGone {
 				s.warnf("the process that hosted run %s has died; what it had not told is from the run's journal", run.ID())

@@ -342,6 +342,10 @@ func (r *Renderer) say(text string) {
 	r.outMid = r.buf[len(r.buf)-1] != '\n'
 }
 
+// Flush writes the text that waits to be confirmed by what follows. It is for who
+// reads no further.
+func (r *Renderer) Flush() { r.release() }
+
 // release writes the text that waits.
 func (r *Renderer) release() {
 	if !r.holding {
