@@ -78,7 +78,7 @@ func updateProof(now map[string]parts) error {
 	whole := wholeAgents()
 	seen := report.proof(2)
 	for agent, p := range now {
-		if !whole[agent] || flag.Lookup("test.run").Value.String() != "" {
+		if !whole[agent] || report.badCauses[agent] || flag.Lookup("test.run").Value.String() != "" {
 			continue // not all of its tests ran and passed
 		}
 		for name, hash := range p {
