@@ -13,7 +13,7 @@ TOOL  = $(GO) -C tools tool
 # The real agents begin first: they wait more than they work, and the rest fills that.
 TESTS = ./test/real ./...
 
-.PHONY: help build run check test race fuzz lint generate check-generated cross wine bench chaos chaos-minute test-real drift proof docs install clean
+.PHONY: help build run check test race fuzz lint generate check-generated cross wine bench chaos chaos-minute test-real drift proof docs install licenses clean
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -94,6 +94,9 @@ install: build ## copy to PREFIX/lib/amux and link PREFIX/bin/amux (default ~/.l
 	@cp -R bin/. $(PREFIX)/lib/amux/
 	@ln -sf $(PREFIX)/lib/amux/amux $(PREFIX)/bin/amux
 	@echo "installed $(PREFIX)/bin/amux"
+
+licenses: ## write the licences of all linked modules to NOTICE
+	@$(GO) run ./test/deps/notice NOTICE
 
 clean: ## remove what was built and downloaded
 	@rm -rf bin .cache

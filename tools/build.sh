@@ -34,4 +34,5 @@ for own in amux-shim amux-bridge; do
 	$GO build -trimpath -ldflags "-s -w" -o "$out/$own$exe" "./cmd/$own"
 done
 $GO build -trimpath -ldflags "-s -w -X main.version=$VERSION -X main.bundledHashes=$hashes" -o "$out/amux$exe" ./cmd/amux
+cp LICENSE NOTICE "$out/"
 echo "built $out/amux, $out/amux-shim, $out/amux-bridge and $out/plugins:$names"
