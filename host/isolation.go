@@ -25,6 +25,9 @@ type Isolation struct {
 	Landlock int `json:"landlock_abi"`
 	// Signals reports that it can signal its own processes only.
 	Signals bool `json:"signals_own_only"`
+	// Environments reports that it cannot read the environment and memory of processes
+	// that it did not start, the host's among them.
+	Environments bool `json:"environments_hidden"`
 }
 
 // PluginIsolation says what holds for a plugin whose manifest declares variables, by
@@ -33,7 +36,8 @@ func PluginIsolation(env, declared []string) Isolation {
 	offered := sandbox.Offered()
 	i := Isolation{
 		NoNewPrivileges: offered.NoNewPrivileges, Landlock: offered.Landlock, Signals: offered.Signals,
-		Environment: []string{"TMPDIR"},
+		Environments: offered.Landlock > 0, // its domain ends what ptrace and /proc would show
+		Environment:  []string{"TMPDIR"},
 	}
 	if offered.Limits {
 		i.Memory, i.Descriptors = pluginMemory, sandbox.Files

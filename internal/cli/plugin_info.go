@@ -147,6 +147,13 @@ func isolationRows(i host.Isolation) [][2]string {
 	if i.Signals {
 		signals = "to its own processes only (Landlock)"
 	}
+	others := "readable in /proc, with the environment of amux: this kernel does not offer Landlock"
+	switch {
+	case i.Environments:
+		others = "their environment and memory are hidden (Landlock)"
+	case i.Memory == 0: // no /proc
+		others = "what you may read of them"
+	}
 	return [][2]string{
 		{"environment", strings.Join(i.Environment, ", ")},
 		{"folder, stdin", "a private folder that is removed with it, no stdin"},
@@ -155,6 +162,7 @@ func isolationRows(i host.Isolation) [][2]string {
 		{"privileges", privileges},
 		{"writes", writes},
 		{"signals", signals},
+		{"other processes", others},
 		{"reads, network", "what you may"},
 	}
 }

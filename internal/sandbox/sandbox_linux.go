@@ -67,10 +67,16 @@ func onOwnThread(f func()) {
 
 // restrict takes rights from this thread, for good.
 func restrict(dir string) error {
-	// Without it a limit could be raised again. Whoever may not give it up does not
-	// have it.
-	_ = unix.Prctl(unix.PR_CAPBSET_DROP, unix.CAP_SYS_RESOURCE, 0, 0, 0)
-	_ = unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_LOWER, unix.CAP_SYS_RESOURCE, 0, 0)
+	for _, capability := range []uintptr{
+		unix.CAP_SYS_RESOURCE, // raises a limit again
+		// With these root reads the environment and memory of others, whatever Landlock
+		// says: who may use perf may look into any process.
+		unix.CAP_PERFMON, unix.CAP_SYS_ADMIN, unix.CAP_SYS_PTRACE,
+	} {
+		// Whoever may not give one up does not have it.
+		_ = unix.Prctl(unix.PR_CAPBSET_DROP, capability, 0, 0, 0)
+		_ = unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_LOWER, capability, 0, 0)
+	}
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("give up new privileges: %w", err)
 	}

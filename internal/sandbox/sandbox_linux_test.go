@@ -73,6 +73,9 @@ func try(words []string) error {
 		return exec.Command("/bin/sh", "-c", "echo x > "+path).Run()
 	case "signal-parent":
 		return syscall.Kill(os.Getppid(), 0)
+	case "read-parent":
+		_, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", os.Getppid()))
+		return err
 	case "privileges":
 		on, err := unix.PrctlRetInt(unix.PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0)
 		if err == nil && on == 1 {
@@ -209,6 +212,17 @@ func TestSignalsItsOwnOnly(t *testing.T) {
 	}
 	if got := run(t, t.TempDir(), "signal-parent"); got[0] == "<nil>" {
 		t.Error("it can signal who started it")
+	}
+}
+
+// The host's environment holds what the user has, keys among it.
+func TestHidesOtherProcesses(t *testing.T) {
+	t.Parallel()
+	if Offered().Landlock == 0 {
+		t.Skip("this kernel does not offer Landlock")
+	}
+	if got := run(t, t.TempDir(), "read-parent"); got[0] == "<nil>" {
+		t.Error("it can read the environment of who started it")
 	}
 }
 
