@@ -35,6 +35,9 @@ type Options struct {
 	GitHubToken string // never stored, sent to the API only
 	// Supervision is for a plugin that is asked what it is: nothing of it survives that.
 	Supervision Supervision
+	// Gone is called with the hash of each executable that leaves the store; nil: nobody
+	// wants to know.
+	Gone func(sha256 string)
 	// Fault is called at every step of a change, for tests that end it there.
 	Fault func(step string) error
 }

@@ -501,6 +501,8 @@ func TestRemoveAndPrune(t *testing.T) {
 		w.install(w.release("acme", version, "acme", nil), func(r *Request) { r.Replace = true })
 	}
 	w.install(w.release("other", "1.0.0", "acme", nil))
+	var gone []string
+	w.opts.Gone = func(hash string) { gone = append(gone, hash) }
 	in := w.installer()
 	keep := &Lock{Plugins: []Locked{{Name: "acme", Version: "1.0.0"}}}
 	unused, err := in.Prune(keep, true)
@@ -511,6 +513,9 @@ func TestRemoveAndPrune(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.verify("acme", "1.2.0")
+	if want := sha256Hex(files("acme", "1.1.0")[ExecutableName("acme", Platform())].Data); len(gone) != 1 || gone[0] != want {
+		t.Errorf("gone are %v, want %s", gone, want)
+	}
 	if _, err := in.Rollback("acme"); err == nil || !strings.Contains(err.Error(), "no version to go back to") {
 		t.Errorf("the pruned version is still remembered: %v", err)
 	}
@@ -522,6 +527,9 @@ func TestRemoveAndPrune(t *testing.T) {
 		t.Fatal(removed, err)
 	}
 	w.verify("other", "1.0.0")
+	if len(gone) != 3 {
+		t.Errorf("gone are %v", gone)
+	}
 	_, err = in.Remove("acme", "")
 	oneLine(t, err, pluginapi.CodePluginNotFound, "acme is not installed")
 }

@@ -68,15 +68,18 @@ func ParseManifest(place string, data []byte) (m *Manifest, unknown []string, er
 	if decode != nil {
 		return nil, nil, pluginapi.Errorf(pluginapi.CodePluginInvalid, "%s", tomlError(place, decode))
 	}
-	if err := m.check(place); err != nil {
-		return nil, nil, err
-	}
 	strict := toml.NewDecoder(strings.NewReader(string(data))).DisallowUnknownFields()
 	if missing, ok := errors.AsType[*toml.StrictMissingError](strict.Decode(&Manifest{})); ok {
 		for _, e := range missing.Errors {
 			row, _ := e.Position()
 			unknown = append(unknown, fmt.Sprintf("%s:%d: unknown key %s", place, row, strings.Join(e.Key(), ".")))
 		}
+	}
+	if err := m.check(place); err != nil {
+		if e := pluginapi.AsError(err); len(unknown) > 0 { // what is missing may be there under a mistyped key
+			err = pluginapi.Errorf(e.Code, "%s; %s", e.Msg, strings.Join(unknown, "; ")).WithHint("%s", e.Hint)
+		}
+		return nil, nil, err
 	}
 	for _, a := range m.Agents {
 		for _, c := range a.Capabilities {

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -203,9 +204,22 @@ func CheckMirrorRoot(root string) error {
 	if strings.HasPrefix(root, "https://") && len(root) > len("https://") || filepath.IsAbs(root) {
 		return nil
 	}
-	return pluginapi.Errorf(pluginapi.CodeValidation, "%.100q is no root of a mirror", root).
-		WithHint("want an absolute folder or an address that begins with https://")
+	wrong := pluginapi.Errorf(pluginapi.CodeValidation, "%.100q is no root of a mirror", root)
+	switch scheme := schemeRule.FindString(root); {
+	case strings.EqualFold(scheme, "http:"):
+		return pluginapi.Errorf(pluginapi.CodeValidation, "%.100q is no root of a mirror: without TLS anybody on the way can change it", root).
+			WithHint("use its https:// address, or a folder")
+	case strings.EqualFold(scheme, "file:"):
+		return wrong.WithHint("give the folder itself: %s", strings.TrimPrefix(root[len(scheme):], "//"))
+	}
+	return wrong.WithHint("want an absolute folder or an address that begins with https://")
 }
+
+// schemeRule is the beginning of an address; one letter is a drive of Windows.
+var schemeRule = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]+:`)
+
+// IsAddress reports whether a mirror's root is meant as an address, not as a folder.
+func IsAddress(root string) bool { return schemeRule.MatchString(root) }
 
 // mirrorFor finds the mirror of a plugin: the first that matches, and no other.
 // If it lacks the plugin, nothing else may stand in for it.

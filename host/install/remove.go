@@ -77,6 +77,17 @@ func (in *Installer) unstore(name, version string) error {
 		return writeError(err)
 	}
 	defer removeAll(stage)
+	var gone []string
+	if in.opts.Gone != nil {
+		receipts, _ := filepath.Glob(filepath.Join(in.path("store"), name, version, "*", receiptName))
+		for _, file := range receipts {
+			if data, err := readSmall(file); err == nil {
+				if r, err := parseReceipt(file, data); err == nil {
+					gone = append(gone, r.Files[r.Executable])
+				}
+			}
+		}
+	}
 	if err := os.Rename(filepath.Join(in.path("store"), name, version), filepath.Join(stage, "removed")); err != nil {
 		return writeError(err)
 	}
@@ -84,6 +95,9 @@ func (in *Installer) unstore(name, version string) error {
 		return err
 	}
 	_ = os.Remove(filepath.Join(in.path("store"), name)) // if it was the last
+	for _, hash := range gone {
+		in.opts.Gone(hash)
+	}
 	return nil
 }
 

@@ -113,6 +113,9 @@ func (in *Installer) Resolve(text, cwd string) (Place, error) {
 	}
 	root, err := in.mirrorFor(name)
 	if err != nil {
+		if _, statErr := os.Stat(filepath.Join(cwd, text)); statErr == nil {
+			return wrong("no mirror is set for a plugin of that name; to install from the file or folder here, type ./%s", filepath.ToSlash(text))
+		}
 		return Place{}, err
 	}
 	return Place{Source: in.mirror(root, name), Constraint: version}, nil

@@ -580,3 +580,46 @@ func TestMinisignTool(t *testing.T) {
 		}
 	}
 }
+
+// What a user means by a mirror that is none is said.
+func TestCheckMirrorRoot(t *testing.T) {
+	t.Parallel()
+	for root, says := range map[string]string{
+		"http://plugins.example.com": "without TLS",
+		"HTTP://plugins.example.com": "without TLS",
+		"file:///srv/plugins":        "give the folder itself: /srv/plugins",
+		"file:/srv/plugins":          "give the folder itself: /srv/plugins",
+		"ftp://plugins.example.com":  "begins with https://",
+		"https://":                   "begins with https://",
+		"srv/plugins":                "an absolute folder",
+	} {
+		oneLine(t, CheckMirrorRoot(root), pluginapi.CodeValidation, says)
+		if strings.Contains(root, ":") != IsAddress(root) {
+			t.Errorf("%s: an address is %v", root, IsAddress(root))
+		}
+	}
+	for _, root := range []string{"/srv/plugins", "https://plugins.example.com/x"} {
+		if err := CheckMirrorRoot(root); err != nil {
+			t.Errorf("%s: %v", root, err)
+		}
+	}
+}
+
+// A folder that is typed like a plugin's name is told from one.
+func TestResolveFolderWithoutDot(t *testing.T) {
+	t.Parallel()
+	w := newWorkshop(t)
+	w.must(os.MkdirAll(filepath.Join(w.dist, "dist"), 0o755))
+	_, err := w.installer().Resolve("dist", w.dist)
+	oneLine(t, err, pluginapi.CodeValidation, "type ./dist")
+	_, err = w.installer().Resolve("other", w.dist)
+	oneLine(t, err, pluginapi.CodePluginNotFound, "no mirror is set")
+}
+
+// A mistyped key is named beside what is missing for it.
+func TestManifestTypo(t *testing.T) {
+	t.Parallel()
+	text := strings.Replace(string(files("acme", "1.0.0")[ManifestName].Data), "license =", "licence =", 1)
+	_, _, err := ParseManifest(ManifestName, []byte(text))
+	oneLine(t, err, pluginapi.CodePluginInvalid, "it needs license; amux-plugin.toml:5: unknown key licence")
+}

@@ -36,3 +36,23 @@ func (r *Registry) UnusedCopies(keep func(hash string) bool, age time.Duration) 
 	}
 	return unused
 }
+
+// RemoveCopies removes the copies of executables that left the store, but for those that
+// keep wants by their hash, and those of plugins that are there still.
+func (r *Registry) RemoveCopies(hashes []string, keep func(hash string) bool) error {
+	current := map[string]bool{}
+	for _, p := range r.List() {
+		current[p.SHA256] = true
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, hash := range hashes {
+		if !hashRule.MatchString(hash) || current[hash] || keep(hash) {
+			continue
+		}
+		if err := os.RemoveAll(filepath.Join(r.runDir(), hash)); err != nil {
+			return r.unwritable(err)
+		}
+	}
+	return nil
+}

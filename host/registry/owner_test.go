@@ -164,3 +164,35 @@ func TestExtraFiles(t *testing.T) {
 		}
 	}
 }
+
+// The copies of what has left the store go with it, but for those that are in use.
+func TestRemoveCopies(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	var copies []Verified
+	for _, name := range []string{"acme", "kept", "used"} {
+		exe := w.install(name, "1.0.0", name)
+		w.userLock(w.locked(name, "1.0.0"))
+		v, err := w.registry().Verify(w.registry().List()[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		copies = append(copies, v)
+		if name != "kept" {
+			os.RemoveAll(filepath.Dir(exe))
+		}
+	}
+	w.userLock(w.locked("kept", "1.0.0"))
+	var hashes []string
+	for _, v := range copies {
+		hashes = append(hashes, v.SHA256)
+	}
+	if err := w.registry().RemoveCopies(append(hashes, "..", ""), func(hash string) bool { return hash == hashes[2] }); err != nil {
+		t.Fatal(err)
+	}
+	for i, there := range []bool{false, true, true} {
+		if _, err := os.Stat(copies[i].Path); (err == nil) != there {
+			t.Errorf("copy %d: %v", i, err)
+		}
+	}
+}

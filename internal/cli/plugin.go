@@ -68,12 +68,12 @@ func (s *session) installer(mirror string) (*install.Installer, error) {
 	if err != nil {
 		return nil, err
 	}
-	o := install.Options{Dir: dir, Supervision: supervision, BundledDir: s.beside("plugins"), Version: s.app.Version, GitHubAPI: s.getenv("GITHUB_API_URL"), GitHubToken: s.getenv("GH_TOKEN")}
+	o := install.Options{Dir: dir, Supervision: supervision, Gone: func(hash string) { s.gone = append(s.gone, hash) }, BundledDir: s.beside("plugins"), Version: s.app.Version, GitHubAPI: s.getenv("GITHUB_API_URL"), GitHubToken: s.getenv("GH_TOKEN")}
 	if o.GitHubToken == "" {
 		o.GitHubToken = s.getenv("GITHUB_TOKEN")
 	}
 	if mirror != "" {
-		if !strings.HasPrefix(mirror, "https://") {
+		if !install.IsAddress(mirror) {
 			mirror = s.abs(mirror)
 		}
 		if err := install.CheckMirrorRoot(mirror); err != nil {
@@ -84,6 +84,33 @@ func (s *session) installer(mirror string) (*install.Installer, error) {
 		return nil, err
 	}
 	return install.New(o), nil
+}
+
+// removeCopies removes the copies that runs were started from of what has left the
+// store. Those that a run uses which goes on stay until amux clean.
+func (s *session) removeCopies() error {
+	if len(s.gone) == 0 {
+		return nil
+	}
+	r, err := s.registry(false)
+	if err != nil {
+		return err
+	}
+	h, err := s.theHost()
+	if err != nil {
+		return err
+	}
+	runs, err := h.Runs(context.Background())
+	if err != nil {
+		return err
+	}
+	used := map[string]bool{}
+	for _, run := range runs {
+		if run.End == nil {
+			used[run.PluginHash] = true
+		}
+	}
+	return r.RemoveCopies(s.gone, func(hash string) bool { return used[hash] })
 }
 
 // projectLock is the path of the project's lock; empty if there is no project.

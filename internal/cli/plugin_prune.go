@@ -29,6 +29,9 @@ names. Runs that use one go on; there is no rollback to it any more.`,
 				}
 			}
 			unused, err := in.Prune(keep, dry)
+			if err == nil {
+				err = s.removeCopies()
+			}
 			if err != nil {
 				return err
 			}

@@ -54,6 +54,9 @@ func newPluginRemove(s *session) *cobra.Command {
 				}
 				return err
 			}
+			if err := s.removeCopies(); err != nil {
+				return err
+			}
 			s.errf("removed %s %s", name, strings.Join(removed, ", "))
 			if asJSON {
 				return s.printJSON(removed)

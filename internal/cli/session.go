@@ -37,6 +37,8 @@ type session struct {
 	// denyWarning is said when the agent first asks for leave that nobody gives.
 	denyWarning string
 
+	gone []string // hashes of plugins that have left the store
+
 	settingsRead bool
 	settings     settings.Settings
 	settingsErr  error
