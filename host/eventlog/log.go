@@ -248,13 +248,27 @@ func (l *Log) undo() {
 // flush writes buf at the end of the file. After an error buf is whole and the
 // same flush can be tried again.
 func (l *Log) flush() error {
-	if err := l.rehash(); err != nil {
+	sum, err := l.sumWithBuf()
+	if err != nil {
 		return err
 	}
+	return l.write(sum)
+}
+
+// sumWithBuf is the sum of the open block, with what is in buf.
+func (l *Log) sumWithBuf() (uint32, error) {
+	if err := l.rehash(); err != nil {
+		return 0, err
+	}
+	return crc32.Update(l.sums.flushed, castagnoli, l.buf), nil
+}
+
+// write is flush for who knows the sum already.
+func (l *Log) write(sum uint32) error {
 	if _, err := (rawio.File{File: l.file}).WriteAt(l.buf, l.base); err != nil {
 		return err
 	}
-	l.sums.flushed = crc32.Update(l.sums.flushed, castagnoli, l.buf)
+	l.sums.flushed = sum
 	l.base += int64(len(l.buf))
 	if cap(l.buf) > 8*pluginapi.PieceSize {
 		l.buf = nil
@@ -272,16 +286,16 @@ func (l *Log) Commit(before func(line []byte)) error {
 	}
 	end := l.base + int64(len(l.buf))
 	seal, durable := l.sums.ends || end-l.sums.from >= blockSize, l.sums.ends
+	sum, err := l.sumWithBuf()
+	if err != nil {
+		return err
+	}
 	if seal {
-		if err := l.rehash(); err != nil {
-			return err
-		}
-		sum := crc32.Update(l.sums.flushed, castagnoli, l.buf)
 		if err := l.seal(block{end, l.count + l.pending, sum}); err != nil {
 			return err
 		}
 	}
-	if err := l.flush(); err != nil {
+	if err := l.write(sum); err != nil {
 		return err
 	}
 	if l.Before != nil {
