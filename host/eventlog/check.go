@@ -93,7 +93,10 @@ func CheckEnd(path string) (*Damage, error) {
 	}
 	var from block
 	if n > sumsEntry {
-		from, _ = parseBlock(data, from)
+		var ok bool
+		if from, ok = parseBlock(data, from); !ok {
+			return &Damage{Sums: true, Offset: info.Size() - n, What: "an entry does not match its checksum"}, nil
+		}
 		data = data[sumsEntry:]
 	}
 	last, ok := parseBlock(data, from)
