@@ -1,5 +1,6 @@
 // Notice writes the licences of all that is linked into amux's programs, on the three
-// systems, as the file NOTICE. It reads the module cache only.
+// systems, as the file NOTICE. It reads the module cache only. Run it by make licenses
+// whenever a module is added or upgraded; TestNotice says so.
 //
 //	notice FILE
 package main
