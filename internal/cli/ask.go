@@ -32,8 +32,9 @@ type asker struct {
 
 	current *question
 	held    []host.Event
-	lines   chan string // what the user types; nil until the first question
-	ended   bool        // stdin has ended
+	typing  *typing   // what the user types; nil until the first question
+	lines   chan line // the same in lines
+	ended   bool      // stdin has ended
 }
 
 // waits says which command in another terminal answers.
@@ -138,8 +139,9 @@ func (a *asker) approval(ctx context.Context, e host.Event) {
 		a.sent("deny", a.l.run.Deny(ctx, request.InteractionID, "nobody can answer"))
 	default:
 		a.current = &question{id: request.InteractionID, approval: true}
-		a.l.renderer.AskApproval(e.Raw)
 		a.listen()
+		a.l.renderer.AskApproval(e.Raw)
+		a.typing.shown()
 	}
 }
 
@@ -158,12 +160,13 @@ func (a *asker) question(ctx context.Context, e host.Event) {
 		return
 	}
 	a.current = q
-	a.put(q)
 	a.listen()
+	a.put(q)
 }
 
 // put writes the part of a question that is to be answered next.
 func (a *asker) put(q *question) {
+	defer a.typing.shown()
 	if len(q.input.Questions) == 0 {
 		a.l.renderer.AskQuestion(q.input.Question, q.input.Context, nil)
 		return
@@ -181,19 +184,20 @@ func (a *asker) listen() {
 	if a.lines != nil {
 		return
 	}
-	lines := make(chan string)
-	a.lines = lines
+	lines := make(chan line)
+	t := &typing{io: a.l.s.app.IO}
+	a.lines, a.typing = lines, t
 	go func() { // reads a terminal, so it ends with the process
 		defer close(lines)
-		r := bufio.NewReader(a.l.s.app.IO.In)
+		r := bufio.NewReader(t)
 		for {
-			line, err := readLine(r, host.MaxPrompt)
+			text, err := readLine(r, host.MaxPrompt)
 			if errors.Is(err, errLongLine) {
 				a.l.s.errf("error: the line is longer than %d MiB, and is not sent", host.MaxPrompt>>20)
 				continue
 			}
-			if len(line) > 0 || err == nil {
-				lines <- strings.TrimSpace(string(line))
+			if len(text) > 0 || err == nil {
+				lines <- t.stamp(strings.TrimSpace(string(text)))
 			}
 			if err != nil {
 				return
@@ -203,7 +207,7 @@ func (a *asker) listen() {
 }
 
 // line takes what the user typed; ok is false when stdin has ended.
-func (a *asker) line(ctx context.Context, text string, ok bool) {
+func (a *asker) line(ctx context.Context, typed line, ok bool) {
 	if !ok {
 		a.ended = true
 		a.lines = nil
@@ -217,12 +221,16 @@ func (a *asker) line(ctx context.Context, text string, ok bool) {
 		}
 		return
 	}
-	q := a.current
+	q, text := a.current, typed.text
 	if q == nil {
 		if a.prompt != nil && text != "" {
 			a.prompt(ctx, text)
 		}
 		return // typed ahead: it was not for a question
+	}
+	if a.typing.early(typed) {
+		a.l.note("what was typed before the question is not taken as its answer")
+		return
 	}
 	a.l.renderer.Answered()
 	if q.approval {
@@ -260,6 +268,7 @@ func (a *asker) answerApproval(ctx context.Context, q *question, text string) {
 		a.sent("deny", a.l.run.Deny(ctx, q.id, strings.TrimSpace(reason)))
 	default:
 		a.l.renderer.AskQuestion("y, n or a; a reason may follow n", "", nil)
+		a.typing.shown()
 		return
 	}
 	a.done(ctx)

@@ -62,7 +62,7 @@ func (a *lineAttachment) stay(ctx context.Context, info host.RunInfo) error {
 	}
 	caughtUp := info.Events == 0 && info.End == nil
 	for {
-		var lines <-chan string
+		var lines <-chan line
 		if caughtUp && (info.Conversation || s.app.IO.InTTY || a.l.asker.current != nil || !a.writer.had) {
 			lines = a.l.typed()
 		}
@@ -96,16 +96,16 @@ func (a *lineAttachment) stay(ctx context.Context, info host.RunInfo) error {
 					a.l.asker.askAgain(ctx, event)
 				}
 			}
-		case line, ok := <-lines:
+		case typed, ok := <-lines:
 			if !ok && !s.app.IO.InTTY {
 				a.look(ctx) // the pipe is empty
 				continue
 			}
-			if !ok || line == leaveLine {
+			if !ok || typed.text == leaveLine {
 				return a.left()
 			}
 			if a.mayType(ctx) {
-				a.l.asker.line(ctx, line, true)
+				a.l.asker.line(ctx, typed, true)
 			}
 		case sig := <-sigs:
 			if isSuspend(sig) {

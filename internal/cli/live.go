@@ -162,8 +162,8 @@ func (l *live) human(ctx context.Context) {
 			if l.renderer.Err() != nil && !l.noReader {
 				l.readerGone()
 			}
-		case line, ok := <-l.typed():
-			l.asker.line(ctx, line, ok)
+		case typed, ok := <-l.typed():
+			l.asker.line(ctx, typed, ok)
 		case sig := <-l.sigs:
 			l.signal(ctx, sig)
 		}
@@ -189,7 +189,7 @@ func (l *live) turn(e host.Event) {
 
 // typed are the lines for a question, or for the agent. At a terminal somebody may
 // want to say something while it works; what a pipe holds waits.
-func (l *live) typed() <-chan string {
+func (l *live) typed() <-chan line {
 	if l.spec.Conversation && l.busy && l.asker.current == nil && !l.s.app.IO.InTTY {
 		return nil
 	}

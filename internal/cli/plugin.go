@@ -1,11 +1,9 @@
 package cli
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -152,14 +150,6 @@ func (s *session) interruptible(do func(ctx context.Context) error) error {
 			cancel()
 		}
 	}
-}
-
-// confirm asks a question at the terminal.
-func (s *session) confirm(question string) bool {
-	_, _ = io.WriteString(s.app.IO.Err, render.String(question)+" [y/N] ")
-	line, err := bufio.NewReader(io.LimitReader(s.app.IO.In, 4096)).ReadString('\n')
-	answer := strings.ToLower(strings.TrimSpace(line))
-	return (err == nil || line != "") && (answer == "y" || answer == "yes")
 }
 
 func (s *session) somebody() bool { return s.app.IO.InTTY && s.app.IO.ErrTTY }

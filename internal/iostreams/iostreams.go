@@ -25,6 +25,12 @@ type IO struct {
 	// WaitIn waits until In can be read or has ended, and reports whether it can; nil:
 	// always.
 	WaitIn func(d time.Duration) bool
+	// WaitTyped waits until a line was typed on the terminal behind In, and reports
+	// whether one was; nil: In is no terminal, or that cannot be told.
+	WaitTyped func(d time.Duration) bool
+	// DiscardTyped drops what was typed on the terminal behind In and not read yet;
+	// nil: In is no terminal.
+	DiscardTyped func()
 	// Color says that stderr takes colours.
 	Color bool
 	// Raw has the terminal behind In hand over keys as they are typed, until the
@@ -63,6 +69,10 @@ func System(getenv func(string) string) *IO {
 	s.WaitIn = func(d time.Duration) bool { return waitReadable(os.Stdin, d) }
 	s.Color = s.ErrTTY && getenv("NO_COLOR") == "" && getenv("TERM") != "dumb" && enableColor(os.Stderr)
 	if s.InTTY {
+		s.DiscardTyped = func() { discardTyped(os.Stdin) }
+		if waitsForKeys {
+			s.WaitTyped = s.WaitIn
+		}
 		s.ReadPassword = func(prompt string) (string, error) {
 			_, _ = io.WriteString(os.Stderr, prompt)
 			line, err := term.ReadPassword(int(os.Stdin.Fd()))

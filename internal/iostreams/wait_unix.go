@@ -10,6 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// waitsForKeys: waitReadable tells of a terminal too.
+const waitsForKeys = true
+
 // waitReadable waits until a read of f would return, and takes nothing out of it.
 func waitReadable(f *os.File, d time.Duration) bool {
 	for deadline := time.Now().Add(d); ; {

@@ -10,6 +10,9 @@ import (
 
 var peekNamedPipe = windows.NewLazySystemDLL("kernel32.dll").NewProc("PeekNamedPipe")
 
+// waitsForKeys: a console has something to read whenever a key moves.
+const waitsForKeys = false
+
 // waitReadable waits until a read of f would return, and takes nothing out of it.
 func waitReadable(f *os.File, d time.Duration) bool {
 	for deadline := time.Now().Add(d); ; time.Sleep(10 * time.Millisecond) {

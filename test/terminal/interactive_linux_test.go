@@ -3,6 +3,7 @@ package terminal
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -14,6 +15,12 @@ import (
 
 // converse opens a window with a conversation in it.
 func converse(t *testing.T, args ...string) *window {
+	t.Helper()
+	return inWindow(t, append([]string{"run", "-i", "demo"}, args...)...)
+}
+
+// inWindow opens a window with a command in it.
+func inWindow(t *testing.T, args ...string) *window {
 	t.Helper()
 	t.Parallel()
 	amux, err := filepath.Abs("../../bin/amux")
@@ -28,7 +35,7 @@ func converse(t *testing.T, args ...string) *window {
 		t.Fatal(err)
 	}
 	w := &window{desk: d, master: master, screen: vt.NewScreen(100, 40), over: make(chan struct{})}
-	w.cmd = d.command(append([]string{"run", "-i", "demo"}, args...)...)
+	w.cmd = d.command(args...)
 	w.cmd.Stdin, w.cmd.Stdout, w.cmd.Stderr = slave, slave, slave
 	w.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 	if err := w.cmd.Start(); err != nil {
@@ -94,4 +101,36 @@ func TestConversationStopped(t *testing.T) {
 	w.sees("interrupting")
 	w.types(ctrlC)
 	w.exits(130)
+}
+
+// What was typed before a question was on the screen does not answer it, be it still
+// in the terminal or read already.
+func TestTypedAheadAnswersNothing(t *testing.T) {
+	for name, args := range map[string][]string{
+		"run":          {"run", "demo", "[sleep:1][approve][approve]"},
+		"conversation": {"run", "-i", "demo", "[sleep:1][approve][approve]"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := inWindow(t, args...)
+			if name == "run" {
+				w.types("y\ry\ry\ry") // the last without a line's end
+			}
+			w.sees("allow? [y]es")
+			time.Sleep(300 * time.Millisecond) // in which a wrong answer would be given
+			if n := strings.Count(w.text(), "allow?"); n != 1 {
+				t.Errorf("%d questions are asked:\n%s", n, w.text())
+			}
+			w.types("n not now\ry\ry\r") // one answer, and two before the next question
+			for deadline := time.Now().Add(30 * time.Second); strings.Count(w.text(), "allow?") < 2; time.Sleep(20 * time.Millisecond) {
+				if time.Now().After(deadline) {
+					t.Fatalf("the second question is not asked:\n%s", w.text())
+				}
+			}
+			w.sees("not now")
+			w.types("n\r")
+			if name == "run" {
+				w.exits(0)
+			}
+		})
+	}
 }
