@@ -21,11 +21,18 @@ type conversation struct {
 	open     bool
 	thinking []byte
 	thinks   bool
-	tools    map[string]string         // name by id, of tools at work
+	tools    map[string]tool           // by id, those at work
 	pending  map[string]pluginapi.Type // what waits for an answer, by id
 	spent    int64                     // microdollars
 	priced   bool
 	cost     int64 // of the current turn
+}
+
+// tool is one at work. What it does to a file is told when it is done: before that
+// it may be denied.
+type tool struct {
+	name string
+	file pluginapi.Payload // nil: none
 }
 
 // Handle implements sdk.Conversation.
@@ -130,11 +137,14 @@ func (c *conversation) stdout(data []byte, out *sdk.Out) error {
 		c.tool(v.Value, out)
 	case "tool_done":
 		id := v.Text("id")
-		out.Event(pluginapi.ToolResult{ToolCallID: id, ToolName: c.tools[id], Output: v.Raw("output")})
+		if file := c.tools[id].file; file != nil {
+			out.Event(file)
+		}
+		out.Event(pluginapi.ToolResult{ToolCallID: id, ToolName: c.tools[id].name, Output: v.Raw("output")})
 		delete(c.tools, id)
 	case "tool_failed":
 		id := v.Text("id")
-		out.Event(pluginapi.ToolError{ToolCallID: id, ToolName: c.tools[id], Error: v.Text("error")})
+		out.Event(pluginapi.ToolError{ToolCallID: id, ToolName: c.tools[id].name, Error: v.Text("error")})
 		delete(c.tools, id)
 	case "permission":
 		c.wait(v.Text("id"), "approval_request")
@@ -182,22 +192,23 @@ func (c *conversation) wait(id string, what pluginapi.Type) {
 func (c *conversation) tool(v jsonl.Value, out *sdk.Out) {
 	id, name := v.Text("id"), v.Text("name")
 	if c.tools == nil {
-		c.tools = map[string]string{}
+		c.tools = map[string]tool{}
 	}
-	c.tools[id] = name
+	t := tool{name: name}
 	out.Event(pluginapi.ToolCallStart{ToolCallID: id, ToolName: name})
 	out.Event(pluginapi.ToolCallReady{ToolCallID: id, ToolName: name, Input: v.Raw("input")})
 	path := v.Text("path")
 	switch name {
 	case "write_file":
-		out.Event(pluginapi.FileCreate{ToolCallID: id, Path: path, ByteCount: v.IntPtr("bytes")})
+		t.file = pluginapi.FileCreate{ToolCallID: id, Path: path, ByteCount: v.IntPtr("bytes")}
 	case "edit_file":
-		out.Event(pluginapi.FilePatch{ToolCallID: id, Path: path, Diff: v.Text("diff")})
+		t.file = pluginapi.FilePatch{ToolCallID: id, Path: path, Diff: v.Text("diff")}
 	case "read_file":
-		out.Event(pluginapi.FileRead{ToolCallID: id, Path: path})
-	case "shell":
+		t.file = pluginapi.FileRead{ToolCallID: id, Path: path}
+	case "shell": // the demo asks before no command
 		out.Event(pluginapi.ShellStart{ToolCallID: id, Command: v.Text("command")})
 	}
+	c.tools[id] = t
 }
 
 func (c *conversation) openMessage(out *sdk.Out) {
