@@ -32,6 +32,7 @@ type facts struct {
 
 	turnActive bool
 	idle       bool
+	prompted   bool // there was a prompt
 	endSent    bool
 	paused     bool
 	spawned    bool

@@ -538,7 +538,7 @@ func (p *pump) userInput(in journal.Input, at time.Time) {
 	case "prompt":
 		// The message comes before what the adapter makes of it.
 		p.item(at, func(at time.Time) {
-			p.facts.idle = false
+			p.facts.idle, p.facts.prompted = false, true
 			if p.facts.signaled { // and survived it
 				p.facts.signaled, p.facts.askedAt = false, 0
 			}

@@ -52,6 +52,7 @@ type Run struct {
 	announced  string // state that was recorded last
 	prompts    int
 	pending    []string // interactions that wait for people
+	person     *bool    // whether the turn is the person's, as the shim was told last
 	begun      int      // the last attempt that startAgain was called for
 	between    bool     // it has not been started yet
 	unprompted func()   // of a run that was taken up: what its agent lacks once it is there
@@ -577,6 +578,7 @@ func (r *Run) act(p *pump) (todo []func()) {
 		}
 	}
 	todo = append(todo, r.answerClocks(waiting)...)
+	todo = append(todo, r.holdClock(f)...)
 	r.pending = waiting
 	r.between = f.retry != nil
 	switch retry := f.retry; {
@@ -635,6 +637,24 @@ func (r *Run) answerClocks(waiting []string) (todo []func()) {
 		}
 	}
 	return todo
+}
+
+// holdClock has the shim count silence only while the agent has the turn: between the
+// turns of a conversation it waits for a person, who may take any time.
+func (r *Run) holdClock(f *facts) []func() {
+	if !r.spec.Conversation || !f.spawned {
+		return nil
+	}
+	person := !f.turnActive && (f.idle || !f.prompted)
+	if r.person != nil && *r.person == person {
+		return nil
+	}
+	r.person = &person
+	limit := shim.Limit{Kind: "answer", ID: shim.NextPrompt}
+	if person {
+		limit.After = shim.Forever
+	}
+	return []func(){func() { _ = r.conn.SetLimit(limit) }} // of an agent that has ended no clock runs
 }
 
 // effect carries out what the adapter wants done. The keeper ignores what it has

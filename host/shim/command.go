@@ -133,6 +133,8 @@ func (k *keeper) appendFrom(c *conn, body []byte) error {
 			if late = k.ended; !late && running {
 				k.signaled = "" // it was survived
 			}
+			k.forget(NextPrompt)
+			k.runIdle()
 		case "end":
 			k.ended = k.ended || running
 		case "approve", "deny", "answer":

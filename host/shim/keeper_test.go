@@ -855,3 +855,28 @@ func TestDetachedRunGoesOnAlone(t *testing.T) {
 	}
 	k.missing(k.info.Socket, k.temp)
 }
+
+// What a conversation waits for between turns holds the inactivity clock, until the
+// next prompt, which needs no host.
+func TestNextPromptHoldsTheClock(t *testing.T) {
+	k := launch(t, func(h *shim.Hello) { h.Detached = true })
+	k.run("sleep 1000")
+	const idle = 200 * time.Millisecond
+	for _, limit := range []shim.Limit{{Kind: "inactivity", After: idle}, {Kind: "answer", ID: shim.NextPrompt, After: shim.Forever}} {
+		if err := k.SetLimit(limit); err != nil {
+			t.Fatal(err)
+		}
+	}
+	time.Sleep(3 * idle)
+	if n := len(k.records(journal.KindTimeout)); n != 0 {
+		t.Error("the clock ran while nobody had sent a prompt")
+	}
+	if err := k.Append(journal.KindInput, input("prompt", "next")); err != nil {
+		t.Fatal(err)
+	}
+	k.Close()
+	k.first(journal.KindTimeout)
+	if exit := k.exit(); exit.Reason != "inactivity" {
+		t.Errorf("%+v", exit)
+	}
+}

@@ -133,6 +133,14 @@ type Limit struct {
 	After time.Duration `json:"after_ns"`
 }
 
+// NextPrompt is the id of what a conversation waits for between turns: the person.
+// Armed as a question that is never denied, it holds the inactivity clock until the
+// next prompt.
+const NextPrompt = "amux:next-prompt"
+
+// Forever is the time that nobody waits.
+const Forever = time.Duration(1 << 62)
+
 // Lease makes one of those who are attached to a run the one that types. It is
 // theirs to heed: the keeper refuses it to others while it lasts, and nothing else.
 type Lease struct {
