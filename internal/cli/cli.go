@@ -68,6 +68,8 @@ type Host interface {
 
 // Main runs a command line, without the program's name, and returns the exit code.
 func (a *App) Main(args []string) int {
+	out := &output{w: a.IO.Out}
+	a.IO.Out = out
 	s := &session{app: a}
 	defer s.close()
 	root := newRoot(s)
@@ -76,7 +78,10 @@ func (a *App) Main(args []string) int {
 	root.SetOut(a.IO.Out)
 	root.SetErr(a.IO.Err)
 	err := root.ExecuteContext(context.Background())
-	return s.fail(err)
+	if out.failed(err) {
+		err = nil // said below
+	}
+	return s.exit(s.fail(err), out)
 }
 
 // exitError ends a command with a code when everything was said already.
