@@ -148,6 +148,7 @@ func TestLongLinesArePassedOver(t *testing.T) {
 
 func FuzzReadLine(f *testing.F) {
 	f.Add("a\nbb\n\nccc", uint8(2))
+	f.Add("no end", uint8(0))
 	f.Fuzz(func(t *testing.T, text string, limit uint8) {
 		r := bufio.NewReaderSize(iotest.OneByteReader(strings.NewReader(text)), 16)
 		want := strings.SplitAfter(text, "\n")
