@@ -8,7 +8,7 @@ import (
 )
 
 // signals end the bridge, and the server with it.
-var signals = []os.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP}
+var signals = []os.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT}
 
 func terminate(p *os.Process) { p.Signal(syscall.SIGTERM) }
 

@@ -7,6 +7,7 @@ import (
 	"os/signal"
 	"runtime"
 	"strings"
+	"sync/atomic"
 
 	"github.com/amux-dev/amux/host/process"
 	"github.com/amux-dev/amux/internal/cli"
@@ -24,6 +25,7 @@ func main() { os.Exit(run()) }
 
 func run() int {
 	rawio.CloseOnExec()
+	endOnQuit()
 	home, _ := os.UserHomeDir()      // empty: the configuration folder must be named
 	cwd, _ := os.Getwd()             // empty: relative paths stay relative
 	executable, _ := os.Executable() // empty: what lies beside it is not found, and said to be missing
@@ -72,9 +74,33 @@ func catchResize() (<-chan os.Signal, func()) {
 	return signals, func() { signal.Stop(signals) }
 }
 
+// catching is how many parts of the program catch signals now.
+var catching atomic.Int32
+
+// quitCode is the exit code of a program that SIGQUIT ended.
+const quitCode = 131
+
+// endOnQuit makes Ctrl-\ end a command that catches no signals, as it ends other
+// programs: the runtime would print its goroutines. SIGABRT still does.
+func endOnQuit() {
+	if len(quit) == 0 {
+		return
+	}
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, quit...)
+	go func() {
+		for range signals {
+			if catching.Load() == 0 {
+				os.Exit(quitCode)
+			}
+		}
+	}()
+}
+
 // catchSignals begins to catch what ends, suspends or interrupts a command.
 func catchSignals() (<-chan os.Signal, func()) {
 	signals := make(chan os.Signal, 8)
+	catching.Add(1)
 	signal.Notify(signals, caught...)
 	ignored := make(chan os.Signal, 1)
 	// Caught, so that writing to a closed pipe is an error and no sudden end; not
@@ -83,5 +109,6 @@ func catchSignals() (<-chan os.Signal, func()) {
 	return signals, func() {
 		signal.Stop(signals)
 		signal.Stop(ignored)
+		catching.Add(-1)
 	}
 }

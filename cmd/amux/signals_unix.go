@@ -8,7 +8,8 @@ import (
 )
 
 var (
-	caught     = []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGTSTP}
+	caught     = []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGTSTP}
+	quit       = []os.Signal{syscall.SIGQUIT}
 	resize     = []os.Signal{syscall.SIGWINCH}
 	brokenPipe = []os.Signal{syscall.SIGPIPE}
 )

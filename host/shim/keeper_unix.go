@@ -17,7 +17,7 @@ func (k *keeper) catchSignals() (wait func()) {
 	// Terminal signals of whoever started the host are not for us; Notify, not
 	// Ignore, because ignored signals stay ignored in the agent.
 	ignored := make(chan os.Signal, 1)
-	signal.Notify(ignored, syscall.SIGHUP, syscall.SIGINT, syscall.SIGTERM, syscall.SIGPIPE, syscall.SIGTSTP)
+	signal.Notify(ignored, syscall.SIGHUP, syscall.SIGINT, syscall.SIGTERM, syscall.SIGQUIT, syscall.SIGPIPE, syscall.SIGTSTP)
 	reaped := make(chan os.Signal, 1)
 	signal.Notify(reaped, syscall.SIGCHLD)
 	return func() {

@@ -112,7 +112,7 @@ func (a *lineAttachment) stay(ctx context.Context, info host.RunInfo) error {
 				suspend()
 				continue
 			}
-			if sig == os.Interrupt {
+			if sig == os.Interrupt || isQuit(sig) { // the same key leaves a terminal
 				return a.left()
 			}
 			return exitError(signalCode(sig))

@@ -14,6 +14,9 @@ const isWindows = false
 // isSuspend reports whether a signal is that of Ctrl-Z.
 func isSuspend(sig os.Signal) bool { return sig == syscall.SIGTSTP }
 
+// isQuit reports whether a signal is that of Ctrl-\.
+func isQuit(sig os.Signal) bool { return sig == syscall.SIGQUIT }
+
 // suspend stops this process and returns when it is continued. It waits for the
 // signal that says so: the thread that stops the process runs on for a moment.
 func suspend() {

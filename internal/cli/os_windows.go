@@ -10,6 +10,8 @@ const isWindows = true
 
 func isSuspend(os.Signal) bool { return false }
 
+func isQuit(os.Signal) bool { return false }
+
 func suspend() {}
 
 // isBrokenPipe reports whether the reader of a pipe has gone.

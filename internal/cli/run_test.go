@@ -300,6 +300,8 @@ func TestSignals(t *testing.T) {
 			fail: map[string]error{"interrupt": pluginapi.CodeCapability}, result: canceled, code: 130, calls: []string{"interrupt", "stop"}},
 		{name: "TERM", signals: []os.Signal{syscall.SIGTERM}, on: map[string]func(*fakeRun){"stop": ended},
 			result: canceled, code: 143, calls: []string{"stop"}},
+		{name: "QUIT", signals: []os.Signal{syscall.SIGQUIT}, on: map[string]func(*fakeRun){"stop": ended},
+			result: canceled, code: 131, calls: []string{"stop"}},
 		{name: "HUP", signals: []os.Signal{syscall.SIGHUP}, on: map[string]func(*fakeRun){"stop": ended},
 			result: canceled, code: 129, calls: []string{"stop"}},
 		{name: "finished all the same", signals: []os.Signal{os.Interrupt}, on: map[string]func(*fakeRun){"interrupt": ended},
