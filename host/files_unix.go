@@ -68,27 +68,10 @@ func isFileLimit(err error) bool { return errors.Is(err, unix.EFBIG) }
 
 // sweepRun kills every process that carries the run's mark, and those without one
 // that this process has adopted from a dead keeper. It is for runs whose keeper is
-// gone; what is signalled is verified by its start time.
+// gone.
 func (h *Host) sweepRun(meta store.Meta) {
-	const rounds = 200
-	// Twice in a row: a process may start the next and exit while all are looked at.
-	for quiet, round := 0, 0; quiet < 2 && round < rounds; round++ {
-		if round > 0 {
-			time.Sleep(2 * time.Millisecond)
-		}
-		left := process.Marked(meta.RunID)
-		if h.opts.Subreaper {
-			left = append(left, process.Orphans()...)
-		}
-		if quiet++; len(left) > 0 {
-			quiet = 0
-		}
-		for _, id := range left {
-			_, _ = process.Signal(id, unix.SIGKILL) // gone is what we want
-			if h.opts.Subreaper {
-				reap(id.PID)
-			}
-		}
+	for _, held := range process.SweepRun(meta.RunID, h.opts.Subreaper) {
+		h.log.Named("run").Warn("a process of a run that has ended could not be ended", "run_id", meta.RunID, "process", held)
 	}
 }
 
@@ -98,23 +81,14 @@ func descendants(pid int) []process.ID { return process.Descendants(pid) }
 // sweepCommand kills what a command that was cut off has left: what was below it, and
 // what carries its mark.
 func sweepCommand(mark string, left []process.ID) {
-	const rounds = 200
 	killed := left
-	for quiet, round := 0, 0; quiet < 2 && round < rounds; round++ {
-		if round > 0 {
-			time.Sleep(2 * time.Millisecond)
-			left = process.Marked(mark)
-		}
-		if quiet++; len(left) > 0 {
-			quiet = 0
-		}
-		for _, id := range left {
-			for _, below := range append(process.Descendants(id.PID), id) {
-				_, _ = process.Signal(below, unix.SIGKILL) // gone is what we want
-				killed = append(killed, below)
-			}
+	for _, id := range left {
+		for _, below := range append(process.Descendants(id.PID), id) {
+			_, _ = process.Signal(below, unix.SIGKILL) // gone is what we want
+			killed = append(killed, below)
 		}
 	}
+	process.SweepRun(mark, false)
 	for _, id := range killed {
 		reap(id.PID) // where it was adopted
 	}

@@ -502,7 +502,12 @@ func (p *pump) record(rec journal.Record) error {
 		p.input(&pb.Input{Kind: pb.InputKind_INPUT_EXIT, Exit: &pb.Exit{
 			Code: int32(exit.Code), Signal: exit.Signal, Asked: exit.Reason != "",
 		}}, rec.Time)
-		p.item(rec.Time, func(time.Time) { p.facts.exit = &exit })
+		p.item(rec.Time, func(at time.Time) {
+			p.facts.exit = &exit
+			if exit.Survivors != "" {
+				p.emitHost(pluginapi.Debug{Level: "warn", Message: "the run has ended, but amux could not end this: " + exit.Survivors}, at)
+			}
+		})
 		p.seenExit = true
 	case journal.KindDamage:
 		var damage journal.Damage

@@ -120,12 +120,13 @@ type Collected struct {
 
 // Exit is the leader's end; it is written when every descendant is gone.
 type Exit struct {
-	Spawn    int    `json:"spawn"`
-	Code     int    `json:"code"` // -1 if a signal ended it
-	Signal   string `json:"signal,omitempty"`
-	Reason   string `json:"reason,omitempty"` // why amux ended it: stop, kill, signal, timeout, inactivity, parent_gone, host_gone, disk_full, abandoned
-	Killed   int    `json:"killed,omitempty"` // processes it left behind
-	Survived int    `json:"survived,omitempty"`
+	Spawn  int    `json:"spawn"`
+	Code   int    `json:"code"` // -1 if a signal ended it
+	Signal string `json:"signal,omitempty"`
+	Reason string `json:"reason,omitempty"` // why amux ended it: stop, kill, signal, timeout, inactivity, parent_gone, host_gone, disk_full, abandoned
+	Killed int    `json:"killed,omitempty"` // processes it left behind
+	// Survivors names processes that could not be ended, each with the reason.
+	Survivors string `json:"survivors,omitempty"`
 }
 
 // Fault says that the adapter could not go on. Done is the last input that was

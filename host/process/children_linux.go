@@ -23,25 +23,27 @@ func Starting(start func() (pid int, err error)) error {
 	if err != nil {
 		return err
 	}
-	if ticks, alive := Start(pid); alive {
+	if st, there := readStat(pid); there { // also one that has ended already
 		started.mu.Lock()
 		defer started.mu.Unlock()
 		if started.children == nil || len(started.children)%256 == 255 {
 			forgetDead()
 		}
-		started.children[ID{pid, ticks}] = true
+		started.children[ID{pid, st.start}] = true
 	}
 	return nil
 }
 
+// forgetDead forgets those that are gone. One that has ended and was not waited for is
+// still a child, and somebody's to wait for.
 func forgetDead() {
-	alive := map[ID]bool{}
+	there := map[ID]bool{}
 	for id := range started.children {
-		if Alive(id) {
-			alive[id] = true
+		if st, ok := readStat(id.PID); ok && st.start == id.Start {
+			there[id] = true
 		}
 	}
-	started.children = alive
+	started.children = there
 }
 
 // Orphans are the live processes that this one has adopted, and all below them.

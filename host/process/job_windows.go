@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -124,9 +125,21 @@ func (j *Job) Continue() (were int) {
 	return were
 }
 
-// Stuck reports whether there are any: what was ended and has not gone waits in the
-// kernel.
-func (j *Job) Stuck() bool { return j.count() > 0 }
+// Hunt ends every process, and reports whether the job has none: its own word.
+func (j *Job) Hunt(func(pid int, status syscall.WaitStatus)) (gone, lost bool) {
+	return j.Signal(syscall.SIGKILL) == 0, false
+}
+
+// Mark does nothing: the end of the job's process ends what is in it.
+func (j *Job) Mark(string) {}
+
+// Held names those that were ended and have not gone.
+func (j *Job) Held() (held []string) {
+	for _, id := range j.Members() {
+		held = append(held, "process "+strconv.Itoa(id.PID)+" waits in the kernel")
+	}
+	return held[:min(len(held), 8)]
+}
 
 // Start is when the live process pid started; 0 if there is none.
 func (j *Job) Start(pid int) uint64 {

@@ -140,7 +140,7 @@ func TestJobKill(t *testing.T) {
 	if members := job.Members(); len(members) != 4 {
 		t.Errorf("members: %v", members)
 	}
-	if job.Signal(syscall.SIGKILL); !job.Stuck() && job.Signal() > 0 {
+	if job.Signal(syscall.SIGKILL); job.Held() == nil && job.Signal() > 0 {
 		t.Error("there are some, and there are none")
 	}
 	gone(t, tree)

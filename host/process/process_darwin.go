@@ -2,6 +2,8 @@ package process
 
 import (
 	"errors"
+	"strconv"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -103,3 +105,30 @@ func walk(root int, visit func(ID)) {
 
 // AdoptOrphans does nothing: macOS has no subreaper.
 func AdoptOrphans() error { return nil }
+
+// Hunt kills each below the tree's process. That nothing is left is what two walks in a
+// row have seen: the system has no better word.
+func (t Tree) Hunt(func(pid int, status syscall.WaitStatus)) (gone, lost bool) {
+	return t.Signal(syscall.SIGKILL) == 0 && t.Signal(syscall.SIGKILL) == 0, false
+}
+
+func (t Tree) left() (pids []int) {
+	for _, id := range Descendants(int(t)) {
+		pids = append(pids, id.PID)
+	}
+	return pids
+}
+
+// heldBy says of a process that was sent KILL why it is still there; nothing if it may go.
+func heldBy(pid int) string {
+	if !errors.Is(unix.Kill(pid, 0), unix.EPERM) {
+		return ""
+	}
+	return "process " + strconv.Itoa(pid) + " runs as another user, and this one may not end it"
+}
+
+// Mark does nothing: macOS has no mark that others can read.
+func (t Tree) Mark(string) {}
+
+// SweepRun finds nothing: see Marked.
+func SweepRun(string, bool) []string { return nil }

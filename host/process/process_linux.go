@@ -15,7 +15,7 @@ import (
 // Start returns the start time of a live process; ok is false if there is none.
 func Start(pid int) (start uint64, ok bool) {
 	st, ok := readStat(pid)
-	return st.start, ok && st.state != 'Z' && st.state != 'X'
+	return st.start, ok && !st.dead()
 }
 
 // Alive reports whether exactly that process is still running.
@@ -34,9 +34,19 @@ func BootID() string {
 }
 
 type stat struct {
-	state byte
-	ppid  int
-	start uint64
+	state   byte
+	ppid    int
+	flags   uint64 // PF_… of the main thread
+	threads int
+	start   uint64
+}
+
+// dead reports whether nothing of the process runs any more, or ever will. One whose main
+// thread has exited looks like a zombie, but counts threads besides; if a signal ended that
+// thread, it ends those too.
+func (s stat) dead() bool {
+	const killedBySignal = 0x400 // PF_SIGNALED
+	return s.state == 'X' || s.state == 'Z' && (s.threads < 2 || s.flags&killedBySignal != 0)
 }
 
 // readStat reads /proc/PID/stat.
@@ -46,14 +56,20 @@ func readStat(pid int) (stat, bool) {
 		return stat{}, false
 	}
 	ppid, err1 := strconv.Atoi(string(fields[1]))
-	start, err2 := strconv.ParseUint(string(fields[19]), 10, 64)
-	return stat{state: fields[0][0], ppid: ppid, start: start}, err1 == nil && err2 == nil
+	flags, err2 := strconv.ParseUint(string(fields[6]), 10, 64)
+	threads, err3 := strconv.Atoi(string(fields[17]))
+	start, err4 := strconv.ParseUint(string(fields[19]), 10, 64)
+	return stat{fields[0][0], ppid, flags, threads, start}, errors.Join(err1, err2, err3, err4) == nil
 }
 
 // statFields are those of /proc/PID/stat from the third on. The second is the name in
 // parentheses and may hold anything, so the rest is found from the last parenthesis.
 func statFields(pid int) ([][]byte, bool) {
-	data, ok := readProc("/proc/" + strconv.Itoa(pid) + "/stat")
+	return fieldsOf("/proc/" + strconv.Itoa(pid) + "/stat")
+}
+
+func fieldsOf(path string) ([][]byte, bool) {
+	data, ok := readProc(path)
 	if !ok {
 		return nil, false
 	}
@@ -73,13 +89,37 @@ func childless() bool {
 
 func stateOf(pid int) state {
 	st, ok := readStat(pid)
-	switch {
-	case !ok, st.state == 'Z', st.state == 'X', st.state == 'D':
+	if !ok || st.dead() {
 		return asleep
-	case st.state == 'T', st.state == 't':
+	}
+	if st.state == 'Z' {
+		st.state = livingThread(pid).state
+	}
+	switch st.state {
+	case 'D', 'Z', 'X', 0:
+		return asleep
+	case 'T', 't':
 		return stopped
 	}
 	return active
+}
+
+// thread is one of a process whose main thread has exited.
+type thread struct {
+	path  string
+	state byte
+}
+
+// livingThread finds a thread that runs; none if there is none any more.
+func livingThread(pid int) thread {
+	dir := "/proc/" + strconv.Itoa(pid) + "/task/"
+	for _, task := range entries(dir) {
+		fields, ok := fieldsOf(dir + task + "/stat")
+		if ok && len(fields) > 0 && fields[0][0] != 'Z' && fields[0][0] != 'X' {
+			return thread{dir + task, fields[0][0]}
+		}
+	}
+	return thread{}
 }
 
 // Descendants returns every live process below root, parents first. Zombies are
@@ -108,7 +148,7 @@ func walkWithout(root int, without map[int]bool, visit func(ID)) {
 			}
 			seen[child] = true
 			queue = append(queue, child)
-			if st, ok := readStat(child); ok && st.state != 'Z' && st.state != 'X' {
+			if st, ok := readStat(child); ok && !st.dead() {
 				visit(ID{child, st.start})
 			}
 		}
@@ -194,7 +234,7 @@ func Marked(runID string) []ID {
 		var unsure []int
 		for _, pid := range pids {
 			st, ok := readStat(pid)
-			if !ok || st.state == 'Z' || pid == os.Getpid() {
+			if !ok || st.dead() || pid == os.Getpid() {
 				continue
 			}
 			env, ok := environ(pid, &buf)
@@ -213,8 +253,19 @@ func Marked(runID string) []ID {
 // environ reads the environment of a process, by one call: between two it may execute
 // another program, and the second would find nothing. The buffer grows to what it takes.
 func environ(pid int, buf *[]byte) ([]byte, bool) {
+	dir := "/proc/" + strconv.Itoa(pid)
+	env, ok := environAt(dir, buf)
+	if len(env) == 0 {
+		if st, there := readStat(pid); there && st.state == 'Z' && !st.dead() {
+			return environAt(livingThread(pid).path, buf) // the main thread has none any more
+		}
+	}
+	return env, ok
+}
+
+func environAt(dir string, buf *[]byte) ([]byte, bool) {
 	for {
-		fd, err := unix.Open("/proc/"+strconv.Itoa(pid)+"/environ", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+		fd, err := unix.Open(dir+"/environ", unix.O_RDONLY|unix.O_CLOEXEC, 0)
 		if err != nil {
 			return nil, false
 		}

@@ -4,7 +4,7 @@ package process
 
 import (
 	"os"
-	"slices"
+	"strconv"
 	"syscall"
 )
 
@@ -55,11 +55,26 @@ func (t Tree) Continue() (were int) {
 	return were
 }
 
-// Stuck reports whether none of them can die now: each sleeps in the kernel, where
-// no signal wakes it.
-func (t Tree) Stuck() bool {
-	members := Descendants(int(t))
-	return len(members) > 0 && !slices.ContainsFunc(members, func(id ID) bool { return stateOf(id.PID) != asleep })
+// heldNames is how many of those that cannot be ended are named.
+const heldNames = 8
+
+// Held names those that are left, with the reason, if none of them can be ended now.
+func (t Tree) Held() []string {
+	var held []string
+	left := t.left()
+	for _, pid := range left {
+		why := heldBy(pid)
+		if why == "" {
+			return nil
+		}
+		if len(held) < heldNames {
+			held = append(held, why)
+		}
+	}
+	if more := len(left) - len(held); more > 0 {
+		held = append(held, strconv.Itoa(more)+" more")
+	}
+	return held
 }
 
 // state is what a process does now.

@@ -120,6 +120,20 @@ func (k *keeper) look(walk func() int) int {
 	return walk()
 }
 
+// reaped takes in that a child of this process has ended. walk is held.
+func (k *keeper) reaped(pid int, status syscall.WaitStatus) {
+	k.mu.Lock()
+	if c := k.child; c != nil && c.pid == pid && !isClosed(c.exited) {
+		c.status = status
+		close(c.exited)
+	}
+	k.mu.Unlock()
+	select {
+	case k.deaths <- struct{}{}:
+	default:
+	}
+}
+
 func (c *child) request(r stopRequest) {
 	select {
 	case c.stop <- r:

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"syscall"
 	"time"
 
@@ -53,7 +54,7 @@ func (k *keeper) stop(stop Stop, kill bool) error {
 // or for somebody's wish, ends what is left, drains the output and only then
 // writes the exit.
 func (k *keeper) see(child *child) {
-	left := k.endTree(child)
+	left, held := k.endTree(child)
 	child.hangUp()
 	drained := make(chan struct{})
 	go func() { child.outputs.Wait(); close(drained) }()
@@ -83,7 +84,7 @@ func (k *keeper) see(child *child) {
 	for id := range k.answers {
 		k.forget(id)
 	}
-	exit := journal.Exit{Spawn: child.spawn.Number, Reason: k.reason, Killed: left}
+	exit := journal.Exit{Spawn: child.spawn.Number, Reason: k.reason, Killed: left, Survivors: strings.Join(held, "; ")}
 	exit.Code, exit.Signal = child.ended()
 	if exit.Reason == "" && k.signaled != "" && (asksForEnd[k.signaled] || exit.Signal == k.signaled) {
 		exit.Reason = "signal"
@@ -118,8 +119,9 @@ func (k *keeper) writeExit(record []byte) {
 }
 
 // endTree returns when the leader and every descendant are gone. left says how
-// many the leader had left behind when it ended by itself.
-func (k *keeper) endTree(child *child) (left int) {
+// many the leader had left behind when it ended by itself, held which could not be
+// ended.
+func (k *keeper) endTree(child *child) (left int, held []string) {
 	var killAt <-chan time.Time
 	kill := false
 	for leader := true; leader && !kill; {
@@ -153,39 +155,70 @@ func (k *keeper) endTree(child *child) (left int) {
 			}
 		}
 	}
-	// KILL until nothing is left, twice in a row: a fork may be under way while
-	// the tree is walked. Reaping is the main loop's.
-	pause, told := killPause, false
-	for quiet := 0; quiet < 2; {
-		count := k.signal(syscall.SIGKILL)
-		if count == 0 && isClosed(child.exited) {
-			quiet++
+	return left, k.killTree(child)
+}
+
+// killTree kills until the system says that nothing is left. What cannot be ended it names
+// and leaves, after a while: the run is not to wait for it for ever.
+func (k *keeper) killTree(child *child) (held []string) {
+	k.signal(syscall.SIGKILL) // all at once; what they start meanwhile is hunted
+	var stuckSince time.Time
+	since := time.Now()
+	for pause := killPause; ; {
+		gone, lost := k.hunt()
+		if gone && isClosed(child.exited) {
+			return nil
+		}
+		if lost {
+			pause, stuckSince = killPause, time.Time{}
+			if time.Since(since) > lostTime {
+				time.Sleep(lostPause)
+			}
 			continue
 		}
-		quiet = 0
-		if count > 0 && k.stuck() {
-			// A file system that does not answer, for one: it may take for ever.
-			pause = min(2*pause, stuckPause)
-			if pause == stuckPause && !told {
-				told = true
-				fmt.Fprintf(k.cfg.Log, "%s %d processes cannot be killed: they wait in the kernel, and the run for them\n",
-					time.Now().UTC().Format(time.RFC3339), count)
-			}
-		} else {
-			pause = killPause
-		}
 		select {
+		case <-k.deaths:
+			pause = killPause
+			continue
 		case <-time.After(pause):
 		case <-child.stop:
 		}
+		if pause = min(2*pause, stuckPause); pause < walkPause {
+			continue
+		}
+		k.signal(syscall.SIGKILL) // what is below one that does not die is no child of ours
+		if pause < stuckPause {
+			continue
+		}
+		switch held = k.held(); {
+		case len(held) == 0:
+			stuckSince = time.Time{}
+		case stuckSince.IsZero():
+			stuckSince = time.Now()
+			k.logf("cannot be killed, and the run waits for it: %s", strings.Join(held, "; "))
+		case time.Since(stuckSince) > k.cfg.HeldWait:
+			k.logf("the run ends without: %s", strings.Join(held, "; "))
+			return held
+		}
 	}
-	return left
 }
 
-func (k *keeper) stuck() bool {
+func (k *keeper) logf(format string, args ...any) {
+	fmt.Fprintf(k.cfg.Log, "%s %s\n", time.Now().UTC().Format(time.RFC3339), fmt.Sprintf(format, args...))
+}
+
+// hunt is one round of it. It holds walk: nobody else reaps.
+func (k *keeper) hunt() (gone, lost bool) {
 	k.walk.Lock()
 	defer k.walk.Unlock()
-	return k.cfg.Tree.Stuck()
+	return k.cfg.Tree.Hunt(k.reaped)
+}
+
+func (k *keeper) held() []string {
+	k.walk.Lock()
+	defer k.walk.Unlock()
+	k.walked = true
+	return k.cfg.Tree.Held()
 }
 
 // terminate asks the tree to end, and reports whether it can be asked.

@@ -17,14 +17,21 @@ import (
 
 // Tree is the run's processes below the keeper, however they left their parents.
 type Tree interface {
+	// Mark marks what is started from now on as that run's, for who looks for it when
+	// this process is dead.
+	Mark(runID string)
 	// Signal sends the signals to each and says how many there are.
 	Signal(signals ...syscall.Signal) int
 	// Stop stops each and says how many ran until then.
 	Stop() int
 	// Continue continues each and says how many were stopped.
 	Continue() int
-	// Stuck reports whether none of them can die now, whatever is sent.
-	Stuck() bool
+	// Hunt kills what there is, for a tenth of a second at most, while nobody else reaps;
+	// reaped gets what it has reaped. gone is the system's word that nothing is left;
+	// lost is that processes come as fast as they are killed.
+	Hunt(reaped func(pid int, status syscall.WaitStatus)) (gone, lost bool)
+	// Held names those that are left, with the reason, if none of them can be ended now.
+	Held() []string
 	// Start is when the process pid started; 0 if there is none.
 	Start(pid int) uint64
 	starter
@@ -43,14 +50,20 @@ type Config struct {
 
 	// DiskWait is how long a full disk is waited for; 30 s if 0.
 	DiskWait time.Duration
+	// HeldWait is how long a process that cannot be ended is waited for; 10 s if 0.
+	HeldWait time.Duration
 }
 
 const (
 	leftoverGrace = 500 * time.Millisecond // TERM → KILL for what the leader left behind
 	drainTime     = time.Second            // for output after every process is gone
-	killPause     = time.Millisecond       // between two rounds of KILL
-	stuckPause    = time.Second            // the same, for what cannot die now
-	pauseTime     = 10 * time.Second       // for all to stop, or to go on
+	killPause     = time.Millisecond       // between two rounds of KILL, at first
+	walkPause     = 16 * time.Millisecond  // from which on the whole tree is walked through again
+	stuckPause    = time.Second            // between two rounds for what does not die
+	lostTime      = 10 * time.Second       // of a hunt after processes that come as fast as they go, …
+	lostPause     = time.Second            // … after which it takes a tenth of a processor and no more
+	defaultHeld   = 10 * time.Second
+	pauseTime     = 10 * time.Second // for all to stop, or to go on
 	defaultAlone  = time.Hour
 	defaultDisk   = 30 * time.Second
 	collectLimit  = 8 << 20
@@ -100,8 +113,9 @@ type keeper struct {
 	diskMu   sync.Mutex  // held by who waits for room
 	diskFull atomic.Bool // it was waited for in vain
 
-	done chan struct{} // closed when the keeper may leave
-	once sync.Once
+	deaths chan struct{} // rung when processes were reaped
+	done   chan struct{} // closed when the keeper may leave
+	once   sync.Once
 }
 
 // Keep keeps one run until it is released, or until its host is gone and every
@@ -118,7 +132,7 @@ func Keep(cfg Config) error {
 	k := &keeper{
 		cfg: cfg, conns: map[*conn]bool{}, answered: map[string]bool{},
 		timers: map[string]*time.Timer{}, limits: map[string]*time.Timer{}, answers: map[string]*time.Timer{},
-		done: make(chan struct{}),
+		deaths: make(chan struct{}, 1), done: make(chan struct{}),
 	}
 	if t != frameHello || json.Unmarshal(body, &k.hello) != nil {
 		return errFrame
@@ -132,6 +146,10 @@ func Keep(cfg Config) error {
 	if k.cfg.DiskWait == 0 {
 		k.cfg.DiskWait = defaultDisk
 	}
+	if k.cfg.HeldWait == 0 {
+		k.cfg.HeldWait = defaultHeld
+	}
+	k.cfg.Tree.Mark(k.hello.RunID)
 	wait := k.catchSignals()
 	if err := k.open(); err != nil {
 		_, _ = launch.Write(frame(frameWelcome, 0, encode(Welcome{Version: Version, Code: "SPAWN_ERROR", Error: err.Error()})))

@@ -46,7 +46,7 @@ func keep(dir string) error {
 	pid := os.Getpid()
 	start, _ := process.Start(pid)
 	return shim.Keep(shim.Config{
-		Dir: dir, Launch: launchFD, Tree: &stuckTree{process.Tree(pid), dir}, Log: os.Stderr,
+		Dir: dir, Launch: launchFD, Tree: &stuckTree{process.Tree(pid), dir}, Log: os.Stderr, HeldWait: 4 * time.Second,
 		Terminals: shim.Terminals{
 			Open: pty.Open, Resize: pty.Resize,
 			Answerer: func(cols, rows int) shim.Answerer { return vt.New(cols, rows) },
@@ -64,7 +64,7 @@ type stuckTree struct {
 
 func (t *stuckTree) Signal(signals ...syscall.Signal) int {
 	count := t.Tree.Signal(signals...)
-	if !t.Stuck() {
+	if t.Held() == nil {
 		return count
 	}
 	if slices.Contains(signals, syscall.SIGKILL) {
@@ -76,9 +76,16 @@ func (t *stuckTree) Signal(signals ...syscall.Signal) int {
 	return count + 1
 }
 
-func (t *stuckTree) Stuck() bool {
-	_, err := os.Stat(t.dir + "/stuck")
-	return err == nil
+func (t *stuckTree) Hunt(reaped func(int, syscall.WaitStatus)) (gone, lost bool) {
+	gone, lost = t.Tree.Hunt(reaped)
+	return gone && t.Held() == nil, lost
+}
+
+func (t *stuckTree) Held() []string {
+	if _, err := os.Stat(t.dir + "/stuck"); err != nil {
+		return nil
+	}
+	return []string{"process 1 is stuck"}
 }
 
 // kept is a keeper that the test hosts.
@@ -608,6 +615,18 @@ func TestWhatCannotBeKilled(t *testing.T) {
 	log, err := os.ReadFile(k.dir + "/shim.log")
 	if err != nil || strings.Count(string(log), "cannot be killed") != 1 {
 		t.Errorf("the log: %q, %v", log, err)
+	}
+}
+
+// After a while the run ends without it, and the record names it.
+func TestWhatCannotBeKilledIsNamed(t *testing.T) {
+	k := launch(t, nil)
+	if err := os.WriteFile(k.dir+"/stuck", nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	k.run("exit 0")
+	if exit := k.exit(); exit.Code != 0 || exit.Survivors != "process 1 is stuck" {
+		t.Errorf("%+v", exit)
 	}
 }
 

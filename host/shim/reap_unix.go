@@ -34,15 +34,6 @@ func (k *keeper) reap() {
 		if err != nil || pid <= 0 {
 			return
 		}
-		k.mu.Lock()
-		if c := k.child; c != nil && c.pid == pid {
-			select {
-			case <-c.exited:
-			default:
-				c.status = status
-				close(c.exited)
-			}
-		}
-		k.mu.Unlock()
+		k.reaped(pid, status)
 	}
 }

@@ -49,6 +49,9 @@ func (k *keeper) askToEnd(*child) bool {
 
 // ended says how the leader has ended.
 func (c *child) ended() (code int, signal string) {
+	if !isClosed(c.exited) {
+		return -1, "" // it could not be ended
+	}
 	if c.status.Signaled() {
 		return -1, unix.SignalName(c.status.Signal())
 	}

@@ -26,6 +26,8 @@ import (
 //	big N            a line of N bytes
 //	repeat N TEXT    TEXT (with escapes) N times
 //	leave KIND       leave a process behind and say its pid: child, setsid, daemon, chain, closed, cleanenv
+//	shape PROGRAM PIPE LINES
+//	                 leave processes behind that are hard to end (see Shapes)
 //	ask ID           ask for approval, and say how it was answered
 //	hash             say length and SHA-256 of the prompt
 //	usage IN OUT     say tokens and cost
@@ -158,6 +160,8 @@ func (a *agent) turn(script string) int {
 			}
 		case "leave":
 			a.leave(rest)
+		case "shape":
+			a.leaveShape(rest)
 		case "ask":
 			a.ask(rest)
 		case "hash":

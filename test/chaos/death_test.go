@@ -37,11 +37,6 @@ var deaths = []death{
 // serverDeath is that of the host of a detached run.
 const serverDeath = "serve"
 
-// impossible are the cells in which something survives that nobody can find
-// without a cgroup: it has neither a parent of the run nor its mark. On a terminal
-// the system hangs it up.
-var impossible = map[string]bool{"host and shim/cleanenv": true}
-
 func (k *hosted) plugins() []agents.Process { return agents.Plugins(k.host.PID, "fake") }
 
 // stopped ends a run that goes on without its plugin's first process.
@@ -97,12 +92,12 @@ func recovered(t *testing.T, s *agents.Stage, k *hosted) (time.Time, func()) {
 
 // Whatever of amux is killed, and whatever the agent has left behind: nothing
 // survives, and it is quick.
-func TestKillMatrixOfDeaths(t *testing.T) { deathMatrix(t, false, impossible) }
+func TestKillMatrixOfDeaths(t *testing.T) { deathMatrix(t, false) }
 
 // The same for agents on a pseudo-terminal, whose other end dies with the shim.
-func TestKillMatrixOfDeathsOnTerminal(t *testing.T) { deathMatrix(t, true, nil) }
+func TestKillMatrixOfDeathsOnTerminal(t *testing.T) { deathMatrix(t, true) }
 
-func deathMatrix(t *testing.T, terminal bool, impossible map[string]bool) {
+func deathMatrix(t *testing.T, terminal bool) {
 	// Not beside other tests: it is about time.
 	var (
 		mu    sync.Mutex
@@ -117,9 +112,6 @@ func deathMatrix(t *testing.T, terminal bool, impossible map[string]bool) {
 				cell := d.name + "/" + kind
 				t.Run(cell, func(t *testing.T) {
 					t.Parallel()
-					if impossible[cell] {
-						return
-					}
 					s := agents.NewStage(t, "fake", "healthy")
 					for round := range agents.Times(3, 100) {
 						func() {
@@ -138,7 +130,7 @@ func deathMatrix(t *testing.T, terminal bool, impossible map[string]bool) {
 			}
 		}
 	})
-	t.Log("\n" + latencies("from kill -9, or from the end of the last grace, to all gone", rows, took, impossible))
+	t.Log("\n" + latencies("from kill -9, or from the end of the last grace, to all gone", rows, took))
 	// How long the next start takes to look through all processes is no latency of ours.
 	for _, kind := range kinds {
 		delete(took, "host and shim/"+kind)

@@ -97,7 +97,7 @@ func TestKillMatrix(t *testing.T) {
 	for _, e := range endings {
 		rows = append(rows, e.name)
 	}
-	t.Log("\n" + latencies("from the end of the last grace to all gone", rows, took, nil))
+	t.Log("\n" + latencies("from the end of the last grace to all gone", rows, took))
 	checkMedian(t, took)
 	if err := h.Close(context.Background()); err != nil {
 		t.Error(err)
@@ -234,7 +234,7 @@ func records(t *testing.T, dir string) []journal.Record {
 }
 
 // latencies is the table of a matrix.
-func latencies(what string, rows []string, took map[string][]time.Duration, impossible map[string]bool) string {
+func latencies(what string, rows []string, took map[string][]time.Duration) string {
 	var table strings.Builder
 	fmt.Fprintf(&table, "%s, ms: median (max); budget %v\n%-20s", what, goneBudget, "")
 	for _, kind := range kinds {
@@ -246,10 +246,6 @@ func latencies(what string, rows []string, took map[string][]time.Duration, impo
 		for _, kind := range kinds {
 			cell := took[row+"/"+kind]
 			all = append(all, cell...)
-			if impossible[row+"/"+kind] {
-				fmt.Fprintf(&table, "%16s", "needs a cgroup")
-				continue
-			}
 			fmt.Fprintf(&table, "%16s", medianMax(cell))
 		}
 	}

@@ -61,7 +61,7 @@ func TestKillMatrixOnTerminal(t *testing.T) {
 	for _, e := range endings {
 		rows = append(rows, e.name)
 	}
-	t.Log("\n" + latencies("from the end of the last grace to all gone", rows, took, nil))
+	t.Log("\n" + latencies("from the end of the last grace to all gone", rows, took))
 	checkMedian(t, took)
 	if err := h.Close(context.Background()); err != nil {
 		t.Error(err)
