@@ -71,7 +71,7 @@ var kinds = []kind{
 	{code: pluginapi.CodeContextExceeded, with: []int{0, 400, 413}, words: []string{
 		"maximum context length", "context_length_exceeded", "prompt is too long", "contextoverflow", "input token count",
 		"exceeds the maximum number of tokens", "context window", "token limit exceeded", "context is too large"}},
-	{code: pluginapi.CodeValidation, with: []int{0, 400, 404}, words: []string{
+	{code: pluginapi.CodeValidation, with: []int{0, 400, 404, 500}, words: []string{
 		"model_not_found", "unknown model", "no such model", "invalid model", "issue with the selected model"},
 		pattern: regexp.MustCompile(`\bmodels?\b[^\n]{0,100}\b(?:not found|does not exist|is not available|not supported for)|^model: \S+$|providermodelnotfound`)},
 	{code: pluginapi.CodeAgentFailed, words: []string{

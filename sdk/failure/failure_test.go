@@ -46,6 +46,7 @@ func TestOf(t *testing.T) {
 		{404, "The model `no-such-model` does not exist or you do not have access to it.", pluginapi.CodeValidation, false},
 		{0, "models/no-such-model is not found for API version v1beta, or is not supported for generateContent.", pluginapi.CodeValidation, false},
 		{404, "There's an issue with the selected model (no-such-model). It may not exist or you may not have access to it.", pluginapi.CodeValidation, false},
+		{500, "models/no-such-model is not found for API version v1beta, or is not supported for generateContent.", pluginapi.CodeValidation, false},
 		{404, "model: no-such-model", pluginapi.CodeValidation, false},
 		{0, "Model not found: fake/no-such-model", pluginapi.CodeValidation, false},
 		{0, "Provider finish_reason: content_filter", pluginapi.CodeAgentFailed, false},

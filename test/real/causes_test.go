@@ -74,6 +74,7 @@ var causes = []cause{
 	{"the model goes round in circles", pluginapi.CodeTurnLimit, false, func(r *run, args ...string) {
 		if r.agent.id == "gemini" {
 			// It has no flag for it, and finds loops by itself.
+			r.model.Always("[fm:stuck]")
 			r.once("[fm:stuck]", append(args, "--approve", "auto")...)
 			return
 		}
@@ -100,8 +101,10 @@ var causes = []cause{
 	{"the disk of the work folder is full", "", false, func(r *run, args ...string) {
 		r.fullDisk()
 		r.once("[fm:write="+r.path("a.txt")+"]", append(args, "--approve", "auto")...)
-		if !r.asked(-1).contains("ENOSPC") && !r.asked(-1).contains("o space left") {
-			r.t.Errorf("the model was not told: %q", r.asked(-1).Texts)
+		told := r.asked(-1)
+		// Codex tells its model that the file could not be written, and not why.
+		if !told.contains("ENOSPC") && !told.contains("o space left") && !told.contains("Failed to write file") {
+			r.t.Errorf("the model was not told: %q", told.Texts)
 		}
 	}},
 }
