@@ -82,7 +82,7 @@ func agentsPage(t *testing.T, agents []*pluginapi.Agent) string {
 		case a.Demo:
 			note = "demo"
 		case a.Configured:
-			note = "under names of your own, see `config.toml` in the README"
+			note = "under names of your own, see the [guide](guide.md#add-agents-of-your-own)"
 		case a.Unproven:
 			note = "unproven"
 		}

@@ -204,9 +204,10 @@ func goEnv(t *testing.T, name string) string {
 	return filepath.Join(home, "go", "pkg", "mod")
 }
 
-// The adapter that the README shows is the one that is tested.
-func TestReadmeShowsTheExample(t *testing.T) {
-	readme, err := os.ReadFile("../../README.md")
+// TestGuideShowsTheExample compares the adapter in the guide for authors with the one
+// that is tested.
+func TestGuideShowsTheExample(t *testing.T) {
+	guide, err := os.ReadFile("../../docs/writing-an-adapter.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -214,9 +215,9 @@ func TestReadmeShowsTheExample(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, shown, _ := strings.Cut(string(readme), "```go\n// adapter knows tr")
+	_, shown, _ := strings.Cut(string(guide), "```go\n// adapter knows tr")
 	shown, _, _ = strings.Cut(shown, "```")
 	if shown == "" || !strings.HasSuffix(string(source), "// adapter knows tr"+shown) {
-		t.Error("README.md and docs/example-plugin/main.go differ")
+		t.Error("docs/writing-an-adapter.md and docs/example-plugin/main.go differ")
 	}
 }
