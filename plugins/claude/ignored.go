@@ -23,7 +23,7 @@ var ignored = map[string]string{
 	"system/commands_changed":          "slash commands, which amux passes on as text",
 	"system/file_snapshot":             "the CLI's undo",
 	"system/memory_recall":             "the CLI's own memory files",
-	"system/model_refusal_no_fallback": "the result says what the policy forbids",
+	"system/model_refusal_no_fallback": "where it says nothing; the result tells the refusal",
 	"system/memory_saved":              "the CLI's own memory files",
 	"conversation_reset":               "system/init with another session id follows",
 	"tool_progress":                    "how long a tool has run",

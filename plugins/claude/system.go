@@ -46,7 +46,8 @@ func (c *conversation) system(line jsonl.Value, out *sdk.Out) bool {
 	case "model_fallback", "model_refusal_fallback", "model_refusal_no_fallback", "model_consent_fallback", "informational", "notification", "instruction_size_warning", "session_writes_lost", "mirror_error":
 		text := firstText(line, "content", "message", "text", "reason")
 		if text == "" {
-			return false
+			_, known := ignored["system/"+subtype]
+			return known
 		}
 		out.Event(pluginapi.Debug{Level: "info", Message: subtype + ": " + text})
 	default:
