@@ -122,7 +122,7 @@ func inline(args []word) (at int, reads, ok bool) {
 			}
 			continue
 		}
-		if strings.Trim(text[1:], "ceulxvilof") != "" {
+		if strings.Trim(text[1:], "ceulxviof") != "" {
 			if strings.Contains(text, "s") {
 				return 0, true, true
 			}
