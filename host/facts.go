@@ -3,11 +3,13 @@ package host
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"math"
 	"slices"
 	"time"
 
 	"github.com/amux-dev/amux/host/journal"
+	"github.com/amux-dev/amux/host/schema"
 	"github.com/amux-dev/amux/pluginapi"
 )
 
@@ -25,6 +27,7 @@ type facts struct {
 	tokens      pluginapi.Tokens
 	cost        *pluginapi.Money
 	text        string // last message of the main conversation
+	textLong    bool   // it was too long to be kept
 	unknown     int    // lines of stdout that the adapter has not known
 
 	pending map[string]*interaction // asked and not answered, by id
@@ -85,7 +88,7 @@ func (f *facts) again(retry *journal.Retry) {
 	f.retry, f.spawn, f.spawned, f.exit = retry, 0, false, nil
 	f.outcome, f.outcomeAt, f.answered, f.sessionOver = nil, 0, false, true
 	f.turnActive, f.idle, f.endSent, f.paused = false, false, false, false
-	f.pending, f.order, f.stderr, f.text = nil, nil, nil, ""
+	f.pending, f.order, f.stderr, f.text, f.textLong = nil, nil, nil, "", false
 }
 
 // take takes what the keeper, or a host that gave up, wrote beside a journal that
@@ -208,7 +211,7 @@ func (f *facts) learn(t pluginapi.Type, data []byte, at time.Time) {
 		f.dropPending(e.InteractionID)
 	case "message_stop":
 		if e.ParentID == "" && !e.Aborted {
-			f.text = e.Text
+			f.text, f.textLong = e.Text, false
 		}
 	}
 }
@@ -242,9 +245,29 @@ func (f *facts) stderrText() string {
 	return string(text)
 }
 
-// verdict says how the run ended. What amux asked for before the agent's last
+// verdict says how the run ended: as finished says, unless answerSchema is not empty and
+// the answer of a run that would be completed does not match it.
+func (f *facts) verdict(answerSchema string) journal.State {
+	end := f.finished()
+	if end.To != stateCompleted || answerSchema == "" {
+		return end
+	}
+	err := schema.Check(answerSchema, f.text)
+	if err == nil {
+		return end
+	}
+	if f.textLong {
+		err = errors.New("the answer is too long to be validated against the JSON schema")
+	}
+	code := pluginapi.CodeAgentFailed
+	return journal.State{
+		From: end.From, To: stateFailed, Code: string(code), Reason: "schema", Msg: sanitize(err.Error()), Hint: code.Info().Hint,
+	}
+}
+
+// finished says how the run ended. What amux asked for before the agent's last
 // word wins, then that word, then the exit code.
-func (f *facts) verdict() journal.State {
+func (f *facts) finished() journal.State {
 	end := journal.State{From: f.state, To: stateFailed}
 	fail := func(code pluginapi.Code, reason, msg string) journal.State {
 		end.Code, end.Reason, end.Msg, end.Hint = string(code), reason, msg, code.Info().Hint

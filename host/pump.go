@@ -961,7 +961,7 @@ func (p *pump) event(out *pb.Output) error {
 		if p.pieces.size+len(out.Data) > holdLimit {
 			p.pieces.hold, p.pieces.long = nil, true
 			if t == "message_stop" {
-				p.facts.text = "" // rather none than that of another message
+				p.facts.text, p.facts.textLong = "", true // rather none than that of another message
 			}
 			return nil
 		}

@@ -183,6 +183,8 @@ func (h *Host) conclude(ctx context.Context, dir *store.Run, meta store.Meta) er
 	fail := func(err error) error {
 		return pluginapi.Errorf(pluginapi.AsError(err).Code, "recover run %s: %w", meta.RunID, err)
 	}
+	var spec RunSpec
+	_ = json.Unmarshal(meta.Spec, &spec) // then its answer is not validated
 	writer, err := journal.OpenWriter(dir.Path("journal"), time.Now)
 	if err != nil {
 		return fail(err)
@@ -204,7 +206,7 @@ func (h *Host) conclude(ctx context.Context, dir *store.Run, meta store.Meta) er
 		if exit, ok := readExit(dir.Path("exit")); ok {
 			p.facts.take(exit)
 		}
-		end := p.facts.verdict()
+		end := p.facts.verdict(spec.JSONSchema)
 		p.mu.Unlock()
 		return writer.Append(journal.KindState, journal.Encode(end))
 	}

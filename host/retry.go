@@ -91,7 +91,7 @@ func (r *Run) nextAttempt(p *pump) (journal.Retry, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	f := &p.facts
-	end := f.verdict()
+	end := f.verdict(r.spec.JSONSchema)
 	if r.launch == nil || f.attempt >= r.spec.Retry.attempts() || !f.mayPass(end) {
 		return no, false
 	}

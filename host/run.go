@@ -804,7 +804,7 @@ func (r *Run) exited(p *pump) error {
 		return err
 	}
 	p.mu.Lock()
-	end := p.facts.verdict()
+	end := p.facts.verdict(r.spec.JSONSchema)
 	r.mu.Lock()
 	end.From = r.announced
 	r.mu.Unlock()

@@ -2,7 +2,6 @@ package host
 
 import (
 	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -13,6 +12,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/amux-dev/amux/host/schema"
 	"github.com/amux-dev/amux/host/shim"
 	"github.com/amux-dev/amux/pluginapi"
 )
@@ -91,8 +91,10 @@ func (s *RunSpec) validate() error {
 	if err := s.Retry.validate(s.Conversation); err != nil {
 		return err
 	}
-	if s.JSONSchema != "" && !json.Valid([]byte(s.JSONSchema)) {
-		return invalid("the JSON schema is not JSON")
+	if s.JSONSchema != "" {
+		if err := schema.Validate(s.JSONSchema); err != nil {
+			return invalid("the JSON schema is not valid: %w", err)
+		}
 	}
 	for name, value := range s.Env {
 		if !varNameRule.MatchString(name) {

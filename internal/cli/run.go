@@ -39,11 +39,17 @@ The assistant's text goes to stdout; thinking, tools, questions and the last lin
 with turns, tokens, cost and time go to stderr. Without an agent it is that of
 config.toml, or the only one that is installed and signed in. Ctrl-C once
 interrupts the agent's turn, twice stops the run. Nothing that the agent started
-outlives its run, nor do servers it left in the background.`,
+outlives its run, nor do servers it left in the background.
+
+With --json-schema the agent's last message must be one JSON document that matches
+the schema, and nothing else: no prose, no Markdown fence. Otherwise the run fails
+with AGENT_FAILED (exit code 1) and names the place that does not match. amux checks
+the schema before it starts anything, and fetches nothing that it refers to.`,
 		Example: `  amux run claude "why does the build fail?"
   amux run demo "hello" > answer.txt
   git diff | amux run claude "review this"
-  git diff | amux run claude - --json | jq -r 'select(.type == "text_delta").delta'`,
+  git diff | amux run claude - --json | jq -r 'select(.type == "text_delta").delta'
+  amux run claude "list the TODOs" --quiet --json-schema todos.schema.json | jq .`,
 		Args: cobra.ArbitraryArgs,
 		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 			if len(args) > 0 {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/amux-dev/amux/host"
 	"github.com/amux-dev/amux/host/process"
+	"github.com/amux-dev/amux/host/schema"
 	"github.com/amux-dev/amux/internal/foreign"
 	"github.com/amux-dev/amux/internal/settings"
 )
@@ -59,7 +60,7 @@ func (o *runOptions) addFlags(cmd *cobra.Command) {
 	f.StringArrayVar(&o.env, "env", nil, "a variable for the agent, as `NAME=VALUE`")
 	f.StringArrayVar(&o.files, "file", nil, "attach a `file`")
 	f.StringArrayVar(&o.mcp, "mcp", nil, "a tool server: `NAME=COMMAND ARGS…`, NAME=https://…, or a JSON file with mcpServers")
-	f.StringVar(&o.schema, "json-schema", "", "answer by this JSON schema, given as `text or file`")
+	f.StringVar(&o.schema, "json-schema", "", "require an answer that matches this JSON schema, given as `text or file`")
 	f.Var(oneOf(&o.approve, "ask", "auto", "deny", "rules"), "approve", "who answers permission requests: ask (you), auto (yes), deny (no), rules")
 	f.StringArrayVar(&o.allow, "allow", nil, "approve what this `rule` names, as Bash(go test *) or Edit(src/*); repeatable")
 	f.StringArrayVar(&o.deny, "deny", nil, "deny what this `rule` names; repeatable")
@@ -177,6 +178,7 @@ func (o *runOptions) spec(s *session) (host.RunSpec, error) {
 	}
 	if o.schema != "" {
 		spec.JSONSchema = o.schema
+		name := ""
 		if !strings.HasPrefix(strings.TrimSpace(o.schema), "{") {
 			data, err := foreign.Read(s.abs(o.schema), foreign.Rule{Limit: maxConfigFile})
 			if errors.Is(err, fs.ErrNotExist) {
@@ -185,10 +187,10 @@ func (o *runOptions) spec(s *session) (host.RunSpec, error) {
 			if err != nil {
 				return spec, fileError("--json-schema", o.schema, err)
 			}
-			spec.JSONSchema = string(data)
+			name, spec.JSONSchema = fmt.Sprintf(" %.200s", o.schema), string(data)
 		}
-		if !json.Valid([]byte(spec.JSONSchema)) {
-			return spec, usage("--json-schema: this is not valid JSON")
+		if err := schema.Validate(spec.JSONSchema); err != nil {
+			return spec, usage("--json-schema%s: %w", name, err)
 		}
 	}
 	return spec, nil

@@ -50,7 +50,7 @@ func (a adapter) Describe() *pluginapi.Agent {
 func describe(id string) *pluginapi.Agent {
 	return &pluginapi.Agent{
 		Id: id, DisplayName: id, Summary: "an agent of the tests",
-		Capabilities: &pluginapi.Capabilities{MultiTurn: true, TextStreaming: true, Approvals: true, Tools: true, PtyOptional: true, Resume: id == Resumer},
+		Capabilities: &pluginapi.Capabilities{MultiTurn: true, TextStreaming: true, Approvals: true, Tools: true, PtyOptional: true, JsonSchema: true, Resume: id == Resumer},
 	}
 }
 
