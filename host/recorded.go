@@ -15,6 +15,7 @@ import (
 
 	"github.com/amux-dev/amux/host/eventlog"
 	"github.com/amux-dev/amux/host/journal"
+	"github.com/amux-dev/amux/host/registry"
 	"github.com/amux-dev/amux/host/store"
 	"github.com/amux-dev/amux/pluginapi"
 )
@@ -279,6 +280,22 @@ func (h *Host) Open(ctx context.Context, ref string) (*Run, error) {
 // journal that is damaged it writes what stands before the damage, and returns
 // RECORD_DAMAGED.
 func (h *Host) Replay(ctx context.Context, ref string, w io.Writer) error {
+	return h.ReplayWith(ctx, ref, ReplayOptions{}, w)
+}
+
+// ReplayOptions change how a run is replayed.
+type ReplayOptions struct {
+	// Plugin is the folder of a plugin that makes the events in the place of the one
+	// that the run was started with. Nobody needs to have signed it.
+	Plugin string
+	// OnPlugin, if not nil, is called with name and version of that plugin, before the
+	// first event.
+	OnPlugin func(name, version string)
+}
+
+// ReplayWith is Replay with options. Plans are in the journal and not made again, and
+// neither the record nor anything else is changed by what the plugin answers.
+func (h *Host) ReplayWith(ctx context.Context, ref string, o ReplayOptions, w io.Writer) error {
 	dir, err := h.find(ref)
 	if err != nil {
 		return err
@@ -286,6 +303,15 @@ func (h *Host) Replay(ctx context.Context, ref string, w io.Writer) error {
 	meta, err := dir.ReadMeta()
 	if err != nil {
 		return pluginapi.Errorf(pluginapi.CodeParse, "run %s: %w", dir.ID, err)
+	}
+	var other *registry.Plugin
+	if o.Plugin != "" {
+		if other, err = h.otherPlugin(meta, o.Plugin); err != nil {
+			return err
+		}
+		if o.OnPlugin != nil {
+			o.OnPlugin(other.Name, other.Version)
+		}
 	}
 	src, err := openFileSource(dir.Path("journal"))
 	if err != nil {
@@ -306,7 +332,7 @@ func (h *Host) Replay(ctx context.Context, ref string, w io.Writer) error {
 	copyCtx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go func() { copied <- copyEvents(copyCtx, log, w, 1) }()
-	_, err = h.retell(ctx, meta, src, log, nil)
+	_, err = h.retell(ctx, meta, other, src, log, nil)
 	log.Finish()
 	if copyErr := <-copied; err == nil {
 		err = copyErr
@@ -323,4 +349,25 @@ func (h *Host) Replay(ctx context.Context, ref string, w io.Writer) error {
 		return Integrity{Damage: []Damage{*damage}}.Err(dir.ID)
 	}
 	return errors.Join(err, checkErr)
+}
+
+// otherPlugin returns the plugin at a path if it serves the agent of a run.
+func (h *Host) otherPlugin(meta store.Meta, path string) (*registry.Plugin, error) {
+	var spec RunSpec
+	if err := json.Unmarshal(meta.Spec, &spec); err != nil {
+		return nil, pluginapi.Errorf(pluginapi.CodeParse, "run %s: run.json: %w", meta.RunID, err)
+	}
+	plugin := h.registry.At(path)
+	if plugin.Err != nil {
+		return nil, plugin.Err
+	}
+	var serves []string
+	for _, a := range plugin.Description.Agents {
+		serves = append(serves, a.Id)
+	}
+	if !slices.Contains(serves, spec.adapter()) {
+		return nil, invalid("run %s is one of agent %s, which plugin %s %s does not serve", meta.RunID, spec.adapter(), plugin.Name, plugin.Version).
+			WithHint("it serves: %s", strings.Join(serves, ", "))
+	}
+	return &plugin, nil
 }

@@ -210,7 +210,7 @@ func (h *Host) conclude(ctx context.Context, dir *store.Run, meta store.Meta) er
 		p.mu.Unlock()
 		return writer.Append(journal.KindState, journal.Encode(end))
 	}
-	p, err := h.retell(ctx, meta, src, log, exited)
+	p, err := h.retell(ctx, meta, nil, src, log, exited)
 	if err != nil && ctx.Err() == nil && pluginapi.AsError(err).Code != pluginapi.CodeDiskFull {
 		if cut := log.Cut(); cut != nil {
 			// They would have been made again.
@@ -240,12 +240,13 @@ func (h *Host) conclude(ctx context.Context, dir *store.Run, meta store.Meta) er
 	return nil
 }
 
-// retell makes the events of a recorded run that log does not have. The plugin may
-// die of other runs, so that it gets a few more chances in a process of its own.
-func (h *Host) retell(ctx context.Context, meta store.Meta, src source, log *eventlog.Log, exited func(*pump) error) (*pump, error) {
+// retell makes the events of a recorded run that log does not have, with another
+// plugin than the run's if there is one. The plugin may die of other runs, so that it
+// gets a few more chances in a process of its own.
+func (h *Host) retell(ctx context.Context, meta store.Meta, other *registry.Plugin, src source, log *eventlog.Log, exited func(*pump) error) (*pump, error) {
 	var past lives
 	for attempt := 1; ; attempt++ {
-		p, stop, err := h.replayPump(ctx, meta, src, log, attempt > 1)
+		p, stop, err := h.replayPump(ctx, meta, other, src, log, attempt > 1)
 		if err == nil {
 			p.exited = exited
 			err = p.run(ctx)
@@ -296,8 +297,8 @@ func (s *ownSource) Wait(context.Context) error {
 }
 
 // replayPump makes a pump over a recorded journal with the plugin that the run
-// was started with.
-func (h *Host) replayPump(ctx context.Context, meta store.Meta, src source, log *eventlog.Log, own bool) (*pump, func(), error) {
+// was started with, or with another.
+func (h *Host) replayPump(ctx context.Context, meta store.Meta, other *registry.Plugin, src source, log *eventlog.Log, own bool) (*pump, func(), error) {
 	stop := func() {}
 	p, err := h.newPump(src, log, log.Count())
 	if err != nil {
@@ -320,21 +321,14 @@ func (h *Host) replayPump(ctx context.Context, meta store.Meta, src source, log 
 	if p.heard == 0 {
 		return p, stop, nil // the adapter was never heard
 	}
-	path, err := h.registry.Pinned(meta.PluginHash)
-	if err != nil {
-		return nil, stop, err
-	}
 	if err := h.prepare(); err != nil {
 		return nil, stop, err
 	}
-	plugin, agent, err := h.registry.Agent(spec.adapter())
+	verified, agent, err := h.replayPlugin(meta, spec, other)
 	if err != nil {
-		// The copy speaks for itself; only its capabilities are not known.
-		agent, plugin = &pluginapi.Agent{Id: meta.Agent}, registry.Plugin{Name: meta.Plugin, Manifest: &registry.Manifest{}}
+		return nil, stop, err
 	}
 	p.start.Options = spec.recorded(agent)
-	plugin.Name, plugin.Description = meta.Plugin, nil // what is installed now may be another version
-	verified := registry.Verified{Plugin: plugin, Path: path, SHA256: meta.PluginHash}
 	var process *adapter.Process
 	if own {
 		process, err = h.plugins.start(ctx, verified)
@@ -354,6 +348,30 @@ func (h *Host) replayPump(ctx context.Context, meta store.Meta, src source, log 
 		}
 	}
 	return p, stop, err
+}
+
+// replayPlugin returns the plugin to make a run's events with, and the agent as it
+// describes it.
+func (h *Host) replayPlugin(meta store.Meta, spec RunSpec, other *registry.Plugin) (registry.Verified, *pluginapi.Agent, error) {
+	if other != nil {
+		_, agent, err := registry.Choose([]registry.Plugin{*other}, spec.adapter())
+		if err != nil {
+			return registry.Verified{}, nil, err
+		}
+		verified, err := h.registry.Verify(*other)
+		return verified, agent, err
+	}
+	path, err := h.registry.Pinned(meta.PluginHash)
+	if err != nil {
+		return registry.Verified{}, nil, err
+	}
+	plugin, agent, err := h.registry.Agent(spec.adapter())
+	if err != nil {
+		// The copy speaks for itself; only its capabilities are not known.
+		agent, plugin = &pluginapi.Agent{Id: meta.Agent}, registry.Plugin{Name: meta.Plugin, Manifest: &registry.Manifest{}}
+	}
+	plugin.Name, plugin.Description = meta.Plugin, nil // what is installed now may be another version
+	return registry.Verified{Plugin: plugin, Path: path, SHA256: meta.PluginHash}, agent, nil
 }
 
 // index adds a run that has ended to the user's index, and to that of its project if

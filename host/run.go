@@ -731,7 +731,7 @@ func (r *Run) last(ctx context.Context, p *pump, err error) {
 // endFaulty ends an adopted run whose adapter had failed the host before.
 func (r *Run) endFaulty(ctx context.Context) {
 	_ = r.conn.Kill(shim.Stop{Reason: "fault", By: "host"}) // it may have been done
-	p, err := r.h.retell(ctx, r.meta, r.src, r.log, r.exited)
+	p, err := r.h.retell(ctx, r.meta, nil, r.src, r.log, r.exited)
 	if err != nil && ctx.Err() == nil && pluginapi.AsError(err).Code != pluginapi.CodeDiskFull {
 		p, err = r.h.tellEnd(ctx, r.src, r.log, r.exited)
 	}

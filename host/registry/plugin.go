@@ -154,6 +154,57 @@ func (r *Registry) fromOverride(name, path string) Plugin {
 	return p
 }
 
+// At returns the plugin in a folder, or that of an executable, whatever its name, as
+// an override takes one: nobody vouches for it. Its Err says why it cannot be used.
+func (r *Registry) At(path string) Plugin {
+	p := Plugin{Origin: OriginOverride, rank: ranks[OriginOverride], Trust: TrustLocal, Source: path, Dir: path}
+	info, err := os.Stat(path)
+	if err != nil {
+		p.Err = pluginapi.Errorf(pluginapi.CodePluginNotFound, "%s: %w", path, plain(err)).
+			WithHint("name the folder of a plugin: it holds %s, %s and the executable", manifestName, describeName)
+		return p
+	}
+	if !info.IsDir() {
+		p.Dir = filepath.Dir(path)
+	}
+	if p.Name, err = nameIn(p.Dir); err != nil {
+		p.Err = err
+		return p
+	}
+	return r.fromOverride(p.Name, path)
+}
+
+// nameIn returns the name that the manifest in a folder gives its plugin, or, where
+// there is no manifest, describe.json.
+func nameIn(dir string) (string, error) {
+	path := filepath.Join(dir, manifestName)
+	data, err := foreign.Read(path, foreign.Rule{Limit: maxSmall})
+	if err == nil {
+		var m struct {
+			Name string `toml:"name"`
+		}
+		if err := toml.Unmarshal(data, &m); err != nil {
+			return "", pluginapi.Errorf(pluginapi.CodePluginInvalid, "%s", tomlError(path, err))
+		}
+		return m.Name, nil
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		path = filepath.Join(dir, describeName)
+		if data, err = foreign.Read(path, foreign.Rule{Limit: maxSmall}); errors.Is(err, fs.ErrNotExist) {
+			return "", pluginapi.Errorf(pluginapi.CodePluginInvalid, "%s holds no plugin: there is neither %s nor %s", dir, manifestName, describeName).
+				WithHint("name the folder of a plugin; begin one with: amux plugin new NAME")
+		}
+	}
+	if err != nil {
+		return "", pluginapi.Errorf(pluginapi.CodePluginInvalid, "%s: %w", path, plain(err))
+	}
+	var d pluginapi.Description
+	if err := (protojson.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(data, &d); err != nil {
+		return "", pluginapi.Errorf(pluginapi.CodePluginInvalid, "%s: %v", path, strings.ReplaceAll(err.Error(), "\u00a0", " "))
+	}
+	return d.Plugin, nil
+}
+
 func (r *Registry) fromBundle(name string) Plugin {
 	dir := filepath.Join(r.opts.BundledDir, name)
 	p := Plugin{

@@ -153,7 +153,12 @@ func (h *fakeHost) RecoverRun(_ context.Context, ref string) (bool, error) {
 	return false, nil
 }
 
-func (h *fakeHost) Replay(_ context.Context, _ string, w io.Writer) error {
+func (h *fakeHost) ReplayWith(_ context.Context, _ string, o host.ReplayOptions, w io.Writer) error {
+	if o.Plugin != "" {
+		o.OnPlugin("other", "2.0.0")
+		_, err := fmt.Fprintln(w, `{"type":"log","seq":1,"message":"of the other plugin"}`)
+		return err
+	}
 	return h.run.CopyEvents(context.Background(), w, 1)
 }
 

@@ -25,7 +25,7 @@ type recorder interface {
 	Runs(ctx context.Context) ([]host.RunInfo, error)
 	Recover(ctx context.Context) error
 	RecoverRun(ctx context.Context, ref string) (orphan bool, err error)
-	Replay(ctx context.Context, ref string, w io.Writer) error
+	ReplayWith(ctx context.Context, ref string, o host.ReplayOptions, w io.Writer) error
 	Check(ctx context.Context, ref string) (host.Integrity, error)
 }
 
@@ -116,23 +116,6 @@ func (s *session) damaged(found host.Integrity, id string) error {
 		s.errf("hint: its events can be made again from its journal: amux replay %s", render.ShortID(id))
 	}
 	return exitError(pluginapi.CodeRecordDamaged.Info().Exit)
-}
-
-func newReplay(s *session) *cobra.Command {
-	return &cobra.Command{
-		Use:   "replay RUN",
-		Short: "Make the events of a run again, from its journal",
-		Long:  "Make the events of a run again, from its journal and the plugin it was started with,\nand print each as one line of JSON.",
-		Args:  exactly("a run"),
-		RunE: command(func(_ *cobra.Command, args []string) error {
-			h, err := s.runsHost()
-			if err != nil {
-				return err
-			}
-			s.recoverRun(h, args[0])
-			return ignoreClosed(h.Replay(context.Background(), args[0], s.app.IO.Out))
-		}),
-	}
 }
 
 // fileJSON is a file of a run.

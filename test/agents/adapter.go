@@ -87,12 +87,13 @@ func (a adapter) Plan(_ context.Context, req *pluginapi.PlanRequest) (*pluginapi
 }
 
 func (a adapter) Converse(start *pluginapi.Start) (sdk.Conversation, error) {
-	return &conversation{session: start.GetSessionId()}, nil
+	return &conversation{session: start.GetSessionId(), newer: a.trouble == Newer}, nil
 }
 
 // conversation is the codec of one run.
 type conversation struct {
 	session string
+	newer   bool // shouts its first line, and notes the end of each turn
 	turns   int
 	text    []byte
 	armed   string
@@ -139,6 +140,9 @@ func (c *conversation) stdout(line []byte, out *sdk.Out) {
 	verb, rest, _ := strings.Cut(string(line), " ")
 	switch verb {
 	case "t":
+		if c.newer && len(c.text) == 0 {
+			rest = strings.ToUpper(rest)
+		}
 		c.text = append(append(c.text[:0], rest...), '\n')
 		out.Event(pluginapi.TextDelta{Delta: rest + "\n"})
 	case "got", "pid":
@@ -161,6 +165,9 @@ func (c *conversation) stdout(line []byte, out *sdk.Out) {
 		out.Event(pluginapi.TokenUsage{InputTokens: &input, OutputTokens: &output})
 		out.Event(pluginapi.Cost{Cost: pluginapi.Money{USD: float64(input+output) / 1e6}})
 	case "end":
+		if c.newer {
+			out.Event(pluginapi.Debug{Level: "info", Message: "a turn ends"})
+		}
 		out.Event(pluginapi.MessageStop{Text: string(c.text)})
 		out.Event(pluginapi.TurnEnd{TurnIndex: c.turns})
 		c.turns++

@@ -18,9 +18,9 @@ func Install(dir, name string, trouble Trouble) error {
 	if err := os.MkdirAll(to, 0o700); err != nil {
 		return err
 	}
-	manifest := fmt.Sprintf("manifest = 1\nname = %q\nversion = %q\n\n[protocol]\nmajor = [1]\n\n[[agent]]\nid = %q\n", name, version, name)
+	manifest := fmt.Sprintf("manifest = 1\nname = %q\nversion = %q\n\n[protocol]\nmajor = [1]\n\n[[agent]]\nid = %q\n", name, trouble.version(), name)
 	text, err := sdk.DescribeJSON(&pluginapi.Description{
-		Plugin: name, Version: version, Agents: []*pluginapi.Agent{describe(name)},
+		Plugin: name, Version: trouble.version(), Agents: []*pluginapi.Agent{describe(name)},
 	})
 	if err != nil {
 		return err

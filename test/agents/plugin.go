@@ -38,6 +38,7 @@ const (
 	ShellAtPlan      Trouble = "shell-at-plan"   // plans a shell line of its own
 	BridgeAtPlan     Trouble = "bridge-at-plan"  // plans amux-bridge, which the tests do not have
 	BreaksTheWire    Trouble = "breaks-the-wire" // obeys the agent's "breach" lines
+	Newer            Trouble = "newer"           // a version that says some of it otherwise, and more
 	OrphanAtStart    Trouble = "orphan-at-start" // leaves a child that holds its stdout, and dies
 	orphanAtStartFor         = "300"
 )
@@ -78,7 +79,15 @@ func servePlugin(name string, trouble Trouble) {
 		serve(hangingDescribe{service})
 		return
 	}
-	sdk.Serve(name, version, adapter{name, trouble})
+	sdk.Serve(name, trouble.version(), adapter{name, trouble})
+}
+
+// version is what a plugin with that trouble says.
+func (t Trouble) version() string {
+	if t == Newer {
+		return "2.0.0"
+	}
+	return version
 }
 
 const version = "1.0.0"
