@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -27,6 +28,10 @@ type live struct {
 	caught     os.Signal // the one that amux ends by
 	noReader   bool      // stdout is closed
 	busy       bool      // a conversation's turn has not ended
+
+	// Of a run whose events go to stdout as they are:
+	unread  *pluginapi.Error // why not all of them could be read
+	unended bool             // the last one is not run_end
 }
 
 // start starts the run and stays with it to its end.
@@ -98,14 +103,19 @@ func (l *live) ndjson(ctx context.Context) {
 	if l.o.input != "" {
 		go l.readCommands() // ends with stdin, or with the process
 	}
-	done := make(chan error, 1)
-	go func() { done <- l.run.CopyEvents(ctx, l.s.app.IO.Out, 1) }()
+	done, out := make(chan error, 1), &lastLine{w: l.s.app.IO.Out}
+	go func() { done <- l.run.CopyEvents(ctx, out, 1) }()
 	for {
 		select {
 		case err := <-done:
-			if err != nil {
+			switch {
+			case out.err != nil:
 				l.readerGone()
+			case err != nil: // the events cannot be read
+				l.unread = pluginapi.AsError(err)
+				l.try("stop", l.run.Stop(context.Background()))
 			}
+			l.unended = !out.ended()
 			return
 		case sig := <-l.sigs:
 			l.signal(ctx, sig)
@@ -279,6 +289,13 @@ func (l *live) end(result host.Result) error {
 	if l.noReader {
 		return exitError(signalCode(syscall.SIGPIPE))
 	}
+	if result.Err == nil && l.unread != nil {
+		result.Err = l.unread
+	}
+	if l.unended && result.Err != nil {
+		// The record could not take the last event: a full disk, for example.
+		l.s.printError(result.RunID, result.Err)
+	}
 	if l.caught != nil && result.State != "completed" {
 		return exitError(signalCode(l.caught))
 	}
@@ -288,6 +305,35 @@ func (l *live) end(result host.Result) error {
 	l.s.say(result.Err, result.RunID, l.spec.Agent)
 	return exitError(result.Err.Code.Info().Exit)
 }
+
+// lastLine is a writer of events that knows whether the last one was run_end.
+type lastLine struct {
+	w    io.Writer
+	line []byte // how the last line begins
+	over bool   // that line is whole
+	err  error
+}
+
+var runEnd = []byte(`{"type":"run_end",`)
+
+func (e *lastLine) Write(data []byte) (int, error) {
+	n, err := e.w.Write(data)
+	if err != nil {
+		e.err = err
+	}
+	for rest := data[:n]; len(rest) > 0; {
+		if e.over {
+			e.line, e.over = e.line[:0], false
+		}
+		line, after, whole := bytes.Cut(rest, []byte{'\n'})
+		e.line = append(e.line, line[:min(len(line), len(runEnd)-min(len(e.line), len(runEnd)))]...)
+		e.over, rest = whole, after
+	}
+	return n, err
+}
+
+// ended reports whether the last event is run_end, and whole.
+func (e *lastLine) ended() bool { return e.over && bytes.Equal(e.line, runEnd) }
 
 func ensureNewline(text string) string {
 	if strings.HasSuffix(text, "\n") {

@@ -151,13 +151,23 @@ func (s *session) tellProgram(err error) {
 	if _, told := errors.AsType[exitError](err); told || err == nil {
 		return
 	}
-	e := pluginapi.AsError(err)
+	s.printError("", pluginapi.AsError(err))
+}
+
+// printError writes an error to stdout as an event without a number: of the run, or of
+// none if runID is empty.
+func (s *session) printError(runID string, e *pluginapi.Error) {
 	event, err := pluginapi.AppendPayload(nil, pluginapi.ErrorEvent{
 		Code: e.Code, Message: e.Error(), Hint: cmp.Or(e.Hint, e.Code.Info().Hint),
 	})
-	if err == nil {
-		_, _ = fmt.Fprintf(s.app.IO.Out, "{\"type\":\"error\",%s\n", event[1:])
+	if err != nil {
+		return
 	}
+	run := ""
+	if runID != "" {
+		run = fmt.Sprintf(`"run_id":%q,`, runID)
+	}
+	_, _ = fmt.Fprintf(s.app.IO.Out, "{\"type\":\"error\",%s%s\n", run, event[1:])
 }
 
 // agentAndPrompt tells the arguments apart. fromStdin says that the prompt is not

@@ -3,6 +3,7 @@ package cli
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -543,6 +544,56 @@ func TestRefusalForPrograms(t *testing.T) {
 	want := `{"type":"error","code":"CAPABILITY_ERROR","message":"alpha cannot do that","hint":"do it yourself","recoverable":false}` + "\n"
 	if code != 6 || b.out.String() != want || b.err.String() != "amux: error: alpha cannot do that\namux: hint: do it yourself\n" {
 		t.Errorf("code %d, stdout %s, stderr %s", code, b.out, b.err)
+	}
+}
+
+// The last line for a program says how the run ended, also where its record could not
+// take the last event.
+func TestLastLineForPrograms(t *testing.T) {
+	t.Parallel()
+	full := pluginapi.Errorf(pluginapi.CodeDiskFull, "the disk is full").WithHint("free some space")
+	told := `{"type":"error","run_id":"` + runID + `","code":"DISK_FULL","message":"the disk is full","hint":"free some space","recoverable":false}` + "\n"
+	for _, test := range []struct {
+		name   string
+		events []pluginapi.Payload
+		want   string // the last line, if it is not of the run
+	}{
+		{"no event", nil, told},
+		{"cut off", []pluginapi.Payload{pluginapi.TextDelta{Delta: "half"}}, told},
+		{"with the end", []pluginapi.Payload{pluginapi.TextDelta{Delta: "half"}, pluginapi.RunEnd{State: "failed", Code: pluginapi.CodeDiskFull}}, ""},
+	} {
+		b := newBench(t, "")
+		b.host.run = finished(test.events...)
+		b.host.run.result = host.Result{RunID: runID, State: "failed", Err: full}
+		code := b.main("run", "alpha", "hi", "--json")
+		var want strings.Builder
+		for _, e := range b.host.run.events {
+			fmt.Fprintf(&want, "%s\n", e.Raw)
+		}
+		want.WriteString(test.want)
+		if code != full.Code.Info().Exit || b.out.String() != want.String() || !strings.Contains(b.err.String(), "error: the disk is full\n") {
+			t.Errorf("%s: code %d, stdout\n%s\nstderr %s", test.name, code, b.out, b.err)
+		}
+	}
+	// However the lines are cut, the last whole one counts.
+	const end, other = `{"type":"run_end","run_id":"R"}` + "\n", `{"type":"text_delta","delta":"{\"type\":\"run_end\","}` + "\n"
+	for text, ended := range map[string]bool{
+		"": false, end: true, other + end: true, end + other: false, other: false, strings.TrimSuffix(end, "\n"): false, end + end: true,
+	} {
+		for size := 1; size <= len(text)+1; size++ {
+			var out strings.Builder
+			e := &lastLine{w: &out}
+			for rest := text; rest != ""; {
+				n := min(size, len(rest))
+				if _, err := io.WriteString(e, rest[:n]); err != nil {
+					t.Fatal(err)
+				}
+				rest = rest[n:]
+			}
+			if out.String() != text || e.ended() != ended {
+				t.Errorf("%q in pieces of %d: ended %v", text, size, e.ended())
+			}
+		}
 	}
 }
 
