@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -173,6 +174,48 @@ func TestServeKilled(t *testing.T) {
 		}
 		if next != parts*lines {
 			t.Errorf("follower %d was shown %d lines, want %d", i, next, parts*lines)
+		}
+	}
+}
+
+// The server is killed three times beneath a short run, the last time when its turn has
+// ended: who follows it from the journal sees its end, and every event once.
+func TestFollowerSeesTheEnd(t *testing.T) {
+	t.Parallel()
+	rounds := 6
+	if testing.Short() {
+		rounds = 2
+	}
+	if os.Getenv("AMUX_CHAOS") != "" {
+		rounds = 40
+	}
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	dice := rand.New(rand.NewPCG(seed, 1))
+	for range rounds {
+		u := newUser(t)
+		const parts = 30
+		id := strings.TrimSpace(u.amux("run", "-d", "demo", "--approve", "deny", ticking(parts)))
+		f := u.follow(id)
+		kill := func() {
+			if pid := u.server(); pid != 0 { // it may have ended with the run
+				_ = syscall.Kill(pid, syscall.SIGKILL)
+			}
+		}
+		for _, lines := range []int{10, 20 + dice.IntN(10*parts-20)} {
+			u.said(id, lines)
+			time.Sleep(time.Duration(dice.IntN(20)) * time.Millisecond)
+			kill()
+		}
+		u.eventually(id, `{"type":"turn_end"`)
+		time.Sleep(time.Duration(dice.IntN(8)) * time.Millisecond)
+		kill()
+		f.wantWhole(10 * parts)
+		if !strings.HasPrefix(f.out.String()[strings.LastIndexByte(strings.TrimSuffix(f.out.String(), "\n"), '\n')+1:], `{"type":"run_end",`) {
+			t.Error("the last line is not the end of the run")
+		}
+		if t.Failed() {
+			return
 		}
 	}
 }
