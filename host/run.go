@@ -158,6 +158,9 @@ func (r *Run) Wait() Result {
 // Send gives the agent another prompt. While it works on one, the agent decides
 // whether it joins the running turn.
 func (r *Run) Send(ctx context.Context, prompt string) error {
+	if r.finished() {
+		return r.notActive()
+	}
 	if prompt == "" {
 		return invalid("there is no prompt")
 	}
@@ -208,6 +211,9 @@ func (r *Run) Waits(id string) bool {
 }
 
 func (r *Run) respond(kind, id, text string, data json.RawMessage) error {
+	if r.finished() {
+		return r.notActive()
+	}
 	r.mu.Lock()
 	waiting := r.pending
 	r.mu.Unlock()
@@ -241,6 +247,9 @@ func (r *Run) respond(kind, id, text string, data json.RawMessage) error {
 
 // SetModel changes the model, where the agent can while it runs.
 func (r *Run) SetModel(ctx context.Context, model string) error {
+	if r.finished() {
+		return r.notActive()
+	}
 	if !r.agent.GetCapabilities().GetSetModel() {
 		return pluginapi.Errorf(pluginapi.CodeCapability, "agent %s cannot change its model while it runs", r.Agent()).
 			WithHint("start a new run with the model")
@@ -251,6 +260,9 @@ func (r *Run) SetModel(ctx context.Context, model string) error {
 // Interrupt asks the agent to leave its turn. A conversation can go on after it.
 // An agent that has no way of its own gets Ctrl-C, if it is on a terminal.
 func (r *Run) Interrupt(ctx context.Context) error {
+	if r.finished() {
+		return r.notActive() // whatever the agent could have done
+	}
 	own := r.agent.GetCapabilities().GetInterrupt()
 	if !own && !r.onTerminal(ctx) {
 		return pluginapi.Errorf(pluginapi.CodeCapability, "agent %s cannot be interrupted", r.Agent()).WithHint("stop it instead")
@@ -312,8 +324,11 @@ func (r *Run) command(what string, do func(*shim.Conn) error) error {
 	return r.commandError(what, do(r.conn))
 }
 
+// finished reports whether the run is known to have finished.
+func (r *Run) finished() bool { return !r.remote && isClosed(r.done) }
+
 func (r *Run) notActive() error {
-	return pluginapi.Errorf(pluginapi.CodeRunNotActive, "run %s has ended", r.ID())
+	return pluginapi.Errorf(pluginapi.CodeRunNotActive, "run %s has already finished", r.ID())
 }
 
 // notYet is the answer of a run that has no process now, to all but a stop.

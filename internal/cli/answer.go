@@ -11,7 +11,7 @@ func newAnswer(s *session) *cobra.Command {
 		Use:   "answer RUN [ID] TEXT",
 		Short: "Answer the question of a run's agent",
 		Long: `Answer the question of a run's agent. Without ID it is the one that waits. Where the
-agent asks several at once, TEXT is a JSON object: question → answer.`,
+agent asks several at once, TEXT is a JSON object: question → answer.` + finishedNeeded,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 3 {
 				return nil

@@ -13,7 +13,7 @@ func newApprove(s *session) *cobra.Command {
 		Use:   "approve RUN [ID]",
 		Short: "Grant what the agent of a run asks leave for",
 		Long: `Grant what the agent of a run asks leave for. Without ID it is the one request that
-waits. The first answer wins, whoever gives it.`,
+waits. The first answer wins, whoever gives it.` + finishedNeeded,
 		Args:              between(1, 2, "a run", "an id"),
 		ValidArgsFunction: s.completeRuns(true),
 		RunE: command(func(_ *cobra.Command, args []string) error {

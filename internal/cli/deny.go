@@ -11,7 +11,7 @@ func newDeny(s *session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:               "deny RUN [ID]",
 		Short:             "Refuse what the agent of a run asks",
-		Long:              "Refuse what the agent of a run asks leave for, or an answer to its question. Without\nID it is the one that waits.",
+		Long:              "Refuse what the agent of a run asks leave for, or an answer to its question. Without\nID it is the one that waits." + finishedNeeded,
 		Args:              between(1, 2, "a run", "an id"),
 		ValidArgsFunction: s.completeRuns(true),
 		RunE: command(func(_ *cobra.Command, args []string) error {

@@ -15,7 +15,10 @@ func newKill(s *session) *cobra.Command {
 
 With --signal the run gets that signal, and its processes decide what it means:
 HUP, INT and QUIT reach all of them, others the agent's first one. TERM is amux
-stop, STOP amux pause, CONT amux resume. A run that ends of it is canceled.`,
+stop, STOP amux pause, CONT amux resume. A run that ends of it is canceled.
+
+On a run that has finished there is nothing to do: amux says so and exits 0. A signal
+reaches nobody then: --signal fails with RUN_NOT_ACTIVE (exit code 1).`,
 		Example:           "  amux kill 86CCFA\n  amux kill 86CCFA --signal USR1",
 		Args:              exactly("a run"),
 		ValidArgsFunction: s.completeRuns(true),

@@ -8,5 +8,6 @@ import (
 
 func newPause(s *session) *cobra.Command {
 	return s.control("pause", "Stop every process of a run where it stands",
-		func(ctx context.Context, run Recorded) error { return run.Pause(ctx) })
+		"Stop every process of a run where it stands; amux resume lets them go on."+finishedRest,
+		func(ctx context.Context, run Recorded) error { return run.Pause(ctx) }, true)
 }

@@ -7,6 +7,6 @@ import (
 )
 
 func newResume(s *session) *cobra.Command {
-	return s.control("resume", "Let a paused run go on",
-		func(ctx context.Context, run Recorded) error { return run.Resume(ctx) })
+	return s.control("resume", "Let a paused run go on", "Let a paused run go on."+finishedNeeded,
+		func(ctx context.Context, run Recorded) error { return run.Resume(ctx) }, false)
 }

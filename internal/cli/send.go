@@ -24,7 +24,7 @@ is at, and the run ends. A prompt may come before it.
 
 With --keys what follows the run are keys that are typed on its terminal (amux run
 --pty): Enter, Esc, Tab, Up, PageDown, F5, C-c, M-x, a character for itself, and
-text after an equals sign. What is typed is not recorded.`,
+text after an equals sign. What is typed is not recorded.` + finishedNeeded,
 		Example: `  amux send fix "and the tests"
   amux send fix --end
   amux send fix --keys Esc "=:wq" Enter`,

@@ -21,7 +21,7 @@ func newStop(s *session) *cobra.Command {
 		Short: "End a run: TERM to all its processes, the grace time, KILL",
 		Long: `End a run, whoever hosts it: TERM to all its processes, the grace time that it was
 started with, KILL. It returns when that was asked for; amux wait RUN waits for
-the end. A run that has finished already is no error.`,
+the end.` + finishedRest,
 		Args:              exactly("a run"),
 		ValidArgsFunction: s.completeRuns(true),
 		RunE:              command(func(_ *cobra.Command, args []string) error { return s.cancel(args[0], false) }),
@@ -42,8 +42,11 @@ func (s *session) cancel(ref string, kill bool) error {
 		outcome, err = h.Cancel(context.Background(), ref, kill) // it has ended by now
 	}
 	if outcome == host.AlreadyFinished {
-		s.errf("run %s has already finished", ref)
+		s.alreadyFinished(ref)
 		return nil
 	}
 	return err
 }
+
+// alreadyFinished says why nothing was done.
+func (s *session) alreadyFinished(ref string) { s.errf("run %s has already finished", ref) }
