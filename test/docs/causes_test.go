@@ -29,7 +29,7 @@ func causesTable(b *strings.Builder, agents []*pluginapi.Agent, all proofs) {
 			switch {
 			case code == "n.a.":
 			case differs:
-				answers[name].others = append(answers[name].others, fmt.Sprintf("`%s` %s: %s", agent, code, reason))
+				answers[name].others = append(answers[name].others, fmt.Sprintf("`%s` %s: %s", agent, dash(code), reason))
 			default:
 				answers[name].agents[code] = append(answers[name].agents[code], agent)
 			}

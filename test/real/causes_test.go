@@ -116,6 +116,12 @@ var elsewise = map[string]map[string]struct {
 	code   pluginapi.Code
 	reason string
 }{
+	"hermes": {
+		"the connection is reset in the middle": {"", "it asks the model to go on, and takes what came for the answer when that fails too"},
+	},
+	"opencode-http": {
+		"a flag that the agent does not know": {pluginapi.CodeAgentFailed, "it prints its help and does not name the flag"},
+	},
 	"opencode": {
 		"a flag that the agent does not know": {pluginapi.CodeAgentFailed, "it prints its help and does not name the flag"},
 		"the provider answers 403":            {pluginapi.CodeAgentFailed, "by ACP it passes on the provider's words without the status, and these words name no cause"},
