@@ -31,8 +31,8 @@ func ofStage(s *agents.Stage) []string {
 	return found
 }
 
-// ours are the goroutines that are in the host's code. Tests that wait for their turn
-// are not.
+// ours are the goroutines that are in the host's code, without this one and tests
+// that wait for their turn.
 func ours() []string { return goroutines("/amux/host.", "/amux/host/", "go-plugin") }
 
 func goroutines(in ...string) []string {
@@ -40,14 +40,26 @@ func goroutines(in ...string) []string {
 	buf = buf[:runtime.Stack(buf, true)]
 	var found []string
 	for goroutine := range strings.SplitSeq(string(buf), "\n\n") {
-		if strings.Contains(goroutine, "testing.(*T).Parallel(") {
+		if strings.Contains(goroutine, "testing.(*T).Parallel(") || strings.Contains(goroutine, "host_test.goroutines(") {
 			continue
 		}
-		if slices.ContainsFunc(in, func(code string) bool { return strings.Contains(goroutine, code) }) {
+		if slices.ContainsFunc(in, func(code string) bool { return strings.Contains(functions(goroutine), code) }) {
 			found = append(found, goroutine)
 		}
 	}
 	return found
+}
+
+// functions are the lines of a stack that name functions. Those that name files are
+// the others: a checkout may lie anywhere.
+func functions(stack string) string {
+	var names strings.Builder
+	for line := range strings.Lines(stack) {
+		if !strings.HasPrefix(line, "\t") {
+			names.WriteString(line)
+		}
+	}
+	return names.String()
 }
 
 func openFiles(t *testing.T) []string {
