@@ -86,7 +86,8 @@ chaos: build ## kill everything at random, many times (an hour or two)
 	@AMUX_CHAOS=1 $(GO) test -json -count=1 -timeout 120m ./test/chaos/... ./host/... | $(GO) run -C tools ./testcount
 	@AMUX_CHAOS=1 CGO_ENABLED=1 $(GO) test -race -json -count=1 -timeout 90m -run '$(RACES)' ./host | $(GO) run -C tools ./testcount
 
-chaos-minute: ## one minute of what lasts five in make chaos: 200 runs, everything killed at random
+chaos-minute: build ## one minute of what lasts five in make chaos: 200 runs, everything killed at random; and every shape of survivor once
+	@export AMUX_TEST_ALONE=1; $(GO) test -json -count=1 -timeout 20m -run '^TestNothingSurvives$$' ./test/chaos | $(GO) run -C tools ./testcount -timeout 20m
 	@export AMUX_CHAOS=1m; $(GO) test -json -count=1 -timeout 20m -run '^TestDetachedRunsInChaos$$' ./test/chaos | $(GO) run -C tools ./testcount -timeout 20m
 
 install: build ## copy to PREFIX/lib/amux and link PREFIX/bin/amux (default ~/.local)
