@@ -68,7 +68,7 @@ func TestReplayWithAnotherVersion(t *testing.T) {
 		"attempts": {Prompt: "say hello\nsay world\nearly 1 do fail OVERLOADED 1\nearly 1 exit 1\nend\nexit 0", Retry: &host.Retry{MaxAttempts: 2}},
 		"approval": {Prompt: "say hello\nsay world\nask it\nend\nexit 0", Approve: host.ApproveAuto},
 	} {
-		spec.Agent = "fake"
+		spec.Agent, spec.Cwd = "fake", t.TempDir() // where the agent counts its starts
 		r := s.Start(h, spec)
 		r.Wait()
 		recorded := string(copied(t, r))
