@@ -7,7 +7,7 @@ import (
 	"os/signal"
 	"runtime"
 	"strings"
-	"sync/atomic"
+	"sync"
 
 	"github.com/amux-dev/amux/host/process"
 	"github.com/amux-dev/amux/internal/cli"
@@ -74,41 +74,58 @@ func catchResize() (<-chan os.Signal, func()) {
 	return signals, func() { signal.Stop(signals) }
 }
 
-// catching is how many parts of the program catch signals now.
-var catching atomic.Int32
-
 // quitCode is the exit code of a program that SIGQUIT ended.
 const quitCode = 131
 
-// endOnQuit makes Ctrl-\ end a command that catches no signals, as it ends other
-// programs: the runtime would print its goroutines. SIGABRT still does.
+// plainQuit makes Ctrl-\ end a command that catches no signals, as it ends other
+// programs: the runtime would print its goroutines. SIGABRT still does. While anybody
+// catches signals it gets none, so that it cannot act late on one that was theirs.
+var plainQuit struct {
+	mu       sync.Mutex
+	catching int // parts of the program that catch signals now
+	signals  chan os.Signal
+}
+
 func endOnQuit() {
 	if len(quit) == 0 {
 		return
 	}
-	signals := make(chan os.Signal, 1)
-	signal.Notify(signals, quit...)
+	plainQuit.signals = make(chan os.Signal, 1)
+	signal.Notify(plainQuit.signals, quit...)
 	go func() {
-		for range signals {
-			if catching.Load() == 0 {
-				os.Exit(quitCode)
-			}
-		}
+		<-plainQuit.signals
+		os.Exit(quitCode)
 	}()
+}
+
+// catching counts those who catch signals. It is called after the first one has begun
+// and before the last one ends: somebody always gets the signal.
+func catching(by int) {
+	q := &plainQuit
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.catching += by
+	switch {
+	case q.signals == nil:
+	case q.catching == 1 && by > 0:
+		signal.Stop(q.signals)
+	case q.catching == 0:
+		signal.Notify(q.signals, quit...)
+	}
 }
 
 // catchSignals begins to catch what ends, suspends or interrupts a command.
 func catchSignals() (<-chan os.Signal, func()) {
 	signals := make(chan os.Signal, 8)
-	catching.Add(1)
 	signal.Notify(signals, caught...)
+	catching(1)
 	ignored := make(chan os.Signal, 1)
 	// Caught, so that writing to a closed pipe is an error and no sudden end; not
 	// ignored, since that would be inherited by agents.
 	signal.Notify(ignored, brokenPipe...)
 	return signals, func() {
+		catching(-1)
 		signal.Stop(signals)
 		signal.Stop(ignored)
-		catching.Add(-1)
 	}
 }

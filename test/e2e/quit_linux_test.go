@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -63,7 +65,7 @@ func TestQuit(t *testing.T) {
 		return info.State
 	}
 	// quit starts a command, quits it once ready says so, and wants that code.
-	quit := func(code int, ready func(out *os.File) bool, args ...string) {
+	quit := func(code int, ready func(pid int, out *os.File) bool, args ...string) {
 		t.Helper()
 		cmd, stderr := command(args...)
 		out, err := os.Create(filepath.Join(root, "out"))
@@ -75,7 +77,7 @@ func TestQuit(t *testing.T) {
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
-		for deadline := time.Now().Add(time.Minute); !ready(out); time.Sleep(5 * time.Millisecond) {
+		for deadline := time.Now().Add(time.Minute); !ready(cmd.Process.Pid, out); time.Sleep(5 * time.Millisecond) {
 			if time.Now().After(deadline) {
 				_ = cmd.Process.Kill()
 				t.Fatalf("amux %v is not ready:\n%s", args, stderr)
@@ -87,21 +89,29 @@ func TestQuit(t *testing.T) {
 			t.Errorf("amux %v: exit code %d, want %d\n%.400s", args, got, code, stderr)
 		}
 	}
-	begun := func(out *os.File) bool {
+	begun := func(_ int, out *os.File) bool { // what is no terminal gets text late, events at once
 		data, _ := os.ReadFile(out.Name())
 		return bytes.Contains(data, []byte("begun"))
 	}
-	quit(131, begun, "run", "slow", "x", "--name", "front")
+	follows := func(pid int, _ *os.File) bool {
+		dir := fmt.Sprintf("/proc/%d/fd/", pid)
+		files, _ := os.ReadDir(dir)
+		return slices.ContainsFunc(files, func(f os.DirEntry) bool {
+			to, _ := os.Readlink(dir + f.Name())
+			return filepath.Base(to) == "events.jsonl"
+		})
+	}
+	quit(131, begun, "run", "slow", "x", "--name", "front", "--json")
 	if got := state("front"); got != "canceled" {
 		t.Errorf("the run is %s", got)
 	}
 
 	run("run", "-d", "slow", "x", "--name", "back")
 	id := idOfRunning(t, run, "back")
-	quit(131, begun, "logs", "-f", "back")
-	quit(0, begun, "attach", "back")
+	quit(131, begun, "logs", "-f", "back", "--json")
+	quit(0, follows, "attach", "back")
 	waiting := time.Now()
-	quit(131, func(*os.File) bool { return time.Since(waiting) > 500*time.Millisecond }, "wait", "back")
+	quit(131, func(int, *os.File) bool { return time.Since(waiting) > 500*time.Millisecond }, "wait", "back")
 	reply, err := serve.Call(context.Background(), filepath.Join(runtime, "amux"), serve.Request{Op: "pid"})
 	if err != nil {
 		t.Fatal(err)
