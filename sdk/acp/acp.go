@@ -68,7 +68,8 @@ type Config struct {
 	SilentDenial bool
 
 	// Absent reports whether the answer to load or fork a session means that there is
-	// none; nil: an error says so.
+	// none; nil: an error says so. An agent that needs it is not asked to resume where
+	// it can load: Hermes, for one, then begins a session of another id.
 	Absent func(result jsonl.Value) bool
 
 	// Thought takes from a piece of a thought what is none of the model's.

@@ -346,7 +346,7 @@ func (c *conversation) open(id string, out *sdk.Out) error {
 			return nil
 		}
 		method = "session/fork"
-	case c.resumes:
+	case c.resumes && (c.config.Absent == nil || !c.loads):
 		method = "session/resume" // its past is not told again
 	case c.loads:
 	default:
