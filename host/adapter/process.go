@@ -549,6 +549,14 @@ func (r *processRunner) kill() {
 	if !r.started {
 		return
 	}
+	if r.unread < 2 { // an output has ended: it is likely dying of something else
+		r.mu.Unlock()
+		select {
+		case <-r.dead:
+		case <-time.After(lastWords / 4):
+		}
+		r.mu.Lock()
+	}
 	select {
 	case <-r.dead:
 	default:
