@@ -285,7 +285,7 @@ func (r *fakeRun) Events(from uint64) iter.Seq2[host.Event, error] {
 
 func (r *fakeRun) CopyEvents(_ context.Context, w io.Writer, from uint64) error {
 	for e := range r.Events(from) {
-		if _, err := w.Write(append(e.Raw, '\n')); err != nil {
+		if _, err := fmt.Fprintf(w, "%s\n", e.Raw); err != nil {
 			return err
 		}
 	}

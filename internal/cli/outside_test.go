@@ -63,7 +63,7 @@ func TestPipedText(t *testing.T) {
 		{"idle", "never", true, false, []string{"run", "alpha", "review"}, "review", "nothing came on stdin for 3s"},
 		{"terminal or device", "typed", false, true, []string{"run", "alpha", "review"}, "review", ""},
 		{"quiet", "diff", true, true, []string{"run", "alpha", "review", "--quiet"}, "review\n\ndiff", ""},
-		{"conversation", "more", true, true, []string{"run", "alpha", "review", "--json", "--input", "ndjson"}, "review", ""},
+		{"conversation", `{"type":"end"}`, true, true, []string{"run", "alpha", "review", "--json", "--input", "ndjson"}, "review", ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()

@@ -18,6 +18,7 @@ var geminiRow = agentRow{
 	lacks: map[string]string{
 		"that an answer is taken back": "by ACP it begins the answer again without a word",
 		"tool_input_delta":             "a tool is told when it is whole",
+		"retries in their place":       "it tells them on stderr, which has no order with its stdout",
 		"exit codes":                   "what it says of a command by ACP has none",
 		"the last session":             "it cannot list its sessions to a client of ACP",
 		"how long to wait":             "it waits by a clock of its own and names the time on stderr only where the provider names one",

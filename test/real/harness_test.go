@@ -568,6 +568,12 @@ func (r *run) want(types ...pluginapi.Type) {
 			}
 			continue
 		}
+		if (t == "retry" || t == "rate_limited") && r.lacking("retries in their place") {
+			if !slices.Contains(r.types(), string(t)) {
+				r.t.Errorf("no %s in %v", t, r.types())
+			}
+			continue
+		}
 		for i < len(r.events) && r.events[i].Type != t {
 			i++
 		}
