@@ -141,7 +141,7 @@ func notice() ([]byte, error) {
 		name := strings.TrimSpace(path + " " + m.Version)
 		fmt.Fprintf(&b, "%s, %s\n", name, kind(all))
 		if kind(all) == "MPL-2.0" {
-			fmt.Fprintf(&b, "    its source, unchanged: https://proxy.golang.org/%s/@v/%s.zip\n", path, m.Version)
+			fmt.Fprintf(&b, "    its source, unchanged: https://%s, version %s\n", path, m.Version)
 		}
 		for _, text := range all {
 			users[text] = append(users[text], name)
