@@ -203,17 +203,5 @@ func globAt(pattern word, text string) bool {
 		parts = append(parts, pattern.text[from:at])
 		from = at + 1
 	}
-	parts = append(parts, pattern.text[from:])
-	if !strings.HasPrefix(text, parts[0]) {
-		return false
-	}
-	text = text[len(parts[0]):]
-	for _, part := range parts[1 : len(parts)-1] {
-		i := strings.Index(text, part)
-		if i < 0 {
-			return false
-		}
-		text = text[i+len(part):]
-	}
-	return strings.HasSuffix(text, parts[len(parts)-1])
+	return inOrder(append(parts, pattern.text[from:]), text)
 }

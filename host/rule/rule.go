@@ -223,6 +223,12 @@ func Glob(pattern, text string) bool {
 	if len(parts) == 1 {
 		return pattern == text
 	}
+	return inOrder(parts, text)
+}
+
+// inOrder reports whether text begins with the first of two or more parts, ends with
+// the last and has the others between, in order and apart.
+func inOrder(parts []string, text string) bool {
 	if !strings.HasPrefix(text, parts[0]) {
 		return false
 	}
