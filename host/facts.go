@@ -304,7 +304,7 @@ func (f *facts) finished() journal.State {
 		return fail(pluginapi.CodeHostGone, "host_gone", "the process that hosted the run ended before the agent was started")
 	case f.exit == nil && f.gaveUp == "":
 		end.To = stateLost
-		return fail(pluginapi.CodeLost, "lost", "the run's keeper was killed")
+		return fail(pluginapi.CodeLost, "lost", "the run's shim was killed")
 	}
 	spoke := f.outcome != nil && f.endSent && !f.turnActive && (f.askedAt == 0 || f.outcomeAt < f.askedAt)
 	if asked != "" && !spoke {

@@ -110,7 +110,7 @@ var Codes = []CodeInfo{
 	{CodeInvalidTransition, "the run's state does not allow it", 1, ""},
 	{CodePTYNotAvailable, "no pseudo-terminal can be had", 1, ""},
 	{CodeHostGone, "the process that hosts the run is gone", 1, "see: amux inspect RUN"},
-	{CodeLost, "the run's keeper was killed; its journal ends early", 12, "see: amux inspect RUN"},
+	{CodeLost, "the run's shim was killed; its journal ends early", 12, "see: amux inspect RUN"},
 	{CodeDiskFull, "the disk that holds the run's journal is full", 1, "free some space"},
 	{CodeRecordDamaged, "files of the run's record are not as amux wrote them", 17, "see: amux inspect RUN"},
 	{CodeInternal, "a mistake in amux", 1, "report it"},

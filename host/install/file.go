@@ -13,7 +13,7 @@ import (
 // maxSmall is the most that is read of a lock, a manifest, a description or the like.
 const maxSmall = 4 << 20
 
-// readSmall reads a file that is none of amux's own.
+// readSmall reads a file that somebody else wrote.
 func readSmall(path string) ([]byte, error) { return foreign.Read(path, foreign.Rule{Limit: maxSmall}) }
 
 // replaceFile puts data in the place of a file, so that it holds the old content

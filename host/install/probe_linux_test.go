@@ -111,6 +111,6 @@ func TestDescribeMemory(t *testing.T) {
 		t.Errorf("%+v, %v", out, err)
 	}
 	if out.Late {
-		t.Skip("the machine is too slow to hold that much within the time")
+		t.Skip("60 MB were not held within the time limit of a probe: the machine is too slow")
 	}
 }

@@ -581,7 +581,7 @@ func TestMinisignTool(t *testing.T) {
 	}
 }
 
-// What a user means by a mirror that is none is said.
+// A --mirror that is no folder is refused with a hint at what the user may have meant.
 func TestCheckMirrorRoot(t *testing.T) {
 	t.Parallel()
 	for root, says := range map[string]string{

@@ -36,7 +36,7 @@ func TestIndex(t *testing.T) {
 		t.Errorf("the project's: %q", got)
 	}
 	if _, err := exec.LookPath("git"); err != nil {
-		t.Skip("there is no git to ask")
+		t.Skip("git is not installed")
 	}
 	for _, args := range [][]string{{"init", "-q"}, {"status", "--porcelain"}} {
 		cmd := exec.Command("git", args...)
