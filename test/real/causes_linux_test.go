@@ -110,24 +110,6 @@ var causes = []cause{
 	}},
 }
 
-// elsewise has the exceptions: agent → cause → what it says instead, and the reason, which
-// was seen. No code: the agent has no such cause.
-var elsewise = map[string]map[string]struct {
-	code   pluginapi.Code
-	reason string
-}{
-	"hermes": {
-		"the connection is reset in the middle": {"", "it asks the model to go on, and takes what came for the answer when that fails too"},
-	},
-	"opencode-http": {
-		"a flag that the agent does not know": {pluginapi.CodeAgentFailed, "it prints its help and does not name the flag"},
-	},
-	"opencode": {
-		"a flag that the agent does not know": {pluginapi.CodeAgentFailed, "it prints its help and does not name the flag"},
-		"the provider answers 403":            {pluginapi.CodeAgentFailed, "by ACP it passes on the provider's words without the status, and these words name no cause"},
-	},
-}
-
 // lacksCause is why an agent has no such cause; empty: it has.
 func (a agentRow) lacksCause(name, driver string) string {
 	switch {
@@ -159,7 +141,7 @@ func badFlag(r *run, args ...string) {
 	}
 	r.env = append(r.env, "PATH="+bin+string(os.PathListSeparator)+tc.Path()+string(os.PathListSeparator)+binDir())
 	r.once("[fm:text]", args...)
-	_, exempt := elsewise[r.agent.id]["a flag that the agent does not know"]
+	_, exempt := r.agent.elsewise["a flag that the agent does not know"]
 	if end := r.end(); !exempt && !strings.Contains(end.Message, "--unheard-of") {
 		r.t.Errorf("the message does not name the flag: %q", end.Message)
 	}
@@ -261,7 +243,7 @@ func TestCauses(t *testing.T) {
 					c.do(r, args...)
 					end := r.end()
 					want, state, retryable := c.code, "failed", c.retryable
-					other, exempt := elsewise[col.id][c.name]
+					other, exempt := col.elsewise[c.name]
 					if exempt {
 						want, retryable = other.code, r.retryable(other.code)
 					}

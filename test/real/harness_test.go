@@ -78,6 +78,16 @@ type agentRow struct {
 	stores string
 	// na has the scenarios that the agent cannot do: name → reason.
 	na map[string]string
+	// elsewise has the causes of a failed run of which the agent says something else
+	// than the others.
+	elsewise map[string]otherCode
+}
+
+// otherCode is the code of an agent for a cause that others have another code for, and
+// the reason, which was seen. No code: the run does not fail.
+type otherCode struct {
+	code   pluginapi.Code
+	reason string
 }
 
 // agents are the columns of the table.

@@ -33,6 +33,9 @@ var hermesRow = agentRow{
 		"system replaced":          "it can add to its system prompt only",
 		"prompt above the context": "it sends what is too long and leaves it to the provider",
 	},
+	elsewise: map[string]otherCode{
+		"the connection is reset in the middle": {"", "it asks the model to go on, and takes what came for the answer when that fails too"},
+	},
 }
 
 // hermesConfig is a provider of the chat completions API. Off is what would ask the

@@ -31,6 +31,9 @@ var opencodeHTTPRow = agentRow{
 		"system replaced":          "it can add to its system prompt only",
 		"prompt above the context": "it compacts the conversation instead and goes on",
 	},
+	elsewise: map[string]otherCode{
+		"a flag that the agent does not know": {pluginapi.CodeAgentFailed, "it prints its help and does not name the flag"},
+	},
 }
 
 // serveOpencode starts a server of the user's own, and gives its URL.

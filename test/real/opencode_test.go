@@ -5,6 +5,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/amux-dev/amux/pluginapi"
 )
 
 var opencodeRow = agentRow{
@@ -33,6 +35,10 @@ var opencodeRow = agentRow{
 		"prompt above the context": "it compacts the conversation instead and goes on",
 		"options":                  "it cannot be given an effort by ACP",
 		"system replaced":          "it can add to its system prompt only",
+	},
+	elsewise: map[string]otherCode{
+		"a flag that the agent does not know": {pluginapi.CodeAgentFailed, "it prints its help and does not name the flag"},
+		"the provider answers 403":            {pluginapi.CodeAgentFailed, "by ACP it passes on the provider's words without the status, and these words name no cause"},
 	},
 }
 
