@@ -27,8 +27,8 @@ type parts map[string]string
 
 // dependencies hashes for each agent its adapter with the packages of amux that it
 // links, its pinned version, the fake model, and the tests: those that all agents
-// share and those in files of its own name. The host is not part of it. Comments are
-// not hashed.
+// share and those in files of its own name. The host is not part of it, nor are the fake
+// agents, which link it. Comments are not hashed.
 func dependencies(root string) (map[string]parts, error) {
 	packages, err := listPackages(root)
 	if err != nil {
@@ -46,7 +46,7 @@ func dependencies(root string) (map[string]parts, error) {
 		}
 		owned[owner] = append(owned[owner], file)
 	}
-	harness := packages.linked("test/real/toolchain", "test/real/netns", "test/agents")
+	harness := packages.linked("test/real/toolchain", "test/real/netns")
 	shared, err := hashFiles(root, append(packages.files(harness), owned[""]...))
 	if err != nil {
 		return nil, err
