@@ -45,7 +45,7 @@ agents:
 RACED = ./plugins/claude ./plugins/others/demo ./plugins/others/remote ./plugins/others/opencode-http
 
 race: build ## the tests of library, sdk and command line under the race detector
-	@CGO_ENABLED=1 $(GO) test -race -short -json -timeout 20m ./host/... ./sdk/... ./pluginapi/... ./internal/... $(RACED) | $(GO) run -C tools ./testcount -race -short -timeout 20m
+	@CGO_ENABLED=1 $(GO) test -race -short -json -timeout 20m ./host/... ./sdk/... ./pluginapi/... ./internal/... ./cmd/amux/... $(RACED) | $(GO) run -C tools ./testcount -race -short -timeout 20m
 
 fuzz: ## every fuzz test for FUZZTIME (10s)
 	@sh tools/fuzz.sh $(FUZZTIME)

@@ -12,7 +12,7 @@ import (
 
 	"github.com/amux-dev/amux/host/process"
 	"github.com/amux-dev/amux/host/store"
-	"github.com/amux-dev/amux/internal/namedpipe"
+	"github.com/amux-dev/amux/internal/sys/namedpipe"
 )
 
 // checkPrivate trusts the user's own temp folder, which Windows protects. No pipe

@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/amux-dev/amux/host"
-	"github.com/amux-dev/amux/internal/sandbox"
+	"github.com/amux-dev/amux/internal/sys/sandbox"
 	"github.com/amux-dev/amux/pluginapi"
 	"github.com/amux-dev/amux/test/agents"
 )

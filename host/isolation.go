@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/amux-dev/amux/internal/sandbox"
+	"github.com/amux-dev/amux/internal/sys/sandbox"
 )
 
 // Isolation is what holds the process of a plugin within bounds on this machine.

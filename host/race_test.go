@@ -86,7 +86,7 @@ func wantNothing(t *testing.T, s *agents.Stage) {
 	}
 	// A thread ends a moment after the plugin that was started from it.
 	agents.Eventually(t, time.Minute, "the threads of plugins are over", func() bool {
-		return len(goroutines("/amux/internal/sandbox")) == 0
+		return len(goroutines("/amux/internal/sys/sandbox")) == 0
 	})
 	if left := ours(); len(left) > 0 {
 		t.Errorf("%d goroutines are left, the first:\n%s", len(left), left[0])

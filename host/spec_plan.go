@@ -8,7 +8,7 @@ import (
 
 	"github.com/amux-dev/amux/host/process"
 	"github.com/amux-dev/amux/host/rule"
-	"github.com/amux-dev/amux/internal/foreign"
+	"github.com/amux-dev/amux/internal/sys/foreign"
 	"github.com/amux-dev/amux/pluginapi"
 	pb "github.com/amux-dev/amux/pluginapi/amuxplugin1"
 )

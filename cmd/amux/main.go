@@ -1,5 +1,5 @@
 // Command amux runs coding agents under one contract. This file is wiring only:
-// it reads the process's world and hands it to the commands in internal/cli.
+// it reads the process's world and hands it to the commands in cmd/amux/internal/cli.
 package main
 
 import (
@@ -9,9 +9,9 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/amux-dev/amux/cmd/amux/internal/cli"
+	"github.com/amux-dev/amux/cmd/amux/internal/iostreams"
 	"github.com/amux-dev/amux/host/process"
-	"github.com/amux-dev/amux/internal/cli"
-	"github.com/amux-dev/amux/internal/iostreams"
 	"github.com/amux-dev/amux/internal/rawio"
 )
 

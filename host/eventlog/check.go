@@ -12,7 +12,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/amux-dev/amux/internal/aside"
+	"github.com/amux-dev/amux/internal/sys/aside"
 )
 
 // Checked is what Check has found.

@@ -13,7 +13,7 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/amux-dev/amux/internal/foreign"
+	"github.com/amux-dev/amux/internal/sys/foreign"
 	"github.com/amux-dev/amux/pluginapi"
 )
 

@@ -13,7 +13,7 @@ import (
 	"aead.dev/minisign"
 	"github.com/pelletier/go-toml/v2"
 
-	"github.com/amux-dev/amux/internal/foreign"
+	"github.com/amux-dev/amux/internal/sys/foreign"
 	"github.com/amux-dev/amux/pluginapi"
 )
 

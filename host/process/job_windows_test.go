@@ -16,7 +16,7 @@ import (
 	"golang.org/x/sys/windows"
 
 	"github.com/amux-dev/amux/host/process"
-	"github.com/amux-dev/amux/internal/namedpipe"
+	"github.com/amux-dev/amux/internal/sys/namedpipe"
 )
 
 // roleEnv says what this test program is to be instead.

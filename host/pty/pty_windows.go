@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/sys/windows"
 
-	"github.com/amux-dev/amux/internal/namedpipe"
+	"github.com/amux-dev/amux/internal/sys/namedpipe"
 )
 
 // limited says that ENXIO means that all are in use.

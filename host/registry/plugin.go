@@ -16,7 +16,7 @@ import (
 	"github.com/pelletier/go-toml/v2"
 	"google.golang.org/protobuf/encoding/protojson"
 
-	"github.com/amux-dev/amux/internal/foreign"
+	"github.com/amux-dev/amux/internal/sys/foreign"
 	"github.com/amux-dev/amux/pluginapi"
 )
 

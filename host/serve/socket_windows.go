@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/sys/windows"
 
-	"github.com/amux-dev/amux/internal/namedpipe"
+	"github.com/amux-dev/amux/internal/sys/namedpipe"
 )
 
 // listenPrivate makes a pipe that is the user's alone.

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/amux-dev/amux/host/journal"
-	"github.com/amux-dev/amux/internal/foreign"
+	"github.com/amux-dev/amux/internal/sys/foreign"
 )
 
 // stop ends the agent. What was asked is in the journal before anything is done;

@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sys/windows"
 
-	"github.com/amux-dev/amux/internal/namedpipe"
+	"github.com/amux-dev/amux/internal/sys/namedpipe"
 )
 
 // start starts the agent with pipes, in the run's job and on its console.

@@ -12,7 +12,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/amux-dev/amux/internal/printable"
+	"github.com/amux-dev/amux/internal/sys/printable"
 )
 
 // event is one line, its fields by name. What names the run and the place in it

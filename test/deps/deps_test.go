@@ -6,7 +6,9 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"os"
 	"os/exec"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -22,10 +24,13 @@ type pkg struct {
 	Standard   bool
 }
 
-func list(t *testing.T, args ...string) map[string]pkg {
+// list asks go list about packages as they are built for this system.
+func list(t *testing.T, args ...string) map[string]pkg { return listFor(t, runtime.GOOS, args...) }
+
+func listFor(t *testing.T, system string, args ...string) map[string]pkg {
 	t.Helper()
 	cmd := exec.Command("go", append([]string{"list", "-json=ImportPath,Doc,Imports,Deps,Standard"}, args...)...)
-	cmd.Dir = "../.."
+	cmd.Dir, cmd.Env = "../..", append(os.Environ(), "GOOS="+system, "CGO_ENABLED=0")
 	out, err := cmd.Output()
 	if err != nil {
 		t.Fatalf("go list: %v", err)
@@ -46,64 +51,77 @@ func within(path, prefix string) bool {
 	return path == prefix || strings.HasPrefix(path, prefix+"/")
 }
 
-// Imports flow one way: plugins → sdk → pluginapi ← host ← cmd/amux.
+// systems are those that amux is built for. Each has files of its own.
+var systems = []string{"linux", "darwin", "windows"}
+
+// Imports flow one way: plugins → sdk → pluginapi ← host ← cmd/amux. Below all of them
+// is the floor, internal/sys and internal/rawio, which everybody may import and which
+// imports nothing of amux.
 func TestDirection(t *testing.T) {
 	rules := []struct {
-		from, to, why string
+		from, why string
+		may       []string // what else of amux it may import, besides itself and the floor
 	}{
-		{"pluginapi", "sdk", "the contract knows neither side"},
-		{"pluginapi", "host", "the contract knows neither side"},
-		{"pluginapi", "internal", "authors import it"},
-		{"sdk", "host", "a plugin must not link the host"},
-		{"sdk", "internal", "authors import it"},
-		{"sdk", "plugins", "the sdk knows no adapter"},
-		{"plugins", "host", "an adapter is a codec"},
-		{"plugins", "internal", "our adapters use what third parties have"},
-		{"host", "sdk", "the host speaks the protocol, not an implementation"},
-		{"host", "plugins", "the host knows no agent"},
-		{"host", "internal", "the library knows no command line"},
-		{"host", "cmd", "the library knows no command line"},
-		{"internal", "plugins", "adapters are other processes"},
-		{"internal", "sdk", "adapters are other processes"},
-		{"cmd", "plugins", "adapters are other processes"},
+		{"internal/sys", "the floor knows nothing of amux", nil},
+		{"internal/rawio", "the floor knows nothing of amux", nil},
+		{"internal/eventdiff", "it compares lines of JSON", nil},
+		{"pluginapi", "the contract knows neither side", nil},
+		{"sdk", "a plugin links neither host nor command line", []string{"pluginapi"}},
+		{"plugins", "our adapters use what third parties have", []string{"sdk", "pluginapi"}},
+		{"docs/example-plugin", "it shows what third parties have", []string{"sdk", "pluginapi"}},
+		{"host", "the library knows no agent and no command line", []string{"pluginapi"}},
+		{"cmd/amux", "adapters are other processes", []string{"host", "pluginapi", "internal/eventdiff"}},
+		{"cmd/amux-shim", "the shim knows the host's packages", []string{"host", "pluginapi"}},
+		{"cmd/amux-bridge", "the bridge knows the host's packages", []string{"host", "pluginapi"}},
 	}
-	packages := list(t, "./...")
-	// They know nothing of amux: one is used at both ends of the line from agent to
-	// program, one wherever a plugin is started, one wherever a file from outside is
-	// read, one wherever its text is shown, one by the files of a record.
-	shared := []string{
-		module + "/internal/rawio", module + "/internal/sandbox", module + "/internal/foreign",
-		module + "/internal/printable", module + "/internal/aside",
-	}
-	for _, rule := range rules {
-		from, to := module+"/"+rule.from, module+"/"+rule.to
-		seen := false
-		for path, p := range packages {
-			if !within(path, from) {
-				continue
+	floor := []string{module + "/internal/sys", module + "/internal/rawio"}
+	for _, system := range systems {
+		packages := listFor(t, system, "./...")
+		ruled := map[string]bool{}
+		for _, rule := range rules {
+			from := module + "/" + rule.from
+			allowed := []string{from}
+			if !slices.Contains(floor, from) {
+				allowed = append(allowed, floor...)
 			}
-			seen = true
-			for _, imported := range p.Imports {
-				if within(imported, to) && !slices.Contains(shared, imported) {
-					t.Errorf("%s imports %s: %s", path, imported, rule.why)
+			for _, may := range rule.may {
+				allowed = append(allowed, module+"/"+may)
+			}
+			seen := false
+			for path, p := range packages {
+				if !within(path, from) {
+					continue
+				}
+				seen, ruled[path] = true, true
+				for _, imported := range p.Imports {
+					if within(imported, module) && !slices.ContainsFunc(allowed, func(prefix string) bool { return within(imported, prefix) }) {
+						t.Errorf("%s: %s imports %s: %s", system, path, imported, rule.why)
+					}
 				}
 			}
+			if !seen {
+				t.Errorf("%s: there is no package %s", system, rule.from)
+			}
 		}
-		if !seen {
-			t.Errorf("rule for %s: there is no such package", rule.from)
+		for path := range packages {
+			if !ruled[path] && !within(path, module+"/test") {
+				t.Errorf("%s: no rule says what %s may import", system, path)
+			}
 		}
 	}
 }
 
 // The packages below host do not know each other, but for the journal's records.
 func TestLeaves(t *testing.T) {
-	for path, p := range list(t, "./host/...") {
-		if path == module+"/host" {
-			continue
-		}
-		for _, imported := range p.Imports {
-			if within(imported, module+"/host") && imported != module+"/host/journal" {
-				t.Errorf("%s imports %s: only host puts them together", path, imported)
+	for _, system := range systems {
+		for path, p := range listFor(t, system, "./host/...") {
+			if path == module+"/host" {
+				continue
+			}
+			for _, imported := range p.Imports {
+				if within(imported, module+"/host") && imported != module+"/host/journal" {
+					t.Errorf("%s: %s imports %s: only host puts them together", system, path, imported)
+				}
 			}
 		}
 	}

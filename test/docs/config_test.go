@@ -40,7 +40,7 @@ func TestConfigPage(t *testing.T) {
 // settingKeys are the rows of the table of keys, and whether a project may set them.
 func settingKeys(t *testing.T) map[string]bool {
 	t.Helper()
-	file, err := parser.ParseFile(token.NewFileSet(), filepath.Join("..", "..", "internal", "settings", "settings.go"), nil, 0)
+	file, err := parser.ParseFile(token.NewFileSet(), filepath.Join("..", "..", "cmd", "amux", "internal", "settings", "settings.go"), nil, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,7 +18,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/amux-dev/amux/internal/printable"
+	"github.com/amux-dev/amux/internal/sys/printable"
 )
 
 const (

@@ -1,0 +1,82 @@
+package cli
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/amux-dev/amux/cmd/amux/internal/iostreams"
+	"github.com/amux-dev/amux/host"
+	"github.com/amux-dev/amux/pluginapi"
+)
+
+// What a plugin starts that did not come with amux is said, and the first time asked.
+func TestFirstRun(t *testing.T) {
+	t.Parallel()
+	acme := host.AgentInfo{
+		Description: &pluginapi.Agent{Id: "acme"}, Plugin: "acme", PluginVersion: "1.2.0", Trust: "signed by acme (RW…)", Identity: "RWkey",
+	}
+	planned := host.Planned{Agent: "acme", Plugin: "acme", Program: "/opt/acme/bin/acme"}
+	for _, test := range []struct {
+		name     string
+		terminal bool
+		spoil    func(a *host.AgentInfo, o *runOptions)
+		typed    string
+		refused  bool
+		asks     bool
+		line     bool
+		known    bool // afterwards
+	}{
+		{name: "no terminal", line: true},
+		{name: "accepted", terminal: true, typed: "y\n", asks: true, line: true, known: true},
+		{name: "refused", terminal: true, typed: "\n", asks: true, line: true, refused: true},
+		{name: "bundled", terminal: true, spoil: func(a *host.AgentInfo, _ *runOptions) { a.Bundled = true }},
+		{name: "under development", terminal: true, line: true, spoil: func(a *host.AgentInfo, _ *runOptions) { a.Identity = "" }},
+		{name: "for a program", terminal: true, line: true, spoil: func(_ *host.AgentInfo, o *runOptions) { o.json = true }},
+		{name: "quiet", spoil: func(_ *host.AgentInfo, o *runOptions) { o.quiet = true }},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			var said strings.Builder
+			dir := t.TempDir()
+			s := &session{app: &App{Env: []string{"AMUX_PLUGIN_DIR=" + dir}, Home: dir, Executable: filepath.Join(dir, "amux"), IO: &iostreams.IO{}}}
+			s.app.IO.Err, s.app.IO.In = &said, strings.NewReader(test.typed)
+			s.app.IO.InTTY, s.app.IO.ErrTTY = test.terminal, test.terminal
+			a, o := acme, &runOptions{}
+			if test.spoil != nil {
+				test.spoil(&a, o)
+			}
+			var err error
+			if hook := s.onPlan(a, o); hook != nil {
+				err = hook(t.Context(), planned)
+			}
+			if refused := errors.Is(err, pluginapi.CodePluginUntrusted); refused != test.refused || err != nil && !refused {
+				t.Errorf("got %v", err)
+			}
+			if got := strings.Contains(said.String(), "[y/N]"); got != test.asks {
+				t.Errorf("asks: %v in %q", got, said.String())
+			}
+			if got := strings.Contains(said.String(), "agent acme runs /opt/acme/bin/acme (plugin acme 1.2.0, signed by acme (RW…))"); got != test.line {
+				t.Errorf("says which program: %v in %q", got, said.String())
+			}
+			_, statErr := os.Stat(filepath.Join(dir, "known.json"))
+			if (statErr == nil) != test.known {
+				t.Errorf("remembered: %v", statErr)
+			}
+			if !test.known {
+				return
+			}
+			said.Reset()
+			if err := s.onPlan(a, o)(t.Context(), planned); err != nil || strings.Contains(said.String(), "[y/N]") {
+				t.Errorf("asked again: %v, %q", err, said.String())
+			}
+			a.Identity = "another key"
+			s.app.IO.In = strings.NewReader("n\n")
+			if err := s.onPlan(a, o)(t.Context(), planned); err == nil {
+				t.Error("another signer was not asked about")
+			}
+		})
+	}
+}

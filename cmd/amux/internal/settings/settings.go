@@ -1,0 +1,410 @@
+// Package settings reads config.toml: the user's, and that of a project.
+//
+// The user's file may say everything. A project's file comes with a cloned
+// repository, which is not trusted: it may choose the agent, model, effort,
+// system prompt, tags and timeouts, and nothing that runs, grants or overrides
+// anything. The project's choice wins over the user's, a flag over both.
+//
+// Both are regular files of at most 256 KiB. A project's file is never read through a
+// link; the user's own may be one, but only the user or root may own or write it.
+// What is wrong in a file is one error with its place. Nothing is written.
+package settings
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/pelletier/go-toml/v2/unstable"
+
+	"github.com/amux-dev/amux/internal/sys/foreign"
+	"github.com/amux-dev/amux/pluginapi"
+)
+
+// Name of the files, in the configuration folder and in a project's .agent-mux.
+const Name = "config.toml"
+
+// Settings are the values of config.toml. Zero values are not set.
+type Settings struct {
+	Agent        string
+	Model        string // for Agent only, if that is set in the same place
+	Effort       string
+	SystemPrompt string
+	Tags         []string
+	Timeout      time.Duration
+	IdleTimeout  time.Duration // negative: none
+	// The rest is the user's alone.
+	Approve      string
+	Grace        time.Duration
+	Retry        int // attempts of a run of one prompt; 0: one
+	MaxRuns      int // detached ones at a time; 0: no limit
+	AlwaysVerify bool
+	AutoMTLS     bool
+	Sync         string            // when records are brought to the disk
+	Require      string            // what must vouch for a plugin that is installed
+	ProjectIndex []string          // absolute folders of projects that get an index of their runs
+	DevOverrides map[string]string // plugin → path
+	Agents       map[string]Agent
+}
+
+// Agent is an agent of the user's own: [agents.NAME].
+type Agent struct {
+	Adapter string
+	Line    string   // command = "…", for a shell
+	Argv    []string // command = ["…", …]
+}
+
+// key is one key of the file.
+type key struct {
+	name    string
+	project bool // a project may set it
+	set     func(s *Settings, v *unstable.Node) error
+}
+
+var keys = []key{
+	{"agent", true, text(func(s *Settings) *string { return &s.Agent })},
+	{"model", true, text(func(s *Settings) *string { return &s.Model })},
+	{"effort", true, oneOf(func(s *Settings) *string { return &s.Effort }, "low", "medium", "high", "max")},
+	{"system_prompt", true, text(func(s *Settings) *string { return &s.SystemPrompt })},
+	{"tags", true, list(func(s *Settings) *[]string { return &s.Tags })},
+	{"timeout", true, duration(func(s *Settings) *time.Duration { return &s.Timeout }, false)},
+	{"idle_timeout", true, duration(func(s *Settings) *time.Duration { return &s.IdleTimeout }, true)},
+	{"approve", false, oneOf(func(s *Settings) *string { return &s.Approve }, "ask", "auto", "deny")},
+	{"grace", false, duration(func(s *Settings) *time.Duration { return &s.Grace }, false)},
+	{"retry", false, count(func(s *Settings) *int { return &s.Retry })},
+	{"max_runs", false, count(func(s *Settings) *int { return &s.MaxRuns })},
+	{"always_verify", false, boolean(func(s *Settings) *bool { return &s.AlwaysVerify })},
+	{"auto_mtls", false, boolean(func(s *Settings) *bool { return &s.AutoMTLS })},
+	{"sync", false, oneOf(func(s *Settings) *string { return &s.Sync }, "end", "always", "off")},
+	{"require", false, oneOf(func(s *Settings) *string { return &s.Require }, "signature", "checksum", "none")},
+	{"project_index", false, folders(func(s *Settings) *[]string { return &s.ProjectIndex })},
+}
+
+const (
+	overridesTable = "dev_overrides"
+	agentsTable    = "agents"
+)
+
+var agentName = regexp.MustCompile(`^[a-z][a-z0-9-]{0,39}$`)
+
+// maxSize is far more than anybody writes into a file of settings.
+const maxSize = 256 << 10
+
+// Load reads the user's file and the project's, if they exist. projectDir may be
+// empty.
+func Load(configDir, projectDir string) (Settings, error) {
+	var s Settings
+	path := filepath.Join(configDir, Name)
+	data, err := foreign.Read(path, foreign.Rule{Limit: maxSize, Private: true})
+	if err := s.take(path, data, err, false); err != nil {
+		return Settings{}, err
+	}
+	if projectDir == "" {
+		return s, nil
+	}
+	var project Settings
+	path = filepath.Join(projectDir, ".agent-mux", Name)
+	data, err = foreign.ReadIn(projectDir, ".agent-mux/"+Name, foreign.Rule{Limit: maxSize})
+	if err := project.take(path, data, err, true); err != nil {
+		return Settings{}, err
+	}
+	if project.Agent != "" && project.Agent != s.Agent {
+		// Model and effort of the user's file were meant for another agent.
+		s.Agent, s.Model, s.Effort = project.Agent, "", ""
+	}
+	for _, field := range []struct{ to, from *string }{
+		{&s.Model, &project.Model}, {&s.Effort, &project.Effort}, {&s.SystemPrompt, &project.SystemPrompt},
+	} {
+		if *field.from != "" {
+			*field.to = *field.from
+		}
+	}
+	if project.Timeout != 0 {
+		s.Timeout = project.Timeout
+	}
+	if project.IdleTimeout != 0 {
+		s.IdleTimeout = project.IdleTimeout
+	}
+	s.Tags = append(s.Tags, project.Tags...)
+	return s, nil
+}
+
+// wholeDuration is the form of a duration, however long.
+var wholeDuration = regexp.MustCompile(`^\+?([0-9]+(\.[0-9]*)?(ns|us|µs|ms|s|m|h))+$`)
+
+// ParseDuration reads a duration for people: Go's form, which needs a unit.
+func ParseDuration(text string) (time.Duration, error) {
+	d, err := time.ParseDuration(text)
+	if err != nil && wholeDuration.MatchString(text) {
+		return 0, errors.New("the longest duration there is has 2562047h, which are 292 years")
+	}
+	if err != nil {
+		return 0, errors.New("want a duration with a unit, such as 90s, 10m or 1h30m")
+	}
+	if d < 0 {
+		return 0, errors.New("want a duration that is not negative")
+	}
+	return d, nil
+}
+
+// take takes in what was read of one file.
+func (s *Settings) take(path string, data []byte, err error, project bool) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if e, ok := errors.AsType[*fs.PathError](err); ok {
+		return pluginapi.Errorf(pluginapi.CodeConfig, "%s: %w", e.Path, e.Err).WithHint("%s", foreign.Fix(err))
+	}
+	if err != nil {
+		return pluginapi.Errorf(pluginapi.CodeConfig, "%s: %w", path, err)
+	}
+	return s.parse(path, data, project)
+}
+
+// parse walks the syntax tree, since only that tells the line of every key.
+func (s *Settings) parse(path string, data []byte, project bool) error {
+	var p unstable.Parser
+	p.Reset(data)
+	fail := func(node *unstable.Node, format string, args ...any) *pluginapi.Error {
+		place := path
+		if node != nil {
+			place = fmt.Sprintf("%s:%d", path, p.Shape(node.Raw).Start.Line)
+		}
+		return pluginapi.Errorf(pluginapi.CodeConfig, "%s: %s", place, fmt.Sprintf(format, args...))
+	}
+	table := ""
+	for p.NextExpression() {
+		expression := p.Expression()
+		first, name := keyOf(expression)
+		switch expression.Kind {
+		case unstable.Table, unstable.ArrayTable:
+			table = name
+			agent, own := strings.CutPrefix(name, agentsTable+".")
+			if table != overridesTable && !own || expression.Kind != unstable.Table {
+				return fail(first, "unknown table [%s]; there are [%s] and [%s.NAME]", name, overridesTable, agentsTable)
+			}
+			if own && !agentName.MatchString(agent) {
+				return fail(first, "[%s]: want a name of small letters, digits and hyphens", name)
+			}
+			if project {
+				return fail(first, "[%s] is not for a project's file", name).
+					WithHint("a project comes from elsewhere, so it may set only: %s", strings.Join(allowed(true), ", "))
+			}
+			continue
+		case unstable.KeyValue:
+		default:
+			continue // a comment
+		}
+		if table != "" {
+			name = table + "." + name
+		}
+		if override, ok := strings.CutPrefix(name, overridesTable+"."); ok && !project {
+			value := expression.Value()
+			if value.Kind != unstable.String || len(value.Data) == 0 {
+				return fail(first, "%s must be the path of a plugin", override)
+			}
+			if s.DevOverrides == nil {
+				s.DevOverrides = map[string]string{}
+			}
+			s.DevOverrides[override] = string(value.Data)
+			continue
+		}
+		if rest, ok := strings.CutPrefix(name, agentsTable+"."); ok && table != "" {
+			if err := s.agent(rest, expression.Value()); err != nil {
+				return fail(first, "%s: %v", name, err)
+			}
+			continue
+		}
+		i := slices.IndexFunc(keys, func(k key) bool { return k.name == name })
+		switch {
+		case i < 0:
+			return fail(first, "unknown key %s", name).WithHint("known keys: %s", strings.Join(allowed(project), ", "))
+		case project && !keys[i].project:
+			return fail(first, "%s is not for a project's file", name).
+				WithHint("a project comes from elsewhere, so it may set only: %s", strings.Join(allowed(true), ", "))
+		}
+		if err := keys[i].set(s, expression.Value()); err != nil {
+			return fail(first, "%s: %v", name, err)
+		}
+	}
+	if err := p.Error(); err != nil {
+		if e, ok := errors.AsType[*unstable.ParserError](err); ok {
+			line := 1 + strings.Count(string(data[:p.Range(e.Highlight).Offset]), "\n")
+			return pluginapi.Errorf(pluginapi.CodeConfig, "%s:%d: %s", path, line, e.Message)
+		}
+		return pluginapi.Errorf(pluginapi.CodeConfig, "%s: %w", path, err)
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.Agents)) {
+		switch a := s.Agents[name]; {
+		case a.Adapter == "":
+			return fail(nil, "[%s.%s] lacks adapter, such as \"command\"", agentsTable, name)
+		case a.Line == "" && a.Argv == nil:
+			return fail(nil, "[%s.%s] lacks command", agentsTable, name)
+		}
+	}
+	return nil
+}
+
+// agent sets a key of [agents.NAME].
+func (s *Settings) agent(path string, v *unstable.Node) error {
+	name, field, _ := strings.Cut(path, ".")
+	if s.Agents == nil {
+		s.Agents = map[string]Agent{}
+	}
+	a := s.Agents[name]
+	switch {
+	case field == "adapter" && v.Kind == unstable.String && len(v.Data) > 0:
+		a.Adapter = string(v.Data)
+	case field == "adapter":
+		return errors.New("want the name of an adapter that takes a command")
+	case field == "command" && v.Kind == unstable.String && len(v.Data) > 0:
+		a.Line = string(v.Data)
+	case field == "command" && v.Kind == unstable.Array:
+		var words Settings
+		if err := list(func(s *Settings) *[]string { return &s.Tags })(&words, v); err != nil || len(words.Tags) == 0 {
+			return errors.New(`want a line for a shell, or a list such as ["program", "argument"]`)
+		}
+		a.Argv = words.Tags
+	case field == "command":
+		return errors.New(`want a line for a shell, or a list such as ["program", "argument"]`)
+	default:
+		return errors.New("unknown key; there are adapter and command")
+	}
+	s.Agents[name] = a
+	return nil
+}
+
+// keyOf returns the first node of an expression's key, and the key with dots.
+func keyOf(expression *unstable.Node) (*unstable.Node, string) {
+	var first *unstable.Node
+	var parts []string
+	for it := expression.Key(); it.Next(); {
+		if first == nil {
+			node := *it.Node()
+			first = &node
+		}
+		parts = append(parts, string(it.Node().Data))
+	}
+	name := strings.Join(parts, ".")
+	if len(name) > maxKey {
+		name = strings.ToValidUTF8(name[:maxKey], "") + "…" // no key that is known
+	}
+	return first, name
+}
+
+// maxKey is longer than any key, and short enough for an error.
+const maxKey = 100
+
+func allowed(project bool) []string {
+	var names []string
+	for _, k := range keys {
+		if k.project || !project {
+			names = append(names, k.name)
+		}
+	}
+	if !project {
+		names = append(names, "["+overridesTable+"]", "["+agentsTable+".NAME]")
+	}
+	return names
+}
+
+func text(field func(*Settings) *string) func(*Settings, *unstable.Node) error {
+	return func(s *Settings, v *unstable.Node) error {
+		if v.Kind != unstable.String {
+			return errors.New("want a text in quotes")
+		}
+		*field(s) = string(v.Data)
+		return nil
+	}
+}
+
+func oneOf(field func(*Settings) *string, values ...string) func(*Settings, *unstable.Node) error {
+	return func(s *Settings, v *unstable.Node) error {
+		if v.Kind != unstable.String || !slices.Contains(values, string(v.Data)) {
+			return fmt.Errorf("want one of %s", strings.Join(values, ", "))
+		}
+		*field(s) = string(v.Data)
+		return nil
+	}
+}
+
+func list(field func(*Settings) *[]string) func(*Settings, *unstable.Node) error {
+	return func(s *Settings, v *unstable.Node) error {
+		wrong := errors.New(`want a list of texts, such as ["a", "b"]`)
+		if v.Kind != unstable.Array {
+			return wrong
+		}
+		var items []string
+		for it := v.Children(); it.Next(); {
+			if it.Node().Kind != unstable.String {
+				return wrong
+			}
+			items = append(items, string(it.Node().Data))
+		}
+		*field(s) = items
+		return nil
+	}
+}
+
+// folders is a list of absolute paths.
+func folders(field func(*Settings) *[]string) func(*Settings, *unstable.Node) error {
+	return func(s *Settings, v *unstable.Node) error {
+		var words Settings
+		if err := list(func(s *Settings) *[]string { return &s.Tags })(&words, v); err != nil {
+			return errors.New(`want a list of folders, such as ["/home/ada/app"]`)
+		}
+		for _, folder := range words.Tags {
+			if !filepath.IsAbs(folder) {
+				return fmt.Errorf("%q is not an absolute path", folder)
+			}
+			*field(s) = append(*field(s), filepath.Clean(folder))
+		}
+		return nil
+	}
+}
+
+// duration reads a duration. If none is set, "0s" is negative: no limit.
+func duration(field func(*Settings) *time.Duration, none bool) func(*Settings, *unstable.Node) error {
+	return func(s *Settings, v *unstable.Node) error {
+		if v.Kind != unstable.String {
+			return errors.New(`want a duration in quotes, such as "90s" or "10m"`)
+		}
+		d, err := ParseDuration(string(v.Data))
+		if err != nil {
+			return err
+		}
+		if d == 0 && none {
+			d = -1
+		}
+		*field(s) = d
+		return nil
+	}
+}
+
+func count(field func(*Settings) *int) func(*Settings, *unstable.Node) error {
+	return func(s *Settings, v *unstable.Node) error {
+		n, err := strconv.ParseUint(string(v.Data), 10, 16)
+		if v.Kind != unstable.Integer || err != nil {
+			return errors.New("want a number, not less than 0")
+		}
+		*field(s) = int(n)
+		return nil
+	}
+}
+
+func boolean(field func(*Settings) *bool) func(*Settings, *unstable.Node) error {
+	return func(s *Settings, v *unstable.Node) error {
+		if v.Kind != unstable.Bool {
+			return errors.New("want true or false")
+		}
+		*field(s) = string(v.Data) == "true"
+		return nil
+	}
+}
