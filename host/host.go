@@ -51,6 +51,7 @@ type limits struct {
 	start    time.Duration // up to its handshake
 	call     time.Duration // for a call
 	progress time.Duration // for an input
+	stall    time.Duration // for all plugin processes of a run together, since the last progress
 	volume   int           // bytes of what it makes of one input, besides what a long line gives
 	answer   time.Duration // for people, to a question of the agent
 	memory   int64         // bytes that a plugin's process may hold
@@ -121,7 +122,10 @@ func New(opts Options) (*Host, error) {
 	}
 	h := &Host{
 		opts: opts, log: opts.Logger, store: store.New(opts.ConfigDir), runs: map[string]*Run{},
-		limits: limits{10 * time.Second, 10 * time.Second, 4 * time.Second, pluginapi.MaxLine, answerTime, pluginMemory},
+		limits: limits{
+			start: 10 * time.Second, call: 10 * time.Second, progress: 4 * time.Second, stall: 10 * time.Second,
+			volume: pluginapi.MaxLine, answer: answerTime, memory: pluginMemory,
+		},
 		registry: registry.New(registry.Options{
 			ConfigDir: opts.ConfigDir, PluginDir: envValue(opts.Env, "AMUX_PLUGIN_DIR"), ProjectDir: opts.ProjectDir,
 			BundledDir: opts.BundledDir, BundledHashes: opts.BundledHashes, Overrides: opts.Plugins,

@@ -221,7 +221,7 @@ func (p *pump) run(ctx context.Context) error {
 	}
 	p.fail = fail
 	p.clock.onEnd(func() {
-		e := pluginapi.Errorf(pluginapi.CodePluginCrashed, "made no progress for %v", p.limits.progress)
+		e := pluginapi.Errorf(pluginapi.CodePluginCrashed, "made no progress for %v", p.clock.limit)
 		e.Err = errHung
 		fail(e)
 	})
@@ -1186,6 +1186,16 @@ const heftTime = time.Second / (16 << 20) // for each byte
 // left is what remains, while it runs.
 func (c *clock) left() time.Duration {
 	return c.limit + time.Duration(c.heft)*heftTime - c.spent - time.Since(c.since)
+}
+
+// stalled is how long the plugin was waited for since the last progress.
+func (c *clock) stalled() time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.running() {
+		return c.spent + time.Since(c.since)
+	}
+	return c.spent
 }
 
 func (c *clock) stop() {

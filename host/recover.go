@@ -246,10 +246,13 @@ func (h *Host) conclude(ctx context.Context, dir *store.Run, meta store.Meta) er
 func (h *Host) retell(ctx context.Context, meta store.Meta, other *registry.Plugin, src source, log *eventlog.Log, exited func(*pump) error) (*pump, error) {
 	var past lives
 	for attempt := 1; ; attempt++ {
+		since := time.Now()
 		p, stop, err := h.replayPump(ctx, meta, other, src, log, attempt > 1)
+		took := time.Since(since)
 		if err == nil {
 			p.exited = exited
 			err = p.run(ctx)
+			took += p.clock.stalled()
 		}
 		stop()
 		if err == nil {
@@ -258,7 +261,7 @@ func (h *Host) retell(ctx context.Context, meta store.Meta, other *registry.Plug
 		if broken, ok := errors.AsType[*errConversation](err); ok {
 			err = broken.cause
 		}
-		if errors.Is(err, errHung) || !past.again(ctx, err) {
+		if errors.Is(err, errHung) || !past.again(ctx, err, took, h.limits) {
 			return nil, err
 		}
 		log.Rollback()

@@ -11,6 +11,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/amux-dev/amux/host/adapter"
 	"github.com/amux-dev/amux/host/journal"
 	"github.com/amux-dev/amux/host/shim"
 	"github.com/amux-dev/amux/pluginapi"
@@ -269,7 +270,7 @@ func (l *launch) again(ctx context.Context, r *Run, retry *journal.Retry) error 
 		l.attempt, l.options = retry.Attempt, ofAttempt(first, retry)
 		defer func() { l.options = first }()
 	}
-	plan, err := l.makePlan(ctx)
+	plan, err := l.makePlan(ctx, adapter.NewPatience(l.h.limits.call))
 	if err != nil {
 		return err
 	}

@@ -386,7 +386,15 @@ func (r *Run) commandError(what string, err error) error {
 
 // lives counts the plugin processes in a row that died without one of them getting
 // further than those before.
-type lives struct{ stuck, killed int }
+type lives struct {
+	stuck, killed int
+	stalled       time.Duration // what they took for it together
+}
+
+// left is how long the next one may be without progress, of what all may be.
+func (l *lives) left(of limits) time.Duration {
+	return min(of.progress, max(of.stall-l.stalled, of.progress/4).Round(of.progress/100))
+}
 
 const (
 	maxStuck = 5
@@ -397,9 +405,9 @@ const (
 	killRest  = 500 * time.Millisecond
 )
 
-// again notes how one has died, and reports whether another is worth it. It waits a
-// little behind those that were killed.
-func (l *lives) again(ctx context.Context, cause error) bool {
+// again notes how one has died, and how long it took for that, and reports whether
+// another is worth it. It waits a little behind those that were killed.
+func (l *lives) again(ctx context.Context, cause error, took time.Duration, of limits) bool {
 	switch {
 	case errors.Is(cause, adapter.ErrKilled):
 		if l.killed++; l.killed == maxKilled {
@@ -412,7 +420,8 @@ func (l *lives) again(ctx context.Context, cause error) bool {
 		return true
 	case errors.Is(cause, adapter.ErrDied):
 		l.stuck++
-		return l.stuck <= maxStuck
+		l.stalled += took
+		return l.stuck <= maxStuck && l.stalled < of.stall
 	}
 	return false
 }
@@ -430,9 +439,14 @@ func (r *Run) main(ctx context.Context) {
 	var suspect deathbed
 	var past lives
 	for attempt := 1; ; attempt++ {
+		since := time.Now()
 		p, err := r.newPump(ctx, attempt, suspect)
+		took, slow := time.Since(since), false
 		if err == nil {
+			p.clock.limit = past.left(r.h.limits)
 			err = p.run(ctx)
+			stalled := p.clock.stalled()
+			took, slow = took+stalled, stalled > r.h.limits.progress/4
 			if best == nil || p.done > best.done {
 				past = lives{}
 			}
@@ -465,7 +479,7 @@ func (r *Run) main(ctx context.Context) {
 		r.h.log.Named("run").Debug("conversation failed", "run_id", r.ID(), "attempt", attempt, "error", err)
 		// A typed error of the SDK is the adapter's own word; to ask again would
 		// give it again.
-		if past.again(ctx, broken.cause) && suspect.again(broken) {
+		if past.again(ctx, broken.cause, took, r.h.limits) && suspect.again(broken, slow) {
 			if best != nil {
 				best.mu.Lock()
 				best.log.Rollback()
@@ -496,16 +510,16 @@ type deathbed struct {
 	deaths   int
 }
 
-// again notes a death and reports whether another process may help: not when one
-// input has killed twice those who were fed nothing else.
-func (d *deathbed) again(broken *errConversation) bool {
+// again notes a death, which may have been a slow one, and reports whether another
+// process may help: not when one input has killed twice those who were fed nothing else.
+func (d *deathbed) again(broken *errConversation, slow bool) bool {
 	if errors.Is(broken.cause, adapter.ErrKilled) {
 		return true // by no input
 	}
 	// These take their time to die: the second time is the last.
-	hung := errors.Is(broken.cause, errHung) || errors.Is(broken.cause, adapter.ErrLarge)
+	slow = slow || errors.Is(broken.cause, errHung) || errors.Is(broken.cause, adapter.ErrLarge)
 	if d.single && broken.done >= d.from && broken.done < d.to {
-		if hung || broken.sent-broken.done <= window && d.to-d.from == 1 {
+		if slow || broken.sent-broken.done <= window && d.to-d.from == 1 {
 			return false
 		}
 		// The next one shows whether it was this input.
@@ -514,7 +528,7 @@ func (d *deathbed) again(broken *errConversation) bool {
 		return true
 	}
 	d.deaths++
-	d.from, d.to, d.single = broken.done, broken.sent, hung || d.deaths > 1
+	d.from, d.to, d.single = broken.done, broken.sent, slow || d.deaths > 1
 	return true
 }
 

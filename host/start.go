@@ -83,9 +83,12 @@ func (h *Host) Start(ctx context.Context, spec RunSpec) (_ *Run, retErr error) {
 	}
 	// The plugin's start is the longest part, and the keeper needs none of it.
 	started := make(chan error, 1)
+	patience := adapter.NewPatience(h.limits.call)
 	go func() {
 		var err error
+		since := time.Now()
 		l.process, err = h.plugins.get(ctx, l.plugin)
+		patience.Spend(time.Since(since))
 		started <- err
 	}()
 	shimErr := l.launchShim()
@@ -98,7 +101,7 @@ func (h *Host) Start(ctx context.Context, spec RunSpec) (_ *Run, retErr error) {
 	if queued {
 		return l.queue(ctx)
 	}
-	plan, err := l.makePlan(ctx)
+	plan, err := l.makePlan(ctx, patience)
 	if err != nil {
 		return nil, err
 	}
@@ -117,11 +120,14 @@ const maxPlans = 3
 
 // makePlan asks the adapter, and once more if its process died, perhaps of another
 // run: a plan is pure.
-func (l *launch) makePlan(ctx context.Context) (*pluginapi.Plan, error) {
-	plan, err := l.plan(ctx)
-	for tries := 1; err != nil && tries < maxPlans && l.process.Died(err); tries++ {
-		if l.process, err = l.h.plugins.get(ctx, l.plugin); err == nil {
-			plan, err = l.plan(ctx)
+func (l *launch) makePlan(ctx context.Context, patience *adapter.Patience) (*pluginapi.Plan, error) {
+	plan, err := l.plan(ctx, patience)
+	for tries := 1; err != nil && tries < maxPlans && !patience.Over() && l.process.Died(err); tries++ {
+		since := time.Now()
+		l.process, err = l.h.plugins.get(ctx, l.plugin)
+		patience.Spend(time.Since(since))
+		if err == nil {
+			plan, err = l.plan(ctx, patience)
 		}
 	}
 	if err != nil {
@@ -246,7 +252,7 @@ func (l *launch) launchShim() error {
 }
 
 // plan asks the adapter.
-func (l *launch) plan(ctx context.Context) (*pluginapi.Plan, error) {
+func (l *launch) plan(ctx context.Context, patience *adapter.Patience) (*pluginapi.Plan, error) {
 	options := l.options
 	options.Env = l.spec.Env
 	req := &pb.PlanRequest{
@@ -256,7 +262,7 @@ func (l *launch) plan(ctx context.Context) (*pluginapi.Plan, error) {
 	}
 	return l.process.Plan(ctx, req, func(ctx context.Context, wanted *pb.Exec) *pluginapi.ExecResult {
 		return command{env: l.world(), cwd: l.spec.Cwd}.exec(ctx, wanted)
-	})
+	}, patience)
 }
 
 // sessionID makes a UUID of a run id: both are 128 bits, and the run id is as

@@ -41,8 +41,8 @@ type Options struct {
 	SocketDir string
 	Env       []string // the whole environment of the process
 	AutoMTLS  bool
-	StartTime time.Duration // bounds the handshake
-	CallTime  time.Duration // bounds each call but Converse
+	StartTime time.Duration // bounds the handshake, and what describes the plugin with it
+	CallTime  time.Duration // bounds each chain of calls, see Patience; not Converse
 	Memory    int64         // most that the process may hold, in bytes; 0: no bound
 	Logger    hclog.Logger
 	// Starting calls what starts the process, for a host that must know its own
@@ -66,6 +66,7 @@ type Process struct {
 // start only.
 func Start(ctx context.Context, opts Options) (_ *Process, retErr error) {
 	var run *processRunner
+	since := time.Now()
 	dial := []grpc.DialOption{
 		grpc.WithStaticStreamWindowSize(pluginapi.StreamWindow), grpc.WithStaticConnWindowSize(pluginapi.ConnWindow),
 		grpc.WithDefaultCallOptions(
@@ -118,9 +119,12 @@ func Start(ctx context.Context, opts Options) (_ *Process, retErr error) {
 	p := &Process{
 		Name: opts.Name, PID: run.cmd.Process.Pid, client: client, rpc: service.(pb.AdapterClient), runner: run, callTime: opts.CallTime,
 	}
-	ctx, cancel := context.WithTimeout(ctx, p.callTime)
-	defer cancel()
-	if p.Description, err = p.rpc.Describe(ctx, &pb.DescribeRequest{}); err != nil {
+	patience := NewPatience(p.callTime)
+	patience.Spend(time.Since(since))
+	p.Description, err = once(ctx, p, patience, func(ctx context.Context) (*pb.DescribeResponse, error) {
+		return p.rpc.Describe(ctx, &pb.DescribeRequest{})
+	})
+	if err != nil {
 		return nil, p.Error("describe", err)
 	}
 	if p.Description.Plugin != opts.Name {
@@ -246,6 +250,9 @@ func (p *Process) Error(op string, err error) error {
 				cause = fmt.Sprintf("reached its limit of memory (%d MiB): %s", p.runner.opts.Memory>>20, last)
 			}
 		}
+	case status.Code(err) == codes.ResourceExhausted:
+		// Not of a process that died: the same call would give the same.
+		return p.breach(op, fmt.Sprintf("sent a message of more than %d MiB", pluginapi.MaxMessage>>20))
 	case status.Code(err) == codes.Unimplemented:
 		return pluginapi.Errorf(pluginapi.CodeCapability, "plugin %s does not offer %s", p.Name, op)
 	}
@@ -279,12 +286,14 @@ func (p *Process) Died(err error) bool {
 	}
 }
 
-// Plan asks for a command. run carries out what the adapter asks to be run first.
-func (p *Process) Plan(ctx context.Context, req *pluginapi.PlanRequest, run Runner) (*pluginapi.Plan, error) {
+// Plan asks for a command. run carries out what the adapter asks to be run first. A
+// plan that is one of a chain of calls shares its patience; else that is nil.
+func (p *Process) Plan(ctx context.Context, req *pluginapi.PlanRequest, run Runner, patience *Patience) (*pluginapi.Plan, error) {
+	if patience == nil {
+		patience = NewPatience(p.callTime)
+	}
 	for range maxExecs {
-		callCtx, cancel := context.WithTimeout(ctx, p.callTime)
-		resp, err := p.rpc.Plan(callCtx, req)
-		cancel()
+		resp, err := once(ctx, p, patience, func(ctx context.Context) (*pb.PlanResponse, error) { return p.rpc.Plan(ctx, req) })
 		if err != nil {
 			return nil, p.Error("plan", err)
 		}
@@ -338,10 +347,9 @@ func (p *Process) ListModels(ctx context.Context, req *pluginapi.ModelsQuery, ru
 func ask[R interface{ GetExec() *pb.Exec }](
 	ctx context.Context, p *Process, op string, run Runner, results *[]*pluginapi.ExecResult, call func(context.Context) (R, error),
 ) (none R, _ error) {
+	patience := NewPatience(p.callTime)
 	for range maxExecs {
-		callCtx, cancel := context.WithTimeout(ctx, p.callTime)
-		resp, err := call(callCtx)
-		cancel()
+		resp, err := once(ctx, p, patience, call)
 		if err != nil {
 			return none, p.Error(op, err)
 		}
@@ -351,6 +359,18 @@ func ask[R interface{ GetExec() *pb.Exec }](
 		*results = append(*results, run(ctx, resp.GetExec()))
 	}
 	return none, p.breach(op, "asked for too many commands")
+}
+
+// once makes one call of a chain.
+func once[R any](ctx context.Context, p *Process, patience *Patience, call func(context.Context) (R, error)) (resp R, _ error) {
+	late, err := patience.during(ctx, p.PID, func(ctx context.Context) (err error) {
+		resp, err = call(ctx)
+		return err
+	})
+	if late && err != nil {
+		err = silentFor(p.callTime)
+	}
+	return resp, err
 }
 
 // Conversation is one run's stream. Send and Recv may be called concurrently

@@ -21,7 +21,7 @@ import (
 // adapter knows the agent of this package. It does as it should until a line of
 // the agent says otherwise:
 //
-//	do X            at once: panic, hang, exit, goroutine-panic, print, orphan, eat, files, outside FOLDER,
+//	do X            at once: panic, hang, exit, nap MILLISECONDS (then exit), goroutine-panic, print, orphan, eat, files, outside FOLDER,
 //	                big N, events N, outcomes, fail CODE [MILLISECONDS] (an outcome that may pass, and when)
 //	arm X           the same when the agent has exited
 //	event TYPE OBJ  an event as it is
@@ -203,6 +203,9 @@ func (c *conversation) misbehave(what string, out *sdk.Out) {
 		time.Sleep(time.Hour)
 	case "hang":
 		time.Sleep(time.Hour)
+	case "nap": // nap MILLISECONDS, and then the end
+		time.Sleep(time.Duration(n) * time.Millisecond)
+		os.Exit(9)
 	case "exit":
 		os.Exit(9)
 	case "eat":

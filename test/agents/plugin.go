@@ -115,7 +115,8 @@ func serve(service pb.AdapterServer) {
 			pluginapi.ProtocolMajor: {pluginapi.AdapterService: &sdk.GRPCPlugin{Service: service}},
 		},
 		GRPCServer: func(opts []grpc.ServerOption) *grpc.Server {
-			return grpc.NewServer(append(opts, sdk.ServerOptions()...)...)
+			// Who breaks the wire does not bound what it sends.
+			return grpc.NewServer(append(append(opts, sdk.ServerOptions()...), grpc.MaxSendMsgSize(1<<30))...)
 		},
 	})
 }
@@ -224,6 +225,11 @@ func (s *breakingStream) Send(resp *pb.ConverseResponse) error {
 			}
 			time.Sleep(50 * time.Millisecond)
 		}
+	case "huge":
+		// One message that is larger than any may be.
+		out := text(resp.Done, 1000)
+		out.Data = make([]byte, 70<<20)
+		resp.Outputs = append(resp.Outputs, out)
 	case "half":
 		// Some outputs of an input, not all, and then the end.
 		done := resp.Done - 1

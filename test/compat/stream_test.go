@@ -294,7 +294,7 @@ func listen(t *testing.T, process *adapter.Process, call *tape.Call) ([]proto.Me
 	case "Plan":
 		req := &pb.PlanRequest{}
 		read(asked[0], req)
-		plan, err := process.Plan(t.Context(), req, nil)
+		plan, err := process.Plan(t.Context(), req, nil, nil)
 		return []proto.Message{&pb.PlanResponse{Result: &pb.PlanResponse_Plan{Plan: plan}}}, err
 	case "ListSessions":
 		req, resp := &pb.ListSessionsRequest{}, &pb.ListSessionsResponse{}

@@ -25,7 +25,7 @@ func nothing(_ context.Context, wanted *pluginapi.Exec) *pluginapi.ExecResult {
 
 // plan asks for a plan. A refusal by an error of the contract is an answer.
 func (r *runner) plan(ctx context.Context, req *pluginapi.PlanRequest) (*pluginapi.Plan, error, error) {
-	plan, err := r.process.Plan(ctx, proto.CloneOf(req), nothing)
+	plan, err := r.process.Plan(ctx, proto.CloneOf(req), nothing, nil)
 	if errors.Is(err, pluginapi.CodePluginCrashed) {
 		return nil, nil, err
 	}
@@ -79,7 +79,7 @@ func (r *runner) planUnknown(ctx context.Context) error {
 		return err
 	}
 	req := request(&pluginapi.Agent{Id: "no-such-agent"})
-	if _, err := r.process.Plan(ctx, req, nothing); !errors.Is(err, pluginapi.CodeAgentNotFound) {
+	if _, err := r.process.Plan(ctx, req, nothing, nil); !errors.Is(err, pluginapi.CodeAgentNotFound) {
 		return fmt.Errorf("for an unknown agent Plan answers %v", err)
 	}
 	return nil
