@@ -1,4 +1,4 @@
-// Amux-shim keeps one run: it owns the agent's stdio, its process tree and the
+// Amux-shim supervises one run: it owns the agent's stdio, its process tree and the
 // journal. The host starts it with the run's directory as its argument and the
 // launch connection as file descriptor 3; on Windows that is an inherited handle,
 // whose number is a second argument. It links neither gRPC nor cobra and is small on
@@ -15,11 +15,11 @@ import (
 
 func main() {
 	if len(os.Args) != 1+arguments {
-		fmt.Fprintln(os.Stderr, "amux-shim keeps a run of amux and is started by it; see: amux --help")
+		fmt.Fprintln(os.Stderr, "amux-shim supervises a run of amux and is started by it; see: amux --help")
 		os.Exit(2)
 	}
 	go endSpareThreads()
-	if err := keep(os.Args[1:]); err != nil {
+	if err := run(os.Args[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, "amux-shim:", err)
 		os.Exit(1)
 	}

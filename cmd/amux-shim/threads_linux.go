@@ -7,7 +7,7 @@ import (
 )
 
 const (
-	// enoughThreads are those that a keeper needs of which nothing is asked.
+	// enoughThreads are those that a shim needs of which nothing is asked.
 	enoughThreads = 6
 	// settled is when what the start has to do at once is over.
 	settled = time.Second

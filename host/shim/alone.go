@@ -7,33 +7,33 @@ import (
 
 // hostGone is what the run does without a host: a foreground one ends at once,
 // a detached one goes on for a while, if it has an agent.
-func (k *keeper) hostGone(dead Hello) {
-	k.mu.Lock()
-	if !k.hello.Detached || k.child == nil || isClosed(k.child.gone) {
-		k.mu.Unlock()
-		k.endAlone("host_gone")
-		k.clearHost(dead)
-		k.finish()
+func (s *supervisor) hostGone(dead Hello) {
+	s.mu.Lock()
+	if !s.hello.Detached || s.child == nil || isClosed(s.child.gone) {
+		s.mu.Unlock()
+		s.endAlone("host_gone")
+		s.clearHost(dead)
+		s.finish()
 		return
 	}
-	if k.host != nil { // a new one was quicker
-		k.mu.Unlock()
+	if s.clients.hasHost() { // a new one was quicker
+		s.mu.Unlock()
 		return
 	}
-	if k.alone == nil {
-		k.alone = time.AfterFunc(k.hello.Alone, func() { k.endAlone("host_gone"); k.finish() })
+	if s.alone == nil {
+		s.alone = time.AfterFunc(s.hello.Alone, func() { s.endAlone("host_gone"); s.finish() })
 	}
-	k.mu.Unlock()
-	k.clearHost(dead)
+	s.mu.Unlock()
+	s.clearHost(dead)
 }
 
 // clearHost removes what a host has left that has died.
-func (k *keeper) clearHost(dead Hello) {
+func (s *supervisor) clearHost(dead Hello) {
 	if dead.HostDir == "" {
 		return
 	}
 	for range 200 { // its connection ends a moment before its process
-		if k.cfg.Tree.Start(dead.HostPID) != dead.HostStart {
+		if s.tree.processes.Start(dead.HostPID) != dead.HostStart {
 			_ = os.RemoveAll(dead.HostDir)
 			return
 		}
@@ -41,20 +41,20 @@ func (k *keeper) clearHost(dead Hello) {
 	}
 }
 
-// endAlone ends everything without anybody to tell. The keeper may leave then.
-func (k *keeper) endAlone(reason string) {
-	k.mu.Lock()
-	k.ending = true
-	child := k.child
-	if k.reason == "" {
-		k.reason = reason
+// endAlone ends everything without anybody to tell. The shim may leave then.
+func (s *supervisor) endAlone(reason string) {
+	s.mu.Lock()
+	s.ending = true
+	child := s.child
+	if s.reason == "" {
+		s.reason = reason
 	}
-	k.mu.Unlock()
+	s.mu.Unlock()
 	if child != nil {
 		child.request(stopRequest{kill: true})
 		<-child.gone
 	}
-	if k.hello.TempDir != "" {
-		_ = os.RemoveAll(k.hello.TempDir)
+	if s.hello.TempDir != "" {
+		_ = os.RemoveAll(s.hello.TempDir)
 	}
 }

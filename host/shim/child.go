@@ -19,11 +19,15 @@ type child struct {
 	files   []*os.File
 	status  syscall.WaitStatus
 	exited  chan struct{} // the leader was reaped
-	over    bool          // why it ended is settled; guarded by the keeper's mu
+	over    bool          // why it ended is settled; guarded by the supervisor's mu
 	gone    chan struct{} // its exit is in the journal
 	stop    chan stopRequest
 
 	terminal *terminal // nil if it has pipes
+
+	tree     *tree
+	recorder *recorder
+	active   func() // is called when it has written something
 }
 
 type stopRequest struct {
@@ -31,15 +35,15 @@ type stopRequest struct {
 	grace time.Duration
 }
 
-func (k *keeper) spawn(spawn Spawn) error {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.ending || k.reason != "" {
+func (s *supervisor) spawn(spawn Spawn) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ending || s.reason != "" {
 		return errNoChild
 	}
-	if k.child != nil {
+	if s.child != nil {
 		select {
-		case <-k.child.gone:
+		case <-s.child.gone:
 		default:
 			return &RemoteError{"INVALID_STATE_TRANSITION", "the agent is already running"}
 		}
@@ -48,89 +52,81 @@ func (k *keeper) spawn(spawn Spawn) error {
 	var outputs [2]*os.File
 	var err error
 	if spawn.Terminal == nil {
-		child, outputs, err = k.start(spawn)
+		child, outputs, err = s.start(spawn)
 	} else {
-		child, err = k.startTerminal(spawn)
+		child, err = s.startTerminal(spawn)
 	}
 	if err != nil {
 		record := journal.SpawnFailed{Spawn: spawn.Number, Error: err.Error()}
-		if k.journal.Append(journal.KindSpawnFailed, journal.Encode(record)) != nil {
+		if s.recorder.journal.Append(journal.KindSpawnFailed, journal.Encode(record)) != nil {
 			return errDiskFull
 		}
-		go k.ring()
+		s.clients.ring()
 		if refused, ok := errors.AsType[*RemoteError](err); ok {
 			return refused
 		}
 		return &RemoteError{"SPAWN_ERROR", err.Error()}
 	}
-	k.child = child
-	k.answered, k.signaled, k.ended, k.paused = map[string]bool{}, "", false, false
-	record := journal.Spawned{Spawn: spawn.Number, PID: child.pid, StartTime: k.cfg.Tree.Start(child.pid)}
+	child.tree, child.recorder, child.active = &s.tree, &s.recorder, s.active
+	s.child = child
+	s.signaled, s.ended = "", false
+	s.deadlines.begin()
+	record := journal.Spawned{Spawn: spawn.Number, PID: child.pid, StartTime: s.tree.processes.Start(child.pid)}
 	// Before any output, and while mu keeps the exit away.
-	if err := k.journal.Append(journal.KindSpawned, journal.Encode(record)); err != nil {
-		k.reason = "disk_full"
+	if err := s.recorder.journal.Append(journal.KindSpawned, journal.Encode(record)); err != nil {
+		s.reason = "disk_full"
 		defer child.request(stopRequest{kill: true})
 	}
 	if child.terminal != nil {
 		opened := journal.Terminal{Kind: "open", Cols: spawn.Terminal.Cols, Rows: spawn.Terminal.Rows}
-		_ = k.journal.Append(journal.KindTerminal, journal.Encode(opened)) // on a full disk the output waits, and this is no worse
+		_ = s.recorder.journal.Append(journal.KindTerminal, journal.Encode(opened)) // on a full disk the output waits, and this is no worse
 		child.outputs.Add(1)
-		go k.copyTerminal(child)
+		go child.copyTerminal()
 	} else {
 		child.outputs.Add(2)
-		go k.copyOutput(child, outputs[0], journal.KindStdout, 64<<10)
-		go k.copyOutput(child, outputs[1], journal.KindStderr, 16<<10)
+		go child.copyOutput(outputs[0], journal.KindStdout, 64<<10)
+		go child.copyOutput(outputs[1], journal.KindStderr, 16<<10)
 	}
 	for _, limit := range spawn.Limits {
-		k.armLocked(limit)
+		s.deadlines.arm(limit)
 	}
 	if spawn.ParentPID != 0 {
-		go k.watchParent(child)
+		go s.watchParent(child)
 	}
-	go k.see(child)
-	go k.ring()
+	go s.supervise(child)
+	s.clients.ring()
 	return nil
 }
 
 // parentEvery is how often a process is looked at whose end ends the run.
 const parentEvery = 200 * time.Millisecond
 
+// copyOutput moves one stream of the agent into the journal until its end.
+func (c *child) copyOutput(f *os.File, kind journal.Kind, size int) {
+	defer c.outputs.Done()
+	defer f.Close()
+	c.recorder.copyOutput(f, kind, size, c.active)
+}
+
 // watchParent stops the agent when that process is gone, or another has its pid.
-func (k *keeper) watchParent(child *child) {
-	for k.cfg.Tree.Start(child.spawn.ParentPID) == child.spawn.ParentStart {
+func (s *supervisor) watchParent(child *child) {
+	for s.tree.processes.Start(child.spawn.ParentPID) == child.spawn.ParentStart {
 		select {
 		case <-time.After(parentEvery):
 		case <-child.gone:
 			return
 		}
 	}
-	_ = k.stop(Stop{Reason: "parent_gone", By: "shim"}, false) // it may just have ended
+	_ = s.stop(Stop{Reason: "parent_gone", By: "shim"}, false) // it may just have ended
 }
 
-// signal signals the whole tree and says how many there are.
-func (k *keeper) signal(signals ...syscall.Signal) int {
-	return k.look(func() int { return k.cfg.Tree.Signal(signals...) })
-}
-
-// look walks through the tree.
-func (k *keeper) look(walk func() int) int {
-	k.walk.Lock()
-	defer k.walk.Unlock()
-	k.walked = true
-	return walk()
-}
-
-// reaped takes in that a child of this process has ended. walk is held.
-func (k *keeper) reaped(pid int, status syscall.WaitStatus) {
-	k.mu.Lock()
-	if c := k.child; c != nil && c.pid == pid && !isClosed(c.exited) {
+// leaderEnded takes in that a process was reaped, which may be the agent's leader.
+func (s *supervisor) leaderEnded(pid int, status syscall.WaitStatus) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if c := s.child; c != nil && c.pid == pid && !isClosed(c.exited) {
 		c.status = status
 		close(c.exited)
-	}
-	k.mu.Unlock()
-	select {
-	case k.deaths <- struct{}{}:
-	default:
 	}
 }
 

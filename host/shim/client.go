@@ -17,11 +17,11 @@ import (
 	"github.com/amux-dev/amux/host/journal"
 )
 
-// ErrGone says that the keeper is not there, or went away before it answered.
-var ErrGone = errors.New("the run's keeper is gone")
+// ErrGone says that the shim is not there, or went away before it answered.
+var ErrGone = errors.New("the run's shim is gone")
 
-// Conn is a connection to a keeper. Commands are safe for concurrent use; each
-// returns when the keeper has done it, or a *RemoteError when it refuses.
+// Conn is a connection to a shim. Commands are safe for concurrent use; each
+// returns when the shim has done it, or a *RemoteError when it refuses.
 type Conn struct {
 	Welcome Welcome
 
@@ -50,7 +50,7 @@ func ReadInfo(dir string) (Info, error) {
 	return info, nil
 }
 
-// Dial connects to the keeper that info names, to command it.
+// Dial connects to the shim that info names, to command it.
 func Dial(ctx context.Context, info Info) (*Conn, error) { return dial(ctx, info, Hello{}) }
 
 // DialHost connects as the run's host, which takes over stdin and spawning from
@@ -170,7 +170,7 @@ func parseReply(body []byte) error {
 	return &RemoteError{code, msg}
 }
 
-// Size is the committed size of the journal as far as the keeper has told.
+// Size is the committed size of the journal as far as the shim has told.
 func (c *Conn) Size() int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -180,18 +180,18 @@ func (c *Conn) Size() int64 {
 // Wake receives when Size has grown.
 func (c *Conn) Wake() <-chan struct{} { return c.wake }
 
-// Gone is closed when the keeper has left.
+// Gone is closed when the shim has left.
 func (c *Conn) Gone() <-chan struct{} { return c.gone }
 
-// Close leaves; the keeper of a foreground run whose host leaves ends the run.
+// Close leaves; the shim of a foreground run whose host leaves ends the run.
 func (c *Conn) Close() error { return c.conn.Close() }
 
 func (c *Conn) call(t frameType, body ...[]byte) error {
 	reply := make(chan error, 1)
 	f := frame(t, 0, body...)
 	if len(f)-4 > maxFrame {
-		// The keeper would take it for nonsense and hang up.
-		return &RemoteError{"VALIDATION_ERROR", fmt.Sprintf("%d bytes are more than the run's keeper takes at once", len(f))}
+		// The shim would take it for nonsense and hang up.
+		return &RemoteError{"VALIDATION_ERROR", fmt.Sprintf("%d bytes are more than the run's shim takes at once", len(f))}
 	}
 	c.mu.Lock()
 	if c.err != nil {
@@ -217,7 +217,7 @@ func (c *Conn) call(t frameType, body ...[]byte) error {
 // Spawn starts the agent.
 func (c *Conn) Spawn(s Spawn) error {
 	if s.Terminal != nil && !c.Welcome.Terminals {
-		return &RemoteError{"PTY_NOT_AVAILABLE", "the run's keeper is of an older amux, which makes no pseudo-terminals"}
+		return &RemoteError{"PTY_NOT_AVAILABLE", "the run's shim is of an older amux, which makes no pseudo-terminals"}
 	}
 	return c.call(frameSpawn, encode(s))
 }
@@ -287,5 +287,5 @@ func (c *Conn) SetLimit(l Limit) error { return c.call(frameLimit, encode(l)) }
 // Lend asks for the lease of the one that types.
 func (c *Conn) Lend(l Lease) error { return c.call(frameLease, encode(l)) }
 
-// Release lets the keeper leave. It is for a run whose last process has ended.
+// Release lets the shim leave. It is for a run whose last process has ended.
 func (c *Conn) Release() error { return c.call(frameRelease) }

@@ -2,10 +2,8 @@ package shim
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/amux-dev/amux/host/journal"
@@ -14,19 +12,19 @@ import (
 
 // stop ends the agent. What was asked is in the journal before anything is done;
 // on a full disk it is done all the same.
-func (k *keeper) stop(stop Stop, kill bool) error {
+func (s *supervisor) stop(stop Stop, kill bool) error {
 	kind := "stop"
 	if kill {
 		kind = "kill"
 	}
 	record := journal.Encode(journal.Input{Kind: kind, By: stop.By, Text: stop.Reason})
-	k.mu.Lock()
-	child := k.child
+	s.mu.Lock()
+	child := s.child
 	over := child == nil || child.over
-	if !over && k.reason == "" {
-		k.reason = stop.Reason
+	if !over && s.reason == "" {
+		s.reason = stop.Reason
 	}
-	k.mu.Unlock()
+	s.mu.Unlock()
 	if over && child != nil {
 		if !child.spawn.Retry {
 			return errNoChild
@@ -34,15 +32,15 @@ func (k *keeper) stop(stop Stop, kill bool) error {
 		<-child.gone // its exit is in the journal already
 	}
 	if over {
-		k.inputs.Lock()
-		err := k.giveUp(child, stop.Reason, record)
-		k.inputs.Unlock()
+		s.inputs.Lock()
+		err := s.giveUp(child, stop.Reason, record)
+		s.inputs.Unlock()
 		if errors.Is(err, errNext) {
-			return k.stop(stop, kill)
+			return s.stop(stop, kill)
 		}
 		return err
 	}
-	k.tryAppend(journal.KindInput, record)
+	s.recorder.tryAppend(journal.KindInput, record)
 	if stop.Grace == 0 {
 		stop.Grace = child.spawn.Grace
 	}
@@ -50,11 +48,10 @@ func (k *keeper) stop(stop Stop, kill bool) error {
 	return nil
 }
 
-// see sees one child to its end, and all its descendants: it waits for the leader
-// or for somebody's wish, ends what is left, drains the output and only then
-// writes the exit.
-func (k *keeper) see(child *child) {
-	left, held := k.endTree(child)
+// supervise waits for the leader's end, or for somebody's wish, kills what the leader
+// left, drains the output and only then writes the exit.
+func (s *supervisor) supervise(child *child) {
+	left, held := child.end()
 	child.hangUp()
 	drained := make(chan struct{})
 	go func() { child.outputs.Wait(); close(drained) }()
@@ -69,68 +66,71 @@ func (k *keeper) see(child *child) {
 	}
 	child.in.close()
 	for _, path := range child.spawn.Collect {
-		k.append(journal.KindCollected, journal.Encode(collect(path)))
+		s.recorder.append(journal.KindCollected, journal.Encode(collect(path)))
 	}
-	k.mu.Lock()
+	s.mu.Lock()
 	child.over = true // who asks for its end from here on comes too late, and is told so
-	for id, t := range k.timers {
-		t.Stop()
-		delete(k.timers, id)
-	}
-	for kind, t := range k.limits {
-		t.Stop()
-		delete(k.limits, kind)
-	}
-	for id := range k.answers {
-		k.forget(id)
-	}
-	exit := journal.Exit{Spawn: child.spawn.Number, Reason: k.reason, Killed: left, Survivors: strings.Join(held, "; ")}
+	s.deadlines.end()
+	exit := journal.Exit{Spawn: child.spawn.Number, Reason: s.reason, Killed: left, Survivors: strings.Join(held, "; ")}
 	exit.Code, exit.Signal = child.ended()
-	if exit.Reason == "" && k.signaled != "" && (asksForEnd[k.signaled] || exit.Signal == k.signaled) {
+	if exit.Reason == "" && s.signaled != "" && (asksForEnd[s.signaled] || exit.Signal == s.signaled) {
 		exit.Reason = "signal"
 	}
-	k.mu.Unlock()
+	s.mu.Unlock()
 	record := journal.Encode(exit)
-	k.writeExit(record)
+	s.writeExit(record)
 	switch {
 	case exit.Reason == "host_gone":
-		k.tryAppend(journal.KindExit, record) // who comes later reads the file
-	case k.append(journal.KindExit, record): // the host waits for it
+		s.recorder.tryAppend(journal.KindExit, record) // who comes later reads the file
+	case s.recorder.append(journal.KindExit, record): // the host waits for it
 	case exit.Reason == "":
 		exit.Reason = "disk_full"
-		k.writeExit(journal.Encode(exit))
+		s.writeExit(journal.Encode(exit))
 	}
 	close(child.gone)
-	if k.diskFull.Load() {
-		k.finish()
+	if s.recorder.inVain.Load() {
+		s.finish()
 	}
-	k.mu.Lock()
-	alone := k.alone != nil
-	k.mu.Unlock()
+	s.mu.Lock()
+	alone := s.alone != nil
+	s.mu.Unlock()
 	if alone { // the journal says all that the next host must know
-		k.endAlone("host_gone")
-		k.finish()
+		s.endAlone("host_gone")
+		s.finish()
+	}
+}
+
+// diskFull ends the run for which the recorder has waited in vain.
+func (s *supervisor) diskFull() {
+	s.mu.Lock()
+	if s.reason == "" {
+		s.reason = "disk_full"
+	}
+	child := s.child
+	s.mu.Unlock()
+	if child != nil {
+		// Not waited for: the agent's end may wait for this output.
+		go child.request(stopRequest{kill: true})
 	}
 }
 
 // writeExit writes the file that has its room from the start.
-func (k *keeper) writeExit(record []byte) {
-	_, _ = k.exit.WriteAt(append(record[:len(record):len(record)], '\n'), 0)
+func (s *supervisor) writeExit(record []byte) {
+	_, _ = s.exit.WriteAt(append(record[:len(record):len(record)], '\n'), 0)
 }
 
-// endTree returns when the leader and every descendant are gone. left says how
-// many the leader had left behind when it ended by itself, held which could not be
-// ended.
-func (k *keeper) endTree(child *child) (left int, held []string) {
+// end returns when the leader and every descendant are gone. left is how many the
+// leader had left behind when it ended by itself, held which could not be ended.
+func (c *child) end() (left int, held []string) {
 	var killAt <-chan time.Time
 	kill := false
 	for leader := true; leader && !kill; {
 		select {
-		case <-child.exited:
+		case <-c.exited:
 			leader = false
-		case r := <-child.stop:
+		case r := <-c.stop:
 			if kill = r.kill; !kill {
-				if !k.terminate(child) {
+				if !c.terminate() {
 					kill = true
 				} else if killAt == nil {
 					killAt = time.After(r.grace)
@@ -141,92 +141,29 @@ func (k *keeper) endTree(child *child) (left int, held []string) {
 		}
 	}
 	if !kill {
-		if left = k.signal(); left > 0 && k.terminate(child) {
+		if left = c.tree.signal(); left > 0 && c.terminate() {
 			deadline := time.NewTimer(leftoverGrace)
 			defer deadline.Stop()
-			for waiting := true; waiting && k.signal() > 0; {
+			for waiting := true; waiting && c.tree.signal() > 0; {
 				select {
 				case <-time.After(killPause):
 				case <-deadline.C:
 					waiting = false
-				case r := <-child.stop:
+				case r := <-c.stop:
 					waiting = !r.kill
 				}
 			}
 		}
 	}
-	return left, k.killTree(child)
-}
-
-// killTree kills until the system says that nothing is left. What cannot be ended it names
-// and leaves, after a while: the run is not to wait for it for ever.
-func (k *keeper) killTree(child *child) (held []string) {
-	k.signal(syscall.SIGKILL) // all at once; what they start meanwhile is hunted
-	var stuckSince time.Time
-	since := time.Now()
-	for pause := killPause; ; {
-		gone, lost := k.hunt()
-		if gone && isClosed(child.exited) {
-			return nil
-		}
-		if lost {
-			pause, stuckSince = killPause, time.Time{}
-			if time.Since(since) > lostTime {
-				time.Sleep(lostPause)
-			}
-			continue
-		}
-		select {
-		case <-k.deaths:
-			pause = killPause
-			continue
-		case <-time.After(pause):
-		case <-child.stop:
-		}
-		if pause = min(2*pause, stuckPause); pause < walkPause {
-			continue
-		}
-		k.signal(syscall.SIGKILL) // what is below one that does not die is no child of ours
-		if pause < stuckPause {
-			continue
-		}
-		switch held = k.held(); {
-		case len(held) == 0:
-			stuckSince = time.Time{}
-		case stuckSince.IsZero():
-			stuckSince = time.Now()
-			k.logf("cannot be killed, and the run waits for it: %s", strings.Join(held, "; "))
-		case time.Since(stuckSince) > k.cfg.HeldWait:
-			k.logf("the run ends without: %s", strings.Join(held, "; "))
-			return held
-		}
-	}
-}
-
-func (k *keeper) logf(format string, args ...any) {
-	fmt.Fprintf(k.cfg.Log, "%s %s\n", time.Now().UTC().Format(time.RFC3339), fmt.Sprintf(format, args...))
-}
-
-// hunt is one round of it. It holds walk: nobody else reaps.
-func (k *keeper) hunt() (gone, lost bool) {
-	k.walk.Lock()
-	defer k.walk.Unlock()
-	return k.cfg.Tree.Hunt(k.reaped)
-}
-
-func (k *keeper) held() []string {
-	k.walk.Lock()
-	defer k.walk.Unlock()
-	k.walked = true
-	return k.cfg.Tree.Held()
+	return left, c.tree.kill(c.exited, c.stop)
 }
 
 // terminate asks the tree to end, and reports whether it can be asked.
-func (k *keeper) terminate(child *child) bool {
-	k.tryAppend(journal.KindSignal, journal.Encode(journal.Signal{Name: "SIGTERM", To: "tree"}))
-	k.pausing.Lock()
-	defer k.pausing.Unlock()
-	return k.askToEnd(child)
+func (c *child) terminate() bool {
+	c.recorder.tryAppend(journal.KindSignal, journal.Encode(journal.Signal{Name: "SIGTERM", To: "tree"}))
+	c.tree.asking.Lock()
+	defer c.tree.asking.Unlock()
+	return c.askToEnd()
 }
 
 func collect(path string) journal.Collected {

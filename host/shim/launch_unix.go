@@ -23,10 +23,10 @@ func connect(ctx context.Context, socket string) (io.ReadWriteCloser, error) {
 	return d.DialContext(ctx, "unix", socket)
 }
 
-// Launched is a keeper that this process has started.
+// Launched is a shim that this process has started.
 type Launched struct {
 	*Conn
-	// Exited is closed when the keeper's process has been waited for.
+	// Exited is closed when the shim's process has been waited for.
 	Exited <-chan struct{}
 	left   chan struct{}
 	once   sync.Once
@@ -38,12 +38,12 @@ func (l *Launched) Leave() {
 	_ = l.Close()
 }
 
-// Launch starts the program at path as the keeper of the run in dir. The
-// connection is the keeper's lifeline: it is held by this process alone, so that
+// Launch starts the program at path as the shim of the run in dir. The
+// connection is the shim's lifeline: it is held by this process alone, so that
 // its end, however it comes, is the end of a foreground run.
 func Launch(path, dir string, hello Hello) (*Launched, error) {
 	// Under the fork lock: a plugin that is started meanwhile must not inherit
-	// an end, or the keeper would never be seen to leave.
+	// an end, or the shim would never be seen to leave.
 	syscall.ForkLock.RLock()
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM, 0)
 	if err == nil {
@@ -87,7 +87,7 @@ func Launch(path, dir string, hello Hello) (*Launched, error) {
 		_ = cmd.Wait() // how it ended is in the journal and the exit file
 		close(exited)
 	}
-	theirs.Close() // before the hello: a keeper that dies now is seen to be gone
+	theirs.Close() // before the hello: a shim that dies now is seen to be gone
 	c, err := open(conn, hello)
 	if err != nil {
 		wait()

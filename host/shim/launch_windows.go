@@ -15,10 +15,10 @@ import (
 	"github.com/amux-dev/amux/internal/sys/namedpipe"
 )
 
-// Launched is a keeper that this process has started.
+// Launched is a shim that this process has started.
 type Launched struct {
 	*Conn
-	// Exited is closed when the keeper's process has been waited for.
+	// Exited is closed when the shim's process has been waited for.
 	Exited <-chan struct{}
 	left   chan struct{}
 	once   sync.Once
@@ -30,8 +30,8 @@ func (l *Launched) Leave() {
 	_ = l.Close()
 }
 
-// Launch starts the program at path as the keeper of the run in dir. The
-// connection is the keeper's lifeline: it is held by this process alone, so that
+// Launch starts the program at path as the shim of the run in dir. The
+// connection is the shim's lifeline: it is held by this process alone, so that
 // its end, however it comes, is the end of a foreground run.
 func Launch(path, dir string, hello Hello) (*Launched, error) {
 	ours, theirs, err := namedpipe.Pair(namedpipe.InOut)
@@ -70,7 +70,7 @@ func Launch(path, dir string, hello Hello) (*Launched, error) {
 		_ = cmd.Wait() // how it ended is in the journal and the exit file
 		close(exited)
 	}
-	closeTheirs() // before the hello: a keeper that dies now is seen to be gone
+	closeTheirs() // before the hello: a shim that dies now is seen to be gone
 	c, err := open(conn, hello)
 	if err != nil {
 		wait()

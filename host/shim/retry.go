@@ -6,31 +6,31 @@ import (
 	"github.com/amux-dev/amux/host/journal"
 )
 
-// between reports that an attempt has ended and that another may follow.
-func (k *keeper) between(child *child) bool { return child.spawn.Retry && isClosed(child.gone) }
+// between reports that the attempt has ended and that another may follow.
+func (c *child) between() bool { return c.spawn.Retry && isClosed(c.gone) }
 
 // retry commits that another attempt follows, unless somebody has asked for the end
 // of the run.
-func (k *keeper) retry(c *conn, payload []byte) error {
-	if !k.isHost(c) {
+func (s *supervisor) retry(c *conn, payload []byte) error {
+	if !s.clients.isHost(c) {
 		return errNotHost
 	}
-	k.mu.Lock()
-	child := k.child
-	k.mu.Unlock()
+	s.mu.Lock()
+	child := s.child
+	s.mu.Unlock()
 	if child == nil {
 		return errNoChild
 	}
 	<-child.gone // its exit is in the journal already
-	k.inputs.Lock()
-	defer k.inputs.Unlock()
-	k.mu.Lock()
-	late := k.ending || k.reason != ""
-	k.mu.Unlock()
+	s.inputs.Lock()
+	defer s.inputs.Unlock()
+	s.mu.Lock()
+	late := s.ending || s.reason != ""
+	s.mu.Unlock()
 	if late {
 		return errNoChild
 	}
-	if !k.append(journal.KindRetry, payload) {
+	if !s.recorder.append(journal.KindRetry, payload) {
 		return errDiskFull
 	}
 	return nil
@@ -42,14 +42,14 @@ var errNext = errors.New("the agent was started again")
 // giveUp keeps the process from being started that may follow child, or is the first
 // if that is nil. It is called
 // with inputs held, so that the record stands on one side of the next Retry.
-func (k *keeper) giveUp(child *child, reason string, record []byte) error {
-	k.mu.Lock()
-	again, late := k.gaveUp, k.ending || k.reason != ""
-	next := k.child != child
+func (s *supervisor) giveUp(child *child, reason string, record []byte) error {
+	s.mu.Lock()
+	again, late := s.gaveUp, s.ending || s.reason != ""
+	next := s.child != child
 	if !next && !late {
-		k.reason, k.gaveUp = reason, true
+		s.reason, s.gaveUp = reason, true
 	}
-	k.mu.Unlock()
+	s.mu.Unlock()
 	switch {
 	case next:
 		return errNext
@@ -58,6 +58,6 @@ func (k *keeper) giveUp(child *child, reason string, record []byte) error {
 	case late:
 		return errNoChild
 	}
-	k.tryAppend(journal.KindInput, record)
+	s.recorder.tryAppend(journal.KindInput, record)
 	return nil
 }

@@ -8,22 +8,22 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// checkSignal wants that there is a signal of that name.
+// checkSignal returns an error if there is no signal of that name.
 func checkSignal(_ *child, name string) error {
 	if unix.SignalNum(name) == 0 {
-		return &RemoteError{"VALIDATION_ERROR", "no signal has the name " + name}
+		return &RemoteError{"VALIDATION_ERROR", "unknown signal " + name}
 	}
 	return nil
 }
 
 // send sends a signal to the leader, or to the whole tree.
-func (k *keeper) send(child *child, name string, tree bool) error {
+func (c *child) send(name string, tree bool) error {
 	sig := unix.SignalNum(name)
 	if tree {
-		k.signal(sig)
+		c.tree.signal(sig)
 		return nil
 	}
-	if sent, err := k.signalLeader(child, sig); err != nil || !sent {
+	if sent, err := c.signalLeader(sig); err != nil || !sent {
 		return errNoChild
 	}
 	return nil
@@ -31,19 +31,19 @@ func (k *keeper) send(child *child, name string, tree bool) error {
 
 // signalLeader signals the leader if it has not been reaped: its pid is its own
 // until then.
-func (k *keeper) signalLeader(child *child, sig syscall.Signal) (bool, error) {
-	k.walk.Lock()
-	defer k.walk.Unlock()
-	if isClosed(child.exited) {
+func (c *child) signalLeader(sig syscall.Signal) (bool, error) {
+	c.tree.mu.Lock()
+	defer c.tree.mu.Unlock()
+	if isClosed(c.exited) {
 		return false, nil
 	}
-	return true, syscall.Kill(child.pid, sig)
+	return true, syscall.Kill(c.pid, sig)
 }
 
 // askToEnd sends TERM to the tree. Stopped processes cannot answer it, so they are
 // continued.
-func (k *keeper) askToEnd(*child) bool {
-	k.signal(syscall.SIGTERM, syscall.SIGCONT)
+func (c *child) askToEnd() bool {
+	c.tree.signal(syscall.SIGTERM, syscall.SIGCONT)
 	return true
 }
 

@@ -5,7 +5,7 @@ import "golang.org/x/sys/windows"
 // ctrlC is what a console makes its event of.
 const ctrlC = "\x03"
 
-// checkSignal wants that the signal can be sent to that child: Windows has console
+// checkSignal returns an error if the signal cannot be sent to that child: Windows has console
 // events, and what is typed on a pseudo-console makes one of the two.
 func checkSignal(child *child, name string) error {
 	switch {
@@ -19,15 +19,15 @@ func checkSignal(child *child, name string) error {
 
 // send sends a signal to every process of the run: a console's events go to all that
 // are on it.
-func (k *keeper) send(child *child, name string, _ bool) error {
-	if child.terminal != nil {
-		return child.in.write([]byte(ctrlC))
+func (c *child) send(name string, _ bool) error {
+	if c.terminal != nil {
+		return c.in.write([]byte(ctrlC))
 	}
 	event := uint32(windows.CTRL_C_EVENT)
 	if name == "SIGBREAK" {
 		event = windows.CTRL_BREAK_EVENT
 	}
-	if err := k.cfg.Tree.Console(event); err != nil {
+	if err := c.tree.processes.Console(event); err != nil {
 		return &RemoteError{"CAPABILITY_ERROR", name + " cannot be delivered: " + err.Error() + "; end the run by stop or kill"}
 	}
 	return nil
@@ -35,12 +35,12 @@ func (k *keeper) send(child *child, name string, _ bool) error {
 
 // askToEnd is Ctrl-Break for the tree, or Ctrl-C on its pseudo-console. Stopped
 // processes cannot answer, so they are continued.
-func (k *keeper) askToEnd(child *child) bool {
-	k.cfg.Tree.Continue()
-	if child.terminal != nil {
-		return child.in.write([]byte(ctrlC)) == nil
+func (c *child) askToEnd() bool {
+	c.tree.processes.Continue()
+	if c.terminal != nil {
+		return c.in.write([]byte(ctrlC)) == nil
 	}
-	return k.cfg.Tree.Console(windows.CTRL_BREAK_EVENT) == nil
+	return c.tree.processes.Console(windows.CTRL_BREAK_EVENT) == nil
 }
 
 // ended says how the leader has ended.

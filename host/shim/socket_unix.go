@@ -11,7 +11,7 @@ import (
 	"github.com/amux-dev/amux/internal/rawio"
 )
 
-// The keeper speaks to its socket without package net, which would double its
+// The shim speaks to its socket without package net, which would double its
 // memory.
 
 type listener = *os.File

@@ -11,9 +11,9 @@ import (
 )
 
 // start forks and execs the agent with pipes, in a session of its own. The
-// keeper's ends do not block, so that the runtime's poller waits for them and
+// shim's ends do not block, so that the runtime's poller waits for them and
 // not a thread each.
-func (k *keeper) start(spawn Spawn) (_ *child, outputs [2]*os.File, retErr error) {
+func (s *supervisor) start(spawn Spawn) (_ *child, outputs [2]*os.File, retErr error) {
 	var ours, theirs []*os.File
 	defer func() {
 		for _, f := range theirs {

@@ -14,7 +14,7 @@ import (
 )
 
 // start starts the agent with pipes, in the run's job and on its console.
-func (k *keeper) start(spawn Spawn) (_ *child, outputs [2]*os.File, retErr error) {
+func (s *supervisor) start(spawn Spawn) (_ *child, outputs [2]*os.File, retErr error) {
 	var ours []*os.File
 	var theirs []windows.Handle
 	defer func() {
@@ -53,7 +53,7 @@ func (k *keeper) start(spawn Spawn) (_ *child, outputs [2]*os.File, retErr error
 			return nil, outputs, err
 		}
 	}
-	pid, process, err := k.cfg.Tree.Spawn(spawn.Program, append([]string{spawn.Program}, spawn.Args...),
+	pid, process, err := s.tree.processes.Spawn(spawn.Program, append([]string{spawn.Program}, spawn.Args...),
 		&syscall.ProcAttr{Dir: spawn.Cwd, Env: spawn.Env, Files: files[:], Sys: shellLine(spawn)}, 0)
 	if err != nil {
 		return nil, outputs, fmt.Errorf("start %s: %w", spawn.Program, err)

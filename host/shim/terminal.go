@@ -64,29 +64,29 @@ func (c *child) hangUp() {
 // copyTerminal moves what the agent prints on its terminal into the journal, and
 // answers what it asks. It ends when nobody has the terminal open any more, and
 // the agent's leader, who could open it again, has exited.
-func (k *keeper) copyTerminal(child *child) {
-	defer child.outputs.Done()
-	t := child.terminal
+func (c *child) copyTerminal() {
+	defer c.outputs.Done()
+	t := c.terminal
 	defer t.master.Close()
 	buf := make([]byte, journal.RecordHeader+terminalRead)
 	for {
-		exited := isClosed(child.exited)
+		exited := isClosed(c.exited)
 		n, err := t.master.Read(buf[journal.RecordHeader:])
 		if n > 0 {
-			k.appendFramed(journal.KindStdout, buf[:journal.RecordHeader+n])
-			k.active()
-			k.answerTerminal(child, buf[journal.RecordHeader:journal.RecordHeader+n])
+			c.recorder.appendFramed(journal.KindStdout, buf[:journal.RecordHeader+n])
+			c.active()
+			c.answerTerminal(buf[journal.RecordHeader : journal.RecordHeader+n])
 		}
 		switch {
 		case err == nil:
 		case errors.Is(err, os.ErrDeadlineExceeded):
-			k.copyRest(t.master, journal.KindStdout, buf)
+			c.recorder.copyRest(t.master, journal.KindStdout, buf)
 			return
 		case exited || !errors.Is(err, syscall.EIO) && !errors.Is(err, io.EOF):
 			return
 		default:
 			select {
-			case <-child.exited:
+			case <-c.exited:
 			case <-time.After(reopenPause):
 			}
 		}
@@ -95,27 +95,27 @@ func (k *keeper) copyTerminal(child *child) {
 
 // answerTerminal answers what is asked in a piece of output. The record comes first, as
 // for all that is written.
-func (k *keeper) answerTerminal(child *child, output []byte) {
-	t := child.terminal
+func (c *child) answerTerminal(output []byte) {
+	t := c.terminal
 	t.mu.Lock()
 	answer := t.answer.Answer(output)
 	if len(answer) > 0 {
 		answer = append([]byte(nil), answer...)
 	}
 	t.mu.Unlock()
-	if len(answer) == 0 || child.in.waiting() > answerLimit {
+	if len(answer) == 0 || c.in.waiting() > answerLimit {
 		return
 	}
-	if k.append(journal.KindTerminal, journal.Encode(journal.Terminal{Kind: "answer", Data: answer})) {
-		_ = child.in.write(answer) // an agent that has exited needs none
+	if c.recorder.append(journal.KindTerminal, journal.Encode(journal.Terminal{Kind: "answer", Data: answer})) {
+		_ = c.in.write(answer) // an agent that has exited needs none
 	}
 }
 
 // withTerminal is the running child, if it has a terminal.
-func (k *keeper) withTerminal() (*child, error) {
-	k.mu.Lock()
-	child := k.child
-	k.mu.Unlock()
+func (s *supervisor) withTerminal() (*child, error) {
+	s.mu.Lock()
+	child := s.child
+	s.mu.Unlock()
 	switch {
 	case child == nil || isClosed(child.exited):
 		return nil, errNoChild
@@ -126,12 +126,12 @@ func (k *keeper) withTerminal() (*child, error) {
 }
 
 // keys types. How much was typed is recorded, and not what: it may be a password.
-func (k *keeper) keys(data []byte) error {
-	child, err := k.withTerminal()
+func (s *supervisor) keys(data []byte) error {
+	child, err := s.withTerminal()
 	if err != nil {
 		return err
 	}
-	if !k.append(journal.KindTerminal, journal.Encode(journal.Terminal{Kind: "keys", Size: len(data)})) {
+	if !s.recorder.append(journal.KindTerminal, journal.Encode(journal.Terminal{Kind: "keys", Size: len(data)})) {
 		return errDiskFull
 	}
 	return child.in.write(data)
@@ -139,18 +139,18 @@ func (k *keeper) keys(data []byte) error {
 
 // resize gives the terminal another size. The record comes first, so that who
 // reads the journal knows the size that later output was made for.
-func (k *keeper) resize(size Size) error {
+func (s *supervisor) resize(size Size) error {
 	if size.Cols < 1 || size.Rows < 1 || size.Cols > maxSize || size.Rows > maxSize {
 		return &RemoteError{"VALIDATION_ERROR", fmt.Sprintf("a terminal cannot have %d columns and %d rows", size.Cols, size.Rows)}
 	}
-	child, err := k.withTerminal()
+	child, err := s.withTerminal()
 	if err != nil {
 		return err
 	}
 	t := child.terminal
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if !k.append(journal.KindTerminal, journal.Encode(journal.Terminal{Kind: "resize", Cols: size.Cols, Rows: size.Rows})) {
+	if !s.recorder.append(journal.KindTerminal, journal.Encode(journal.Terminal{Kind: "resize", Cols: size.Cols, Rows: size.Rows})) {
 		return errDiskFull
 	}
 	t.answer.Resize(size.Cols, size.Rows)

@@ -22,7 +22,7 @@ import (
 )
 
 // runTerminal spawns a shell script on a terminal.
-func (k *kept) runTerminal(script string, change func(*shim.Spawn)) {
+func (k *supervised) runTerminal(script string, change func(*shim.Spawn)) {
 	k.Helper()
 	spawn := k.shell(script)
 	spawn.Terminal = &shim.Size{Cols: 120, Rows: 40}
@@ -34,12 +34,12 @@ func (k *kept) runTerminal(script string, change func(*shim.Spawn)) {
 	}
 }
 
-func (k *kept) says(want string) {
+func (k *supervised) says(want string) {
 	k.Helper()
 	k.until("output "+want, func() bool { return strings.Contains(k.stdout(), want) })
 }
 
-func (k *kept) terminal(kind string) (found []journal.Terminal) {
+func (k *supervised) terminal(kind string) (found []journal.Terminal) {
 	k.Helper()
 	for _, r := range k.records(journal.KindTerminal) {
 		var t journal.Terminal
@@ -234,7 +234,7 @@ func TestNoTerminal(t *testing.T) {
 	}
 }
 
-// A keeper of an older build says so instead of something else.
+// A shim of an older build says so instead of something else.
 func TestTerminalOfOlderKeeper(t *testing.T) {
 	t.Parallel()
 	root, err := os.MkdirTemp("/tmp", "axk")

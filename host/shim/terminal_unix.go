@@ -28,12 +28,12 @@ const endOfInput = "\x04\x04"
 
 // startTerminal forks and execs the agent on a new pseudo-terminal, which is the
 // controlling one of its session.
-func (k *keeper) startTerminal(spawn Spawn) (_ *child, retErr error) {
-	if k.cfg.Terminals.Open == nil {
-		return nil, &RemoteError{"PTY_NOT_AVAILABLE", "this keeper makes no pseudo-terminals"}
+func (s *supervisor) startTerminal(spawn Spawn) (_ *child, retErr error) {
+	if s.cfg.Terminals.Open == nil {
+		return nil, &RemoteError{"PTY_NOT_AVAILABLE", "this shim makes no pseudo-terminals"}
 	}
 	cols, rows := spawn.Terminal.Cols, spawn.Terminal.Rows
-	master, slave, err := k.cfg.Terminals.Open(cols, rows)
+	master, slave, err := s.cfg.Terminals.Open(cols, rows)
 	if errors.Is(err, errors.ErrUnsupported) {
 		return nil, &RemoteError{"PTY_NOT_AVAILABLE", err.Error()}
 	}
@@ -61,8 +61,8 @@ func (k *keeper) startTerminal(spawn Spawn) (_ *child, retErr error) {
 	}
 	c := newChild(spawn, pid)
 	c.files = []*os.File{master}
-	c.terminal = &terminal{master: master, answer: k.cfg.Terminals.Answerer(cols, rows)}
-	c.terminal.resize = func(cols, rows int) error { return k.cfg.Terminals.Resize(master, cols, rows) }
+	c.terminal = &terminal{master: master, answer: s.cfg.Terminals.Answerer(cols, rows)}
+	c.terminal.resize = func(cols, rows int) error { return s.cfg.Terminals.Resize(master, cols, rows) }
 	c.in.file = input
 	go c.in.copy()
 	if len(spawn.Initial) > 0 {

@@ -36,12 +36,12 @@ type Console interface {
 const endOfInput = "\x1a\r"
 
 // startTerminal starts the agent on a new pseudo-console.
-func (k *keeper) startTerminal(spawn Spawn) (*child, error) {
-	if k.cfg.Terminals.Open == nil {
-		return nil, &RemoteError{"PTY_NOT_AVAILABLE", "this keeper makes no pseudo-terminals"}
+func (s *supervisor) startTerminal(spawn Spawn) (*child, error) {
+	if s.cfg.Terminals.Open == nil {
+		return nil, &RemoteError{"PTY_NOT_AVAILABLE", "this shim makes no pseudo-terminals"}
 	}
 	cols, rows := spawn.Terminal.Cols, spawn.Terminal.Rows
-	console, err := k.cfg.Terminals.Open(cols, rows)
+	console, err := s.cfg.Terminals.Open(cols, rows)
 	if errors.Is(err, errors.ErrUnsupported) {
 		return nil, &RemoteError{"PTY_NOT_AVAILABLE", err.Error()}
 	}
@@ -49,7 +49,7 @@ func (k *keeper) startTerminal(spawn Spawn) (*child, error) {
 		return nil, err
 	}
 	input, output := console.Files()
-	pid, process, err := k.cfg.Tree.Spawn(spawn.Program, append([]string{spawn.Program}, spawn.Args...),
+	pid, process, err := s.tree.processes.Spawn(spawn.Program, append([]string{spawn.Program}, spawn.Args...),
 		&syscall.ProcAttr{Dir: spawn.Cwd, Env: spawn.Env, Sys: shellLine(spawn)}, console.Handle())
 	if err != nil {
 		_ = input.Close()
@@ -60,7 +60,7 @@ func (k *keeper) startTerminal(spawn Spawn) (*child, error) {
 	c := newChild(spawn, pid)
 	c.files = []*os.File{output}
 	c.terminal = &terminal{
-		master: output, answer: k.cfg.Terminals.Answerer(cols, rows), resize: console.Resize,
+		master: output, answer: s.cfg.Terminals.Answerer(cols, rows), resize: console.Resize,
 		// It returns when all has been read, which is another's to do.
 		hangUp: func() { go console.Close() },
 	}

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Version of the frames. A keeper outlives an upgrade of amux, so a newer host
+// Version of the frames. A shim outlives an upgrade of amux, so a newer host
 // must speak the older versions.
 const Version = 1
 
@@ -18,7 +18,7 @@ const Version = 1
 type frameType byte
 
 const (
-	// Host or client → keeper.
+	// Host or client → shim.
 	frameHello   frameType = 'H' // Hello
 	frameSpawn   frameType = 'S' // Spawn; host only
 	frameAppend  frameType = 'A' // kind (1 byte), payload
@@ -52,7 +52,7 @@ const (
 )
 
 // Hello is the first frame of a connection. The one on the launch connection
-// also tells the keeper what it keeps.
+// also tells the shim which run it has.
 type Hello struct {
 	Version int    `json:"version"`
 	Nonce   string `json:"nonce"`
@@ -64,7 +64,7 @@ type Hello struct {
 	Detached bool          `json:"detached,omitempty"` // the run goes on without a host
 	Alone    time.Duration `json:"alone_ns,omitempty"` // longest time without any host; default 1 h
 
-	// HostDir is what the host has for itself alone: the keeper removes it when
+	// HostDir is what the host has for itself alone: the shim removes it when
 	// that host's process is gone, for whoever is killed clears nothing up.
 	HostDir   string `json:"host_dir,omitempty"`
 	HostPID   int    `json:"host_pid,omitempty"`
@@ -77,7 +77,7 @@ type Welcome struct {
 	Epoch   int   `json:"epoch"`
 	Size    int64 `json:"size"` // committed size of the journal
 	PID     int   `json:"pid"`
-	// Terminals says that the keeper knows of them; those of older builds do not.
+	// Terminals says that the shim knows of them; those of older builds do not.
 	Terminals bool   `json:"terminals,omitempty"`
 	Code      string `json:"code,omitempty"` // an error code: the connection was refused
 	Error     string `json:"error,omitempty"`
@@ -124,7 +124,7 @@ type Stop struct {
 	Grace  time.Duration `json:"grace_ns"` // between TERM and KILL; not for Kill
 }
 
-// Limit arms a deadline that the keeper enforces with or without a host; 0
+// Limit arms a deadline that the shim enforces with or without a host; 0
 // disarms it. Run and inactivity end the agent. Answer is that of one question,
 // which is denied then; the inactivity clock stands still while one waits.
 type Limit struct {
@@ -142,7 +142,7 @@ const NextPrompt = "amux:next-prompt"
 const Forever = time.Duration(1 << 62)
 
 // Lease makes one of those who are attached to a run the one that types. It is
-// theirs to heed: the keeper refuses it to others while it lasts, and nothing else.
+// theirs to heed: the shim refuses it to others while it lasts, and nothing else.
 type Lease struct {
 	Holder string        `json:"holder"`
 	For    time.Duration `json:"for_ns"`          // 0 gives it back
@@ -161,7 +161,7 @@ type Info struct {
 	TempDir string `json:"temp_dir"`
 }
 
-// EffectID numbers what the adapter wants done: output K of input N. The keeper
+// EffectID numbers what the adapter wants done: output K of input N. The shim
 // carries each out at most once, in order.
 type EffectID struct {
 	N uint64
@@ -189,7 +189,7 @@ func cutEffect(b []byte) (EffectID, []byte, error) {
 
 var errFrame = errors.New("frame that makes no sense")
 
-// RemoteError is a keeper's refusal; Code is one of pluginapi's.
+// RemoteError is a shim's refusal; Code is one of pluginapi's.
 type RemoteError struct{ Code, Msg string }
 
 func (e *RemoteError) Error() string { return e.Msg }

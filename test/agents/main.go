@@ -23,8 +23,8 @@ func Main() {
 		syscall.Exit(runAgent(args))
 	case "plugin":
 		servePlugin(args[0], Trouble(args[1]))
-	case "keeper":
-		os.Exit(runKeeper(args))
+	case "shim":
+		os.Exit(runShim(args))
 	case "serve":
 		os.Exit(runServer())
 	case "host":

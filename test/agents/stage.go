@@ -120,7 +120,7 @@ var shim struct {
 	dir string
 }
 
-// Shim is the keeper's executable, built once.
+// Shim is the shim's executable, built once.
 func Shim(t testing.TB) string {
 	t.Helper()
 	shim.Lock()

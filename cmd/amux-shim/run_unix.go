@@ -16,7 +16,7 @@ import (
 // arguments is how many there are.
 const arguments = 1
 
-func keep(args []string) error {
+func run(args []string) error {
 	const launchFD = 3
 	rawio.CloseOnExec() // that, and what a host was given that does not know of it
 	debug.SetGCPercent(40)
@@ -25,7 +25,7 @@ func keep(args []string) error {
 	}
 	pid := os.Getpid()
 	start, _ := process.Start(pid)
-	return shim.Keep(shim.Config{
+	return shim.Run(shim.Config{
 		Dir:    args[0],
 		Launch: launchFD,
 		Tree:   process.Tree(pid),

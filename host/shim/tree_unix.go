@@ -16,14 +16,14 @@ const settleTime = 8 * time.Millisecond
 
 // reap collects every process that has ended: the leader, and orphans of the run
 // that became our children.
-func (k *keeper) reap() {
-	k.walk.Lock()
-	defer k.walk.Unlock()
-	if k.walked {
-		k.walked = false
-		k.walk.Unlock()
+func (t *tree) reap() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.walked {
+		t.walked = false
+		t.mu.Unlock()
 		time.Sleep(settleTime)
-		k.walk.Lock()
+		t.mu.Lock()
 	}
 	for {
 		var status syscall.WaitStatus
@@ -34,6 +34,6 @@ func (k *keeper) reap() {
 		if err != nil || pid <= 0 {
 			return
 		}
-		k.reaped(pid, status)
+		t.reaped(pid, status)
 	}
 }

@@ -9,22 +9,22 @@ import (
 	"time"
 
 	"github.com/amux-dev/amux/host/process"
-	keeper "github.com/amux-dev/amux/host/shim"
+	amuxshim "github.com/amux-dev/amux/host/shim"
 )
 
-// HastyShim is a keeper's executable that waits for a full disk no longer than
+// HastyShim is a shim's executable that waits for a full disk no longer than
 // told; the real one does for half a minute.
 func (s *Stage) HastyShim(wait time.Duration) string {
 	s.t.Helper()
 	path := s.Root + "/hasty-shim"
-	launcher := fmt.Sprintf("#!/bin/sh\nexec '%s' %s keeper %s \"$@\"\n", self(), castArg, wait)
+	launcher := fmt.Sprintf("#!/bin/sh\nexec '%s' %s shim %s \"$@\"\n", self(), castArg, wait)
 	if err := os.WriteFile(path, []byte(launcher), 0o700); err != nil {
 		s.t.Fatal(err)
 	}
 	return path
 }
 
-func runKeeper(args []string) int {
+func runShim(args []string) int {
 	const launchFD = 3
 	syscall.CloseOnExec(launchFD)
 	wait, err := time.ParseDuration(args[0])
@@ -34,9 +34,9 @@ func runKeeper(args []string) int {
 	if err == nil {
 		pid := os.Getpid()
 		start, _ := process.Start(pid)
-		err = keeper.Keep(keeper.Config{
+		err = amuxshim.Run(amuxshim.Config{
 			Dir: args[1], Launch: launchFD, Tree: process.Tree(pid), DiskWait: wait,
-			Self: keeper.Info{PID: pid, Start: start, BootID: process.BootID()},
+			Self: amuxshim.Info{PID: pid, Start: start, BootID: process.BootID()},
 		})
 	}
 	if err != nil {

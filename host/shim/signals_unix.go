@@ -12,8 +12,8 @@ import (
 type starter any
 
 // catchSignals is called before anything is started. What it returns collects the
-// processes that end, until the keeper may leave.
-func (k *keeper) catchSignals() (wait func()) {
+// processes that end, until the shim may leave.
+func (s *supervisor) catchSignals() (wait func()) {
 	// Terminal signals of whoever started the host are not for us; Notify, not
 	// Ignore, because ignored signals stay ignored in the agent.
 	ignored := make(chan os.Signal, 1)
@@ -25,8 +25,8 @@ func (k *keeper) catchSignals() (wait func()) {
 			select {
 			case <-ignored:
 			case <-reaped:
-				k.reap()
-			case <-k.done:
+				s.tree.reap()
+			case <-s.done:
 				return
 			}
 		}

@@ -14,7 +14,7 @@ import (
 // copyRest moves what is in a pipe that was not read to its end in time: the
 // records before it may have waited for a full disk. It stops at what a pipe can
 // hold, for whoever writes on is no process of the run.
-func (k *keeper) copyRest(f *os.File, kind journal.Kind, buf []byte) {
+func (r *recorder) copyRest(f *os.File, kind journal.Kind, buf []byte) {
 	raw, err := f.SyscallConn()
 	if err != nil || f.SetReadDeadline(time.Time{}) != nil {
 		return
@@ -29,7 +29,7 @@ func (k *keeper) copyRest(f *os.File, kind journal.Kind, buf []byte) {
 		if n <= 0 {
 			return
 		}
-		k.appendFramed(kind, buf[:journal.RecordHeader+n])
+		r.appendFramed(kind, buf[:journal.RecordHeader+n])
 		left -= n
 	}
 }

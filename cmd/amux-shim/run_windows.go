@@ -16,7 +16,7 @@ import (
 // arguments is how many there are.
 const arguments = 2
 
-func keep(args []string) error {
+func run(args []string) error {
 	launch, err := strconv.Atoi(args[1])
 	if err == nil { // it was inherited, and is not to be passed on
 		err = windows.SetHandleInformation(windows.Handle(launch), windows.HANDLE_FLAG_INHERIT, 0)
@@ -32,7 +32,7 @@ func keep(args []string) error {
 	// The end of this process ends what is in the job, so it is not closed.
 	pid := os.Getpid()
 	start, _ := process.Start(pid)
-	return shim.Keep(shim.Config{
+	return shim.Run(shim.Config{
 		Dir:       args[0],
 		Launch:    launch,
 		Tree:      job,

@@ -24,7 +24,7 @@ import (
 	"github.com/amux-dev/amux/host/vt"
 )
 
-// The test's executable is the keeper, too: Launch starts it with a folder as
+// The test's executable is the shim, too: Launch starts it with a folder as
 // its only argument, which go test never does.
 func TestMain(m *testing.M) {
 	if len(os.Args) == 2 && filepath.IsAbs(os.Args[1]) {
@@ -45,7 +45,7 @@ func keep(dir string) error {
 	}
 	pid := os.Getpid()
 	start, _ := process.Start(pid)
-	return shim.Keep(shim.Config{
+	return shim.Run(shim.Config{
 		Dir: dir, Launch: launchFD, Tree: &stuckTree{process.Tree(pid), dir}, Log: os.Stderr, HeldWait: 4 * time.Second,
 		Terminals: shim.Terminals{
 			Open: pty.Open, Resize: pty.Resize,
@@ -88,15 +88,15 @@ func (t *stuckTree) Held() []string {
 	return []string{"process 1 is stuck"}
 }
 
-// kept is a keeper that the test hosts.
-type kept struct {
+// supervised is a run with a shim that the test hosts.
+type supervised struct {
 	*testing.T
 	*shim.Launched
 	dir, temp string
 	info      shim.Info
 }
 
-func launch(t *testing.T, change func(*shim.Hello)) *kept {
+func launch(t *testing.T, change func(*shim.Hello)) *supervised {
 	t.Helper()
 	if os.Getenv(namespaceEnv) == "" {
 		t.Parallel()
@@ -106,7 +106,7 @@ func launch(t *testing.T, change func(*shim.Hello)) *kept {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(root) })
-	k := &kept{T: t, dir: root + "/run", temp: root + "/temp"}
+	k := &supervised{T: t, dir: root + "/run", temp: root + "/temp"}
 	for _, dir := range []string{k.dir, k.temp} {
 		if err := os.Mkdir(dir, 0o700); err != nil {
 			t.Fatal(err)
@@ -132,28 +132,28 @@ func launch(t *testing.T, change func(*shim.Hello)) *kept {
 		k.Close()
 		if !within(10*time.Second, k.Exited) {
 			_ = syscall.Kill(k.info.PID, syscall.SIGKILL)
-			t.Error("the keeper did not leave")
+			t.Error("the shim did not leave")
 		}
 	})
 	return k
 }
 
 // run spawns a shell script.
-func (k *kept) run(script string) {
+func (k *supervised) run(script string) {
 	k.Helper()
 	if err := k.Spawn(k.shell(script)); err != nil {
 		k.Fatal(err)
 	}
 }
 
-func (k *kept) shell(script string) shim.Spawn {
+func (k *supervised) shell(script string) shim.Spawn {
 	return shim.Spawn{
 		Number: 1, Program: "/bin/sh", Args: []string{"-c", script}, Env: []string{"PATH=" + os.Getenv("PATH"), "AMUX_RUN_ID=R"},
 		Cwd: k.dir, Stdin: true, Grace: 200 * time.Millisecond,
 	}
 }
 
-func (k *kept) dial(host bool) *shim.Conn {
+func (k *supervised) dial(host bool) *shim.Conn {
 	k.Helper()
 	dial := shim.Dial
 	if host {
@@ -178,7 +178,7 @@ type record struct {
 func (r record) decode(v any) { _ = journal.Record{Payload: r.payload}.Decode(v) }
 
 // records are those of the kind that are in the journal now.
-func (k *kept) records(kind journal.Kind) []record {
+func (k *supervised) records(kind journal.Kind) []record {
 	k.Helper()
 	data, err := os.ReadFile(k.dir + "/journal")
 	if err != nil {
@@ -203,7 +203,7 @@ func (k *kept) records(kind journal.Kind) []record {
 	}
 }
 
-func (k *kept) stdout() string {
+func (k *supervised) stdout() string {
 	k.Helper()
 	var all []byte
 	for _, r := range k.records(journal.KindStdout) {
@@ -213,7 +213,7 @@ func (k *kept) stdout() string {
 }
 
 // first waits for a record of the kind.
-func (k *kept) first(kind journal.Kind) record {
+func (k *supervised) first(kind journal.Kind) record {
 	k.Helper()
 	var found []record
 	k.until(fmt.Sprintf("record of kind %d", kind), func() bool {
@@ -223,14 +223,14 @@ func (k *kept) first(kind journal.Kind) record {
 	return found[0]
 }
 
-func (k *kept) exit() journal.Exit {
+func (k *supervised) exit() journal.Exit {
 	k.Helper()
 	var exit journal.Exit
 	k.first(journal.KindExit).decode(&exit)
 	return exit
 }
 
-func (k *kept) until(what string, done func() bool) {
+func (k *supervised) until(what string, done func() bool) {
 	k.Helper()
 	for deadline := time.Now().Add(time.Minute); !done(); time.Sleep(2 * time.Millisecond) {
 		if time.Now().After(deadline) {
@@ -240,7 +240,7 @@ func (k *kept) until(what string, done func() bool) {
 }
 
 // pids waits until the agent has said n numbers.
-func (k *kept) pids(n int) []int {
+func (k *supervised) pids(n int) []int {
 	k.Helper()
 	var pids []int
 	k.until("pids", func() bool {
@@ -273,7 +273,7 @@ func within(limit time.Duration, done <-chan struct{}) bool {
 	}
 }
 
-func (k *kept) refused(what string, err error, code string) {
+func (k *supervised) refused(what string, err error, code string) {
 	k.Helper()
 	remote, ok := errors.AsType[*shim.RemoteError](err)
 	if !ok || remote.Code != code {
@@ -281,7 +281,7 @@ func (k *kept) refused(what string, err error, code string) {
 	}
 }
 
-func (k *kept) missing(paths ...string) {
+func (k *supervised) missing(paths ...string) {
 	k.Helper()
 	for _, path := range paths {
 		if _, err := os.Lstat(path); !errors.Is(err, os.ErrNotExist) {
@@ -360,7 +360,7 @@ func TestSecondHostTakesOver(t *testing.T) {
 		t.Error(err)
 	}
 	if within(50*time.Millisecond, k.Exited) {
-		t.Error("the keeper left with the first host")
+		t.Error("the shim left with the first host")
 	}
 	second.Close()
 	if exit := k.exit(); exit.Reason != "host_gone" {
@@ -760,7 +760,7 @@ func TestQuestionsAreDeniedInTheirOwnTime(t *testing.T) {
 	select {
 	case <-k.Exited: // it waits for no host that could only read what it has written
 	case <-time.After(time.Minute):
-		t.Error("the keeper stays")
+		t.Error("the shim stays")
 	}
 }
 
@@ -793,9 +793,9 @@ func TestReleaseEndsTheKeeper(t *testing.T) {
 	k := launch(t, nil)
 	k.run("true")
 	k.exit()
-	_ = k.Release() // the answer may be lost with the keeper
+	_ = k.Release() // the answer may be lost with the shim
 	if !within(5*time.Second, k.Exited) || !within(5*time.Second, k.Gone()) {
-		t.Fatal("the keeper is still there")
+		t.Fatal("the shim is still there")
 	}
 	k.missing(k.info.Socket)
 	if _, err := shim.DialHost(context.Background(), k.info, shim.Hello{}); !errors.Is(err, shim.ErrGone) {
@@ -812,7 +812,7 @@ func TestReleaseLeavesNoProcess(t *testing.T) {
 	pids := k.pids(2)
 	_ = k.Release()
 	if !within(5*time.Second, k.Exited) {
-		t.Fatal("the keeper is still there")
+		t.Fatal("the shim is still there")
 	}
 	for _, pid := range pids {
 		if s := state(pid); s != "" && s != "Z" {
@@ -833,7 +833,7 @@ func TestHostsEndIsTheEndWithoutGrace(t *testing.T) {
 	c := k.dial(false) // a client does not keep a run alive
 	k.Close()
 	if !within(2*time.Second, k.Exited) || !within(2*time.Second, c.Gone()) {
-		t.Fatal("the keeper is still there")
+		t.Fatal("the shim is still there")
 	}
 	for _, pid := range pids {
 		if s := state(pid); s != "" && s != "Z" {

@@ -14,7 +14,7 @@ var peekNamedPipe = windows.NewLazySystemDLL("kernel32.dll").NewProc("PeekNamedP
 
 // copyRest moves what is in a pipe that was not read to its end in time: the
 // records before it may have waited for a full disk.
-func (k *keeper) copyRest(f *os.File, kind journal.Kind, buf []byte) {
+func (r *recorder) copyRest(f *os.File, kind journal.Kind, buf []byte) {
 	raw, err := f.SyscallConn()
 	if err != nil || f.SetReadDeadline(time.Time{}) != nil {
 		return
@@ -27,7 +27,7 @@ func (k *keeper) copyRest(f *os.File, kind journal.Kind, buf []byte) {
 		part := buf[journal.RecordHeader:]
 		n, err := f.Read(part[:min(len(part), int(left))])
 		if n > 0 {
-			k.appendFramed(kind, buf[:journal.RecordHeader+n])
+			r.appendFramed(kind, buf[:journal.RecordHeader+n])
 		}
 		if err != nil {
 			return

@@ -1,0 +1,92 @@
+package shim
+
+import (
+	"errors"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/amux-dev/amux/host/journal"
+	"github.com/amux-dev/amux/internal/rawio"
+)
+
+// recorder appends to the run's journal. The journal has a lock of its own, so that
+// output does not wait for commands.
+type recorder struct {
+	journal *journal.Writer
+	ring    func()        // called when the journal has grown
+	full    func()        // called when the recorder has waited in vain
+	wait    time.Duration // for a full disk
+
+	mu     sync.Mutex  // held by who waits for room
+	inVain atomic.Bool // it waited in vain: no output is recorded any more
+}
+
+// append commits a record and rings. On a full disk it waits, so that the agent
+// blocks; when the wait is over the run is ended and the record is lost with it.
+func (r *recorder) append(kind journal.Kind, payload []byte) bool {
+	buf := make([]byte, journal.RecordHeader, journal.RecordHeader+len(payload))
+	return r.appendFramed(kind, append(buf, payload...))
+}
+
+func (r *recorder) appendFramed(kind journal.Kind, buf []byte) bool {
+	if r.inVain.Load() && (kind == journal.KindStdout || kind == journal.KindStderr) {
+		return false // what is recorded of the output has an end, and no gaps
+	}
+	err := r.journal.AppendFramed(kind, buf)
+	if err != nil && !errors.Is(err, os.ErrClosed) {
+		err = r.untilRoom(func() error { return r.journal.AppendFramed(kind, buf) })
+	}
+	if err != nil {
+		return false
+	}
+	r.ring()
+	return true
+}
+
+// untilRoom tries until it succeeds or the wait for the full disk is over.
+func (r *recorder) untilRoom(try func() error) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for since := time.Now(); !r.inVain.Load(); time.Sleep(50 * time.Millisecond) {
+		if err := try(); err == nil {
+			return nil
+		}
+		if time.Since(since) > r.wait {
+			r.inVain.Store(true)
+			r.full()
+		}
+	}
+	return errDiskFull
+}
+
+// tryAppend commits a record if the disk takes it.
+func (r *recorder) tryAppend(kind journal.Kind, payload []byte) {
+	if r.journal.Append(kind, payload) == nil {
+		r.ring()
+	}
+}
+
+// copyOutput moves one stream of the agent into the journal until its end. active is
+// called after each piece.
+func (r *recorder) copyOutput(f *os.File, kind journal.Kind, size int, active func()) {
+	buf := make([]byte, journal.RecordHeader+size)
+	pipe, err := rawio.NewPipe(f)
+	if err != nil {
+		return
+	}
+	for {
+		n, err := pipe.Read(buf[journal.RecordHeader:])
+		if n > 0 {
+			r.appendFramed(kind, buf[:journal.RecordHeader+n])
+			active()
+		}
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			r.copyRest(f, kind, buf)
+		}
+		if err != nil {
+			return
+		}
+	}
+}
