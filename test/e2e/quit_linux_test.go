@@ -93,13 +93,18 @@ func TestQuit(t *testing.T) {
 		data, _ := os.ReadFile(out.Name())
 		return bytes.Contains(data, []byte("begun"))
 	}
+	looks := 0 // in a row: whoever asks for the state opens the file for a moment
 	follows := func(pid int, _ *os.File) bool {
 		dir := fmt.Sprintf("/proc/%d/fd/", pid)
 		files, _ := os.ReadDir(dir)
-		return slices.ContainsFunc(files, func(f os.DirEntry) bool {
+		open := slices.ContainsFunc(files, func(f os.DirEntry) bool {
 			to, _ := os.Readlink(dir + f.Name())
 			return filepath.Base(to) == "events.jsonl"
 		})
+		if looks++; !open {
+			looks = 0
+		}
+		return looks == 20
 	}
 	quit(131, begun, "run", "slow", "x", "--name", "front", "--json")
 	if got := state("front"); got != "canceled" {
