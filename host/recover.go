@@ -59,6 +59,25 @@ func (h *Host) RecoverRun(ctx context.Context, ref string) (orphan bool, err err
 	return err == nil && dir.Active() && isDetached(meta) && orphaned(dir), nil
 }
 
+// Abandoned lists the runs that have no end, and neither a host nor a shim that lives:
+// RecoverRun ends them.
+func (h *Host) Abandoned() []string {
+	var ids []string
+	for _, id := range h.store.Active() {
+		if h.hosts(id) {
+			continue
+		}
+		dir := h.store.Run(id)
+		if dir.Held() {
+			continue
+		}
+		if info, err := shim.ReadInfo(dir.Dir); err != nil || !keeperLives(info) {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
 // hosts reports whether a run is this host's.
 func (h *Host) hosts(id string) bool {
 	h.mu.Lock()

@@ -144,6 +144,8 @@ func (h *fakeHost) Adopt(context.Context) ([]Run, error) { return nil, nil }
 
 func (h *fakeHost) Orphans() []string { return nil }
 
+func (h *fakeHost) Abandoned() []string { return nil }
+
 func (h *fakeHost) Recover(context.Context) error { return nil }
 
 func (h *fakeHost) Check(context.Context, string) (host.Integrity, error) { return h.integrity, nil }

@@ -22,12 +22,16 @@ import (
 type adopter interface {
 	Adopt(ctx context.Context) ([]Run, error)
 	Orphans() []string
+	Abandoned() []string
 }
 
 const (
 	serveIdle = time.Minute
 	// adoptEvery is how often a server looks for runs that have lost their host.
 	adoptEvery = 2 * time.Second
+	// endAtOnce is how many runs are brought to their end at a time, of those that have
+	// lost host and shim.
+	endAtOnce = 4
 )
 
 func newServe(s *session) *cobra.Command {
@@ -85,6 +89,7 @@ func (s *session) serve(idle time.Duration, maxRuns int, onDemand bool) error {
 		return pluginapi.Errorf(pluginapi.CodeConfig, "serve: %w", err)
 	}
 	d := &daemon{s: s, idle: idle, worlds: map[string]*world{}, quiet: time.Now(), replaced: make(chan bool, 1)}
+	d.closing, d.close = context.WithCancel(context.Background())
 	if maxRuns > 0 {
 		d.queue = host.NewQueue(maxRuns)
 	}
@@ -128,6 +133,9 @@ type daemon struct {
 	queue    *host.Queue // of all worlds; nil: no limit
 	self     os.FileInfo // of the executable, when it was started
 	replaced chan bool
+	closing  context.Context // ends with the daemon
+	close    context.CancelFunc
+	ending   sync.WaitGroup // of runs that have lost host and shim
 
 	mu      sync.Mutex
 	worlds  map[string]*world
@@ -141,6 +149,7 @@ type world struct {
 	host  Host
 	busy  int
 	quiet time.Time
+	tried map[string]bool // runs without host and shim: a second try is for a command, which says what is wrong
 }
 
 // enter notes that something is done in a world; leave ends it.
@@ -168,7 +177,7 @@ func (d *daemon) enter(w serve.World) (_ *world, leave func(), _ error) {
 		if err != nil {
 			return nil, nil, err
 		}
-		at = &world{host: h}
+		at = &world{host: h, tried: map[string]bool{}}
 		d.worlds[string(key)] = at
 	}
 	at.busy++
@@ -205,6 +214,7 @@ func (d *daemon) handle(ctx context.Context, req serve.Request) (reply serve.Rep
 	switch {
 	case req.Op == serve.OpAdopt:
 		err = d.adopt(ctx, at)
+		d.end(at)
 	case req.Op == serve.OpRun && req.Run != nil:
 		reply.RunID, err = d.run(ctx, at, req)
 	default:
@@ -266,6 +276,39 @@ func (d *daemon) adopt(ctx context.Context, at *world) error {
 	return err
 }
 
+// end brings runs to their end that have neither a host nor a shim any more: those that
+// ended while no server lived, or before this one could take them up. It does not wait
+// for that. The caller is in the world.
+func (d *daemon) end(at *world) {
+	ids := at.host.Abandoned()
+	todo := make(chan string, len(ids))
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, id := range ids {
+		if !at.tried[id] && !d.leaving {
+			at.tried[id] = true
+			todo <- id
+		}
+	}
+	close(todo)
+	for range min(endAtOnce, len(todo)) {
+		at.busy++
+		d.busy++
+		d.ending.Go(func() {
+			for id := range todo {
+				if _, err := at.host.RecoverRun(d.closing, id); err != nil && d.closing.Err() == nil {
+					d.s.errf("error: %v", err)
+				}
+			}
+			d.mu.Lock()
+			defer d.mu.Unlock()
+			at.busy--
+			d.busy--
+			at.quiet, d.quiet = time.Now(), time.Now()
+		})
+	}
+}
+
 // watch counts a run for as long as it lives. The caller is in the world.
 func (d *daemon) watch(at *world, run Run, recorded bool) {
 	d.mu.Lock()
@@ -309,6 +352,7 @@ func (d *daemon) look() (leave bool) {
 				d.s.errf("error: %v", err)
 			}
 		}
+		d.end(at)
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -326,6 +370,8 @@ func (d *daemon) leave(server *serve.Server) {
 	all := d.worlds
 	d.mu.Unlock()
 	server.HangUp()
+	d.close()
+	d.ending.Wait() // else they would end without their plugins
 	if n := d.queue.Waiting(); n > 0 {
 		d.s.errf("%s in the queue: canceled, since no other server can begin what it was not told", plural(n, "run"))
 	}
