@@ -5,6 +5,7 @@ import (
 	"os"
 	"runtime/debug"
 	"strconv"
+	"syscall"
 
 	"golang.org/x/sys/windows"
 
@@ -25,25 +26,24 @@ func run(args []string) error {
 		return fmt.Errorf("the launch connection %s: %w", args[1], err)
 	}
 	debug.SetGCPercent(40)
-	job, err := process.NewJob()
+	job, err := process.EnterJob() // before anything is started: all of it is in the job
 	if err != nil {
 		return fmt.Errorf("make the run's job: %w", err)
 	}
-	// The end of this process ends what is in the job, so it is not closed.
 	pid := os.Getpid()
 	start, _ := process.Start(pid)
 	return shim.Run(shim.Config{
 		Dir:       args[0],
 		Launch:    launch,
 		Tree:      job,
-		Terminals: shim.Terminals{Open: openConsole, Answerer: answerer},
+		Terminals: shim.Terminals{Start: startConsole, Answerer: answerer},
 		Log:       os.Stderr,
 		Self:      shim.Info{PID: pid, Start: start, BootID: process.BootID()},
 	})
 }
 
-func openConsole(cols, rows int) (shim.Console, error) {
-	console, err := pty.OpenConsole(cols, rows)
+func startConsole(program string, argv []string, attr *syscall.ProcAttr, cols, rows int) (shim.Console, error) {
+	console, err := pty.Start(program, argv, attr, cols, rows)
 	if err != nil {
 		return nil, err
 	}

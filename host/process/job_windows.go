@@ -6,45 +6,130 @@ import (
 	"os"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"syscall"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/windows"
 )
 
-// Job is a Job Object: processes are started in it, and all that they start is in
-// it too, whatever they do. When its last handle is closed, which is this
-// process's own, also by its death, the system ends all of them.
+// Job is a Job Object that this process is in. Every process that it starts is in
+// the job from its first instruction, and so is all that those start. The only handle
+// of the job is this process's and is never closed by it: when this process ends,
+// however it ends, the system kills the rest.
 type Job struct {
 	handle windows.Handle
+	self   uint32
 
 	mu        sync.Mutex
 	suspended map[ID]bool // by Stop, once each
+	spared    map[ID]bool // hosts of pseudo-consoles: not processes of the run
 }
 
-// NewJob makes a job without processes.
-func NewJob() (*Job, error) {
+// EnterJob makes a job and puts this process into it. Call it once, before anything
+// is started.
+func EnterJob() (*Job, error) {
 	h, err := windows.CreateJobObject(nil, nil)
 	if err != nil {
 		return nil, os.NewSyscallError("CreateJobObject", err)
 	}
-	var limits windows.JOBOBJECT_EXTENDED_LIMIT_INFORMATION
-	limits.BasicLimitInformation.LimitFlags = windows.JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE
-	if _, err := windows.SetInformationJobObject(h, windows.JobObjectExtendedLimitInformation,
-		uintptr(unsafe.Pointer(&limits)), uint32(unsafe.Sizeof(limits))); err != nil {
-		windows.CloseHandle(h)
-		return nil, os.NewSyscallError("SetInformationJobObject", err)
+	j := &Job{handle: h, self: windows.GetCurrentProcessId(), suspended: map[ID]bool{}, spared: map[ID]bool{}}
+	// This process first: from the limit on, closing the handle kills it.
+	if err = windows.AssignProcessToJobObject(h, windows.CurrentProcess()); err != nil {
+		err = os.NewSyscallError("AssignProcessToJobObject", err)
+	} else {
+		err = j.limit(0)
 	}
-	return &Job{handle: h, suspended: map[ID]bool{}}, nil
+	if err != nil {
+		_ = windows.CloseHandle(h)
+		return nil, err
+	}
+	return j, nil
 }
 
-// Close ends every process of the job.
-func (j *Job) Close() error { return windows.CloseHandle(j.handle) }
+// limit sets how many processes the job may have, this one included; 0 is no limit.
+// Lowering it kills nothing: it makes new processes fail to start.
+func (j *Job) limit(most uint32) error {
+	var limits windows.JOBOBJECT_EXTENDED_LIMIT_INFORMATION
+	limits.BasicLimitInformation.LimitFlags = windows.JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE
+	if most > 0 {
+		limits.BasicLimitInformation.LimitFlags |= windows.JOB_OBJECT_LIMIT_ACTIVE_PROCESS
+		limits.BasicLimitInformation.ActiveProcessLimit = most
+	}
+	_, err := windows.SetInformationJobObject(j.handle, windows.JobObjectExtendedLimitInformation,
+		uintptr(unsafe.Pointer(&limits)), uint32(unsafe.Sizeof(limits)))
+	return os.NewSyscallError("SetInformationJobObject", err)
+}
 
-// Members are the live processes of the job.
-func (j *Job) Members() []ID {
+// SpareConsole treats the host of leader's pseudo-console, a process that the system
+// started for this one, as no process of the run, so that it can pass on what was
+// printed last. Call it when leader has just been started. restore ends that.
+func (j *Job) SpareConsole(leader int) (restore func()) {
+	before, alive := Start(leader)
+	found := map[ID]bool{}
+	for _, id := range j.Members() {
+		if id.PID != leader && parent(id) == int(j.self) && (!alive || id.Start <= before) {
+			found[id] = true
+		}
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.spared = found
+	return func() {
+		j.mu.Lock()
+		defer j.mu.Unlock()
+		for id := range found {
+			delete(j.spared, id)
+		}
+	}
+}
+
+// parent is the pid of the process that started id; 0 if it is gone.
+func parent(id ID) int {
+	h, err := open(id, windows.PROCESS_QUERY_LIMITED_INFORMATION)
+	if err != nil {
+		return 0
+	}
+	defer windows.CloseHandle(h)
+	var info windows.PROCESS_BASIC_INFORMATION
+	if windows.NtQueryInformationProcess(h, windows.ProcessBasicInformation, unsafe.Pointer(&info), uint32(unsafe.Sizeof(info)), nil) != nil {
+		return 0
+	}
+	return int(info.InheritedFromUniqueProcessId)
+}
+
+// open opens exactly that process: while the handle is open, its pid is not reused.
+func open(id ID, access uint32) (windows.Handle, error) {
+	h, err := windows.OpenProcess(access|windows.PROCESS_QUERY_LIMITED_INFORMATION, false, uint32(id.PID))
+	if err != nil {
+		return 0, err
+	}
+	if !Alive(id) {
+		_ = windows.CloseHandle(h)
+		return 0, os.ErrProcessDone
+	}
+	return h, nil
+}
+
+// Members are the live processes of the run.
+func (j *Job) Members() (members []ID) {
+	pids, err := j.pids()
+	if err != nil {
+		return nil
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for _, pid := range pids {
+		if start, alive := Start(int(pid)); alive && !j.spared[ID{int(pid), start}] {
+			members = append(members, ID{int(pid), start})
+		}
+	}
+	return members
+}
+
+// pids are all processes of the job that the system has not seen to end, but for this one.
+func (j *Job) pids() ([]uintptr, error) {
 	// JOBOBJECT_BASIC_PROCESS_ID_LIST: two counts, then the ids.
 	for size := 64; ; size *= 2 {
 		list := make([]uintptr, size+1)
@@ -56,54 +141,78 @@ func (j *Job) Members() []ID {
 			continue
 		}
 		if err != nil {
-			return nil
+			return nil, os.NewSyscallError("QueryInformationJobObject", err)
 		}
-		var members []ID
-		for _, pid := range list[headerWords:][:listed] {
-			if start, alive := Start(int(pid)); alive {
-				members = append(members, ID{int(pid), start})
-			}
-		}
-		return members
+		return slices.DeleteFunc(list[headerWords:][:listed], func(pid uintptr) bool { return uint32(pid) == j.self }), nil
 	}
 }
 
 // headerWords is how much of a list of process ids its counts take.
 const headerWords = 8 / unsafe.Sizeof(uintptr(0))
 
-// count says how many processes of the job have not ended.
-func (j *Job) count() int {
-	var info struct { // JOBOBJECT_BASIC_ACCOUNTING_INFORMATION
-		times                                      [4]int64
-		faults, processes, active, terminatedSoFar uint32
+// count is how many processes of the run the system has not seen to end.
+func (j *Job) count() (int, error) {
+	pids, err := j.pids()
+	if err != nil {
+		return 0, err
 	}
-	if windows.QueryInformationJobObject(j.handle, windows.JobObjectBasicAccountingInformation,
-		uintptr(unsafe.Pointer(&info)), uint32(unsafe.Sizeof(info)), nil) != nil {
-		return len(j.Members())
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	count := len(pids)
+	for id := range j.spared {
+		if slices.Contains(pids, uintptr(id.PID)) { // it is there under its pid, or nobody is
+			count--
+		}
 	}
-	return int(info.active)
+	return count, nil
 }
 
 // killed is the exit code of a process that was ended.
 const killed = 1
 
-// Signal ends every process, if SIGKILL is among the signals, and says how many
+// Signal kills every process, if SIGKILL is among the signals, and says how many
 // there were. Windows has no others: see Console.
 func (j *Job) Signal(signals ...syscall.Signal) int {
-	count := j.count()
-	for _, sig := range signals {
-		if sig == syscall.SIGKILL && count > 0 {
-			_ = windows.TerminateJobObject(j.handle, killed) // found again in the next round
-		}
+	count, err := j.count()
+	if err != nil {
+		count = 1 // not known to be none
+	}
+	if slices.Contains(signals, syscall.SIGKILL) && count > 0 {
+		j.kill()
 	}
 	return count
 }
 
+// kill kills every process, once. It does not use TerminateJobObject, which kills
+// this one too. While it works no process of the job can start another.
+func (j *Job) kill() {
+	if j.limit(1) == nil {
+		defer func() { _ = j.limit(0) }()
+	}
+	for _, id := range j.Members() {
+		if h, err := open(id, windows.PROCESS_TERMINATE|windows.PROCESS_QUERY_INFORMATION); err == nil {
+			if j.has(h) {
+				_ = windows.TerminateProcess(h, killed) // found again in the next round
+			}
+			_ = windows.CloseHandle(h)
+		}
+	}
+}
+
+// has reports whether a process is in the job: its pid may have become another's
+// after the job was asked for its processes.
+func (j *Job) has(process windows.Handle) bool {
+	var in int32
+	ok, _, _ := isProcessInJob.Call(uintptr(process), uintptr(j.handle), uintptr(unsafe.Pointer(&in)))
+	return ok != 0 && in != 0
+}
+
 // Stop suspends each that it has not suspended, and says how many those were.
 func (j *Job) Stop() (running int) {
+	members := j.Members()
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	for _, id := range j.Members() {
+	for _, id := range members {
 		if !j.suspended[id] && onProcess(ntSuspendProcess, id) {
 			j.suspended[id] = true
 			running++
@@ -125,12 +234,23 @@ func (j *Job) Continue() (were int) {
 	return were
 }
 
-// Hunt ends every process, and reports whether the job has none: its own word.
+// huntTime bounds one hunt.
+const huntTime = 100 * time.Millisecond
+
+// Hunt kills every process, and reports whether the job has none: its own word.
 func (j *Job) Hunt(func(pid int, status syscall.WaitStatus)) (gone, lost bool) {
-	return j.Signal(syscall.SIGKILL) == 0, false
+	for since := time.Now(); ; time.Sleep(time.Millisecond) {
+		if count, err := j.count(); err == nil && count == 0 {
+			return true, false
+		}
+		if time.Since(since) > huntTime {
+			return false, false
+		}
+		j.kill()
+	}
 }
 
-// Mark does nothing: the end of the job's process ends what is in it.
+// Mark does nothing: the end of this process ends what is in the job.
 func (j *Job) Mark(string) {}
 
 // Held names those that were ended and have not gone.
@@ -154,19 +274,16 @@ var (
 	ntdll            = windows.NewLazySystemDLL("ntdll.dll")
 	ntSuspendProcess = ntdll.NewProc("NtSuspendProcess")
 	ntResumeProcess  = ntdll.NewProc("NtResumeProcess")
+	isProcessInJob   = windows.NewLazySystemDLL("kernel32.dll").NewProc("IsProcessInJob")
 )
 
-// onProcess calls a function of ntdll for exactly that process: the handle keeps the
-// pid from being given to another while the start time is compared.
+// onProcess calls a function of ntdll for exactly that process.
 func onProcess(call *windows.LazyProc, id ID) bool {
-	h, err := windows.OpenProcess(windows.PROCESS_SUSPEND_RESUME|windows.PROCESS_QUERY_LIMITED_INFORMATION, false, uint32(id.PID))
+	h, err := open(id, windows.PROCESS_SUSPEND_RESUME)
 	if err != nil {
 		return false
 	}
 	defer windows.CloseHandle(h)
-	if !Alive(id) {
-		return false
-	}
 	status, _, _ := call.Call(uintptr(h))
 	return int32(status) >= 0
 }
@@ -182,93 +299,3 @@ func (j *Job) Console(event uint32) error {
 
 // ErrNoConsole says that there is no console to send an event to.
 var ErrNoConsole = errors.New("the run has no console")
-
-// Spawn starts a program in the job: there is no moment in which it is not in it.
-// It inherits the handles of attr.Files, the first three of which are its stdio, and
-// no other. With a pseudo-console it has that and inherits nothing. Of attr.Sys only
-// the command line counts, which then stands for argv.
-func (j *Job) Spawn(program string, argv []string, attr *syscall.ProcAttr, console uintptr) (pid int, process uintptr, err error) {
-	fail := func(call string, err error) (int, uintptr, error) { return 0, 0, os.NewSyscallError(call, err) }
-	name, err := windows.UTF16PtrFromString(program)
-	if err != nil {
-		return 0, 0, err
-	}
-	text := windows.ComposeCommandLine(argv)
-	if attr.Sys != nil && attr.Sys.CmdLine != "" {
-		text = attr.Sys.CmdLine
-	}
-	line, err := windows.UTF16PtrFromString(text)
-	if err != nil {
-		return 0, 0, err
-	}
-	var dir *uint16
-	if attr.Dir != "" {
-		if dir, err = windows.UTF16PtrFromString(attr.Dir); err != nil {
-			return 0, 0, err
-		}
-	}
-	block, err := environment(attr.Env)
-	if err != nil {
-		return 0, 0, err
-	}
-	list, err := windows.NewProcThreadAttributeList(2)
-	if err != nil {
-		return fail("InitializeProcThreadAttributeList", err)
-	}
-	defer list.Delete()
-	const jobList = 0x0002000D // PROC_THREAD_ATTRIBUTE_JOB_LIST
-	if err := list.Update(jobList, unsafe.Pointer(&j.handle), unsafe.Sizeof(j.handle)); err != nil {
-		return fail("UpdateProcThreadAttribute", err)
-	}
-	info := windows.StartupInfoEx{ProcThreadAttributeList: list.List()}
-	info.Cb = uint32(unsafe.Sizeof(info))
-	// Without it a console program would take over the keeper's own handles.
-	info.Flags = windows.STARTF_USESTDHANDLES
-	var inherited []windows.Handle
-	if console != 0 {
-		err = list.Update(windows.PROC_THREAD_ATTRIBUTE_PSEUDOCONSOLE, *(*unsafe.Pointer)(unsafe.Pointer(&console)), unsafe.Sizeof(console))
-	} else {
-		for _, h := range attr.Files {
-			inherited = append(inherited, windows.Handle(h))
-		}
-		info.StdInput, info.StdOutput, info.StdErr = inherited[0], inherited[1], inherited[2]
-		err = list.Update(windows.PROC_THREAD_ATTRIBUTE_HANDLE_LIST, unsafe.Pointer(&inherited[0]),
-			uintptr(len(inherited))*unsafe.Sizeof(inherited[0]))
-	}
-	if err != nil {
-		return fail("UpdateProcThreadAttribute", err)
-	}
-	var started windows.ProcessInformation
-	if err := windows.CreateProcess(name, line, nil, nil, console == 0,
-		windows.CREATE_UNICODE_ENVIRONMENT|windows.EXTENDED_STARTUPINFO_PRESENT, &block[0], dir,
-		&info.StartupInfo, &started); err != nil {
-		return 0, 0, err
-	}
-	_ = windows.CloseHandle(started.Thread)
-	return int(started.ProcessId), uintptr(started.Process), nil
-}
-
-// environment is a block of variables as CreateProcess takes it. Of those with one
-// name, which case does not tell apart, the last counts.
-func environment(env []string) ([]uint16, error) {
-	seen := map[string]bool{}
-	var blocks [][]uint16
-	for _, variable := range slices.Backward(env) {
-		name, _, _ := strings.Cut(variable[min(1, len(variable)):], "=") // there are names like =C:
-		if name = strings.ToUpper(variable[:min(1, len(variable))] + name); seen[name] {
-			continue
-		}
-		seen[name] = true
-		text, err := windows.UTF16FromString(variable)
-		if err != nil {
-			return nil, fmt.Errorf("a variable has a NUL byte: %w", err)
-		}
-		blocks = append(blocks, text) // with its NUL
-	}
-	slices.Reverse(blocks)
-	block := slices.Concat(blocks...)
-	if len(block) == 0 {
-		block = append(block, 0)
-	}
-	return append(block, 0), nil
-}

@@ -25,6 +25,11 @@ const roleEnv = "AMUX_TEST_ROLE"
 func TestMain(m *testing.M) {
 	switch role, rest, _ := strings.Cut(os.Getenv(roleEnv), " "); role {
 	case "":
+		var err error
+		if job, err = process.EnterJob(); err != nil {
+			fmt.Println(err)
+			os.Exit(1)
+		}
 		os.Exit(m.Run())
 	case "tree": // a child in a console and group of its own, which has one itself
 		depth, _ := strconv.Atoi(rest)
@@ -39,15 +44,22 @@ func TestMain(m *testing.M) {
 			}
 		}
 		time.Sleep(time.Hour)
-	case "holder": // has a job with a tree in it
-		job, err := process.NewJob()
+	case "holder": // is in a job with a tree
+		_, err := process.EnterJob()
 		if err == nil {
-			_, _, err = spawn(job, "tree 1", uintptr(windows.Stdout))
+			_, _, err = spawn("tree 1", uintptr(windows.Stdout))
 		}
 		if err != nil {
 			fmt.Println(err)
 		}
 		time.Sleep(time.Hour)
+	case "chain": // starts the next and ends
+		fmt.Println(os.Getpid())
+		cmd := exec.Command(os.Args[0])
+		cmd.Env, cmd.Stdout = os.Environ(), os.Stdout
+		if err := cmd.Start(); err != nil {
+			os.Exit(1)
+		}
 	case "count":
 		for i := 0; ; i++ {
 			fmt.Println(i)
@@ -61,43 +73,54 @@ func TestMain(m *testing.M) {
 	os.Exit(0)
 }
 
-func spawn(job *process.Job, role string, stdout uintptr) (int, windows.Handle, error) {
+// job is that of this process, and so of all that the tests start.
+var job *process.Job
+
+func spawn(role string, stdout uintptr) (int, windows.Handle, error) {
 	null, err := os.Open(os.DevNull)
 	if err != nil {
 		return 0, 0, err
 	}
 	defer null.Close()
-	for _, h := range []uintptr{null.Fd(), stdout} {
-		if err := windows.SetHandleInformation(windows.Handle(h), windows.HANDLE_FLAG_INHERIT, windows.HANDLE_FLAG_INHERIT); err != nil {
-			return 0, 0, err
-		}
-	}
-	pid, h, err := job.Spawn(os.Args[0], os.Args[:1], &syscall.ProcAttr{
+	pid, h, err := syscall.StartProcess(os.Args[0], os.Args[:1], &syscall.ProcAttr{
 		Env: append(os.Environ(), roleEnv+"="+role), Files: []uintptr{null.Fd(), stdout, uintptr(windows.Stderr)},
-	}, 0)
+	})
 	return pid, windows.Handle(h), err
 }
 
-// inJob starts the role in a new job and gives what it prints.
-func inJob(t *testing.T, role string) (*process.Job, *bufio.Scanner) {
+// inJob starts the role and gives what it prints. The job has no other processes, and
+// has none when the test ends.
+func inJob(t *testing.T, role string) *bufio.Scanner {
 	t.Helper()
-	job, err := process.NewJob()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { job.Close() })
+	empty(t)
 	out, theirs, err := namedpipe.Pair(namedpipe.In)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { out.Close() })
-	_, h, err := spawn(job, role, uintptr(theirs))
+	t.Cleanup(func() {
+		empty(t)
+		out.Close()
+	})
+	_, h, err := spawn(role, uintptr(theirs))
 	windows.CloseHandle(theirs)
 	if err != nil {
 		t.Fatal(err)
 	}
 	windows.CloseHandle(h)
-	return job, bufio.NewScanner(out)
+	return bufio.NewScanner(out)
+}
+
+// empty kills every process of the job but this one.
+func empty(t *testing.T) {
+	t.Helper()
+	for since := time.Now(); ; {
+		if gone, _ := job.Hunt(nil); gone {
+			return
+		}
+		if time.Since(since) > time.Minute {
+			t.Fatalf("the job does not become empty: %v", job.Members())
+		}
+	}
 }
 
 // pids reads that many.
@@ -132,7 +155,7 @@ func gone(t *testing.T, ids []process.ID) {
 }
 
 func TestJobKill(t *testing.T) {
-	job, lines := inJob(t, "tree 3")
+	lines := inJob(t, "tree 3")
 	tree := pids(t, lines, 4)
 	if n := job.Signal(); n != 4 {
 		t.Errorf("%d processes in the job, want 4", n)
@@ -144,19 +167,30 @@ func TestJobKill(t *testing.T) {
 		t.Error("there are some, and there are none")
 	}
 	gone(t, tree)
-	for since := time.Now(); job.Signal() > 0; time.Sleep(time.Millisecond) {
-		if time.Since(since) > time.Minute {
-			t.Fatal("the job does not become empty")
-		}
+	empty(t)
+	if held := job.Held(); held != nil {
+		t.Errorf("an empty job holds %v", held)
 	}
 	// It can be used again.
-	if _, h, err := spawn(job, "tree 0", uintptr(windows.Stdout)); err != nil {
-		t.Error(err)
-	} else {
-		windows.CloseHandle(h)
-	}
+	pids(t, inJob(t, "tree 0"), 1)
 	if job.Signal() != 1 {
 		t.Error("the next process is not in the job")
+	}
+}
+
+// A process that is killed while it starts others leaves none of them.
+func TestJobKillsForkChain(t *testing.T) {
+	for range 10 {
+		lines := inJob(t, "chain")
+		for range 3 {
+			if !lines.Scan() {
+				t.Fatalf("the chain ended: %v", lines.Err())
+			}
+		}
+		empty(t)
+		if n := job.Signal(); n != 0 {
+			t.Fatalf("%d processes of the chain live on", n)
+		}
 	}
 }
 
@@ -188,7 +222,7 @@ func TestHolderKilled(t *testing.T) {
 }
 
 func TestStopAndContinue(t *testing.T) {
-	job, lines := inJob(t, "count")
+	lines := inJob(t, "count")
 	var seen atomic.Int64
 	go func() {
 		for lines.Scan() {
@@ -227,11 +261,7 @@ func TestStopAndContinue(t *testing.T) {
 	if job.Stop(); job.Signal(syscall.SIGKILL) != 1 {
 		t.Error("it is not there")
 	}
-	for since := time.Now(); job.Signal() > 0; time.Sleep(time.Millisecond) {
-		if time.Since(since) > time.Minute {
-			t.Fatal("what is suspended does not end")
-		}
-	}
+	empty(t)
 }
 
 // What may be inherited is not inherited, unless it is on the list.
@@ -241,7 +271,7 @@ func TestHandleList(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer windows.CloseHandle(other)
-	_, lines := inJob(t, "handle "+strconv.FormatUint(uint64(other), 10))
+	lines := inJob(t, "handle "+strconv.FormatUint(uint64(other), 10))
 	if !lines.Scan() || strings.TrimSpace(lines.Text()) != "false" {
 		t.Errorf("the handle is there: %q", lines.Text())
 	}

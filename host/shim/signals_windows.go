@@ -6,12 +6,12 @@ import (
 	"syscall"
 )
 
-// starter is what a Tree has besides: processes are in its job from their first
-// instruction on.
+// starter is what a Tree has besides. The shim is in the tree's job itself, so every
+// process that it starts is in it from its first instruction.
 type starter interface {
-	// Spawn starts a program, which inherits attr.Files and nothing else, or has the
-	// pseudo-console if that is not 0.
-	Spawn(program string, argv []string, attr *syscall.ProcAttr, console uintptr) (pid int, process uintptr, err error)
+	// SpareConsole leaves the host of leader's pseudo-console, which the system has
+	// started, out of the tree until restore is called.
+	SpareConsole(leader int) (restore func())
 	// Console sends an event to every process on the console, the shim among them.
 	Console(event uint32) error
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/amux-dev/amux/internal/sys/namedpipe"
 )
 
-// start starts the agent with pipes, in the run's job and on its console.
+// start starts the agent with pipes, on this process's console and in its job.
 func (s *supervisor) start(spawn Spawn) (_ *child, outputs [2]*os.File, retErr error) {
 	var ours []*os.File
 	var theirs []windows.Handle
@@ -41,9 +41,11 @@ func (s *supervisor) start(spawn Spawn) (_ *child, outputs [2]*os.File, retErr e
 	if spawn.Stdin {
 		input, files[0], err = pipe(namedpipe.Out)
 	} else {
-		var null windows.Handle
-		null, err = openNull()
-		theirs, files[0] = append(theirs, null), uintptr(null)
+		var null *os.File
+		if null, err = os.Open(os.DevNull); err == nil {
+			defer null.Close()
+			files[0] = null.Fd()
+		}
 	}
 	if err != nil {
 		return nil, outputs, err
@@ -53,8 +55,8 @@ func (s *supervisor) start(spawn Spawn) (_ *child, outputs [2]*os.File, retErr e
 			return nil, outputs, err
 		}
 	}
-	pid, process, err := s.tree.processes.Spawn(spawn.Program, append([]string{spawn.Program}, spawn.Args...),
-		&syscall.ProcAttr{Dir: spawn.Cwd, Env: spawn.Env, Files: files[:], Sys: shellLine(spawn)}, 0)
+	pid, process, err := syscall.StartProcess(spawn.Program, append([]string{spawn.Program}, spawn.Args...),
+		&syscall.ProcAttr{Dir: spawn.Cwd, Env: spawn.Env, Files: files[:], Sys: shellLine(spawn)})
 	if err != nil {
 		return nil, outputs, fmt.Errorf("start %s: %w", spawn.Program, err)
 	}
@@ -86,19 +88,6 @@ func shellLine(spawn Spawn) *syscall.SysProcAttr {
 		return nil
 	}
 	return &syscall.SysProcAttr{CmdLine: syscall.EscapeArg(spawn.Program) + ` /d /s /c "` + spawn.Args[last] + `"`}
-}
-
-// openNull opens what holds nothing, to be inherited.
-func openNull() (windows.Handle, error) {
-	f, err := os.Open(os.DevNull)
-	if err != nil {
-		return 0, err
-	}
-	defer f.Close()
-	var h windows.Handle
-	self := windows.CurrentProcess()
-	err = windows.DuplicateHandle(self, windows.Handle(f.Fd()), self, &h, 0, true, windows.DUPLICATE_SAME_ACCESS)
-	return h, os.NewSyscallError("DuplicateHandle", err)
 }
 
 // await waits for the leader's end.

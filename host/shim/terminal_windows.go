@@ -5,30 +5,29 @@ import (
 	"fmt"
 	"os"
 	"syscall"
-
-	"golang.org/x/sys/windows"
 )
 
 // Terminals makes the pseudo-consoles that agents run on. The zero value makes
 // none.
 type Terminals struct {
-	// Open makes one. An error that is errors.ErrUnsupported says that none is ever
-	// to be had.
-	Open func(cols, rows int) (Console, error)
+	// Start starts a program on a new one, in the job of this process. An error that
+	// is errors.ErrUnsupported says that none is ever to be had.
+	Start func(program string, argv []string, attr *syscall.ProcAttr, cols, rows int) (Console, error)
 	// Answerer makes what answers the questions that a program asks its terminal.
 	Answerer func(cols, rows int) Answerer
 }
 
-// Console is a pseudo-console.
+// Console is a program on a pseudo-console.
 type Console interface {
-	// Handle is what a process is started on.
-	Handle() uintptr
+	Pid() int
+	// Wait returns the program's exit code when it has ended.
+	Wait() (code uint32, err error)
 	// Files are what is typed and what is shown. Reads and writes of them must not
-	// block a thread; who has them closes them.
+	// block a thread; the caller closes them.
 	Files() (input, output *os.File)
 	Resize(cols, rows int) error
-	// Close ends it, and every process on it; what it has shown can be read before
-	// the end of the output.
+	// Close waits for the last output, ends it, and ends the console with every process
+	// on it.
 	Close()
 }
 
@@ -37,35 +36,33 @@ const endOfInput = "\x1a\r"
 
 // startTerminal starts the agent on a new pseudo-console.
 func (s *supervisor) startTerminal(spawn Spawn) (*child, error) {
-	if s.cfg.Terminals.Open == nil {
+	if s.cfg.Terminals.Start == nil {
 		return nil, &RemoteError{"PTY_NOT_AVAILABLE", "this shim makes no pseudo-terminals"}
 	}
 	cols, rows := spawn.Terminal.Cols, spawn.Terminal.Rows
-	console, err := s.cfg.Terminals.Open(cols, rows)
+	console, err := s.cfg.Terminals.Start(spawn.Program, append([]string{spawn.Program}, spawn.Args...),
+		&syscall.ProcAttr{Dir: spawn.Cwd, Env: spawn.Env, Sys: shellLine(spawn)}, cols, rows)
 	if errors.Is(err, errors.ErrUnsupported) {
 		return nil, &RemoteError{"PTY_NOT_AVAILABLE", err.Error()}
 	}
 	if err != nil {
-		return nil, err
-	}
-	input, output := console.Files()
-	pid, process, err := s.tree.processes.Spawn(spawn.Program, append([]string{spawn.Program}, spawn.Args...),
-		&syscall.ProcAttr{Dir: spawn.Cwd, Env: spawn.Env, Sys: shellLine(spawn)}, console.Handle())
-	if err != nil {
-		_ = input.Close()
-		_ = output.Close() // nobody waits for what the console has to say
-		console.Close()
 		return nil, fmt.Errorf("start %s: %w", spawn.Program, err)
 	}
-	c := newChild(spawn, pid)
+	restore := s.tree.processes.SpareConsole(console.Pid())
+	input, output := console.Files()
+	c := newChild(spawn, console.Pid())
 	c.files = []*os.File{output}
 	c.terminal = &terminal{
 		master: output, answer: s.cfg.Terminals.Answerer(cols, rows), resize: console.Resize,
-		// It returns when all has been read, which is another's to do.
-		hangUp: func() { go console.Close() },
+		hangUp: func() { // it returns when all has been read, which is another's to do
+			go func() { console.Close(); restore() }()
+		},
 	}
 	c.in.file = input
-	go c.await(windows.Handle(process))
+	go func() {
+		c.status.ExitCode, _ = console.Wait()
+		close(c.exited)
+	}()
 	go c.in.copy()
 	if len(spawn.Initial) > 0 {
 		_ = c.in.write(spawn.Initial) // it is within the limit, which the plan's check knows

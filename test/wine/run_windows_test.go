@@ -582,6 +582,16 @@ func TestNotDelivered(t *testing.T) {
 	gone(t, append(tree, keeper)...)
 }
 
+func TestRunOnPseudoConsoleEnds(t *testing.T) {
+	w := newWorld(t)
+	w.configure("shell", `"echo on a console"`)
+	r := w.start("shell", "--pty", "hello")
+	if code := r.code(); code != 0 {
+		t.Fatalf("code %d: %s", code, r.words.String())
+	}
+	w.ends(r.id, "completed")
+}
+
 func TestPseudoConsole(t *testing.T) {
 	wine.Cannot(t, "its pseudo-consoles show nothing")
 	w := newWorld(t)
