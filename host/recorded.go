@@ -73,7 +73,7 @@ func (r *Run) Info() RunInfo {
 		info = infoOf(r.meta, r.spec, r.dir.Dir)
 		info.State = r.result.State
 	}
-	info.Program = startedProgram(r.dir)
+	info.Program = filepath.ToSlash(startedProgram(r.dir))
 	return info
 }
 
