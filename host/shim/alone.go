@@ -12,7 +12,7 @@ func (s *supervisor) hostGone(dead Hello) {
 	if !s.hello.Detached || s.child == nil || isClosed(s.child.gone) {
 		s.mu.Unlock()
 		s.endAlone("host_gone")
-		s.clearHost(dead)
+		clearHost(dead, s.tree.processes)
 		s.finish()
 		return
 	}
@@ -24,16 +24,16 @@ func (s *supervisor) hostGone(dead Hello) {
 		s.alone = time.AfterFunc(s.hello.Alone, func() { s.endAlone("host_gone"); s.finish() })
 	}
 	s.mu.Unlock()
-	s.clearHost(dead)
+	clearHost(dead, s.tree.processes)
 }
 
 // clearHost removes what a host has left that has died.
-func (s *supervisor) clearHost(dead Hello) {
+func clearHost(dead Hello, processes Tree) {
 	if dead.HostDir == "" {
 		return
 	}
 	for range 200 { // its connection ends a moment before its process
-		if s.tree.processes.Start(dead.HostPID) != dead.HostStart {
+		if processes.Start(dead.HostPID) != dead.HostStart {
 			_ = os.RemoveAll(dead.HostDir)
 			return
 		}

@@ -91,7 +91,9 @@ func (s *supervisor) spawn(spawn Spawn) error {
 		s.deadlines.arm(limit)
 	}
 	if spawn.ParentPID != 0 {
-		go s.watchParent(child)
+		go child.watchParent(func() {
+			_ = s.stop(Stop{Reason: "parent_gone", By: "shim"}, false) // it may just have ended
+		})
 	}
 	go s.supervise(child)
 	s.clients.ring()
@@ -108,16 +110,16 @@ func (c *child) copyOutput(f *os.File, kind journal.Kind, size int) {
 	c.recorder.copyOutput(f, kind, size, c.active)
 }
 
-// watchParent stops the agent when that process is gone, or another has its pid.
-func (s *supervisor) watchParent(child *child) {
-	for s.tree.processes.Start(child.spawn.ParentPID) == child.spawn.ParentStart {
+// watchParent calls gone when that process is gone, or another has its pid.
+func (c *child) watchParent(gone func()) {
+	for c.tree.processes.Start(c.spawn.ParentPID) == c.spawn.ParentStart {
 		select {
 		case <-time.After(parentEvery):
-		case <-child.gone:
+		case <-c.gone:
 			return
 		}
 	}
-	_ = s.stop(Stop{Reason: "parent_gone", By: "shim"}, false) // it may just have ended
+	gone()
 }
 
 // leaderEnded takes in that a process was reaped, which may be the agent's leader.

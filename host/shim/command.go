@@ -3,6 +3,7 @@ package shim
 import (
 	"encoding/binary"
 	"encoding/json"
+	"fmt"
 	"time"
 
 	"github.com/amux-dev/amux/host/journal"
@@ -47,13 +48,24 @@ func (s *supervisor) command(c *conn, t frameType, body []byte) error {
 	case framePause, frameResume:
 		return s.pause(t == framePause, string(body))
 	case frameKeys:
-		return s.keys(body)
+		child, err := s.withTerminal()
+		if err != nil {
+			return err
+		}
+		return child.typed(body)
 	case frameResize:
 		var size Size
 		if err := json.Unmarshal(body, &size); err != nil {
 			return errFrame
 		}
-		return s.resize(size)
+		if size.Cols < 1 || size.Rows < 1 || size.Cols > maxSize || size.Rows > maxSize {
+			return &RemoteError{"VALIDATION_ERROR", fmt.Sprintf("a terminal cannot have %d columns and %d rows", size.Cols, size.Rows)}
+		}
+		child, err := s.withTerminal()
+		if err != nil {
+			return err
+		}
+		return child.resize(size)
 	case frameLease:
 		var lease Lease
 		if err := json.Unmarshal(body, &lease); err != nil {

@@ -3,6 +3,7 @@ package shim
 import (
 	"errors"
 	"io"
+	"os"
 	"strings"
 	"time"
 
@@ -78,14 +79,14 @@ func (s *supervisor) supervise(child *child) {
 	}
 	s.mu.Unlock()
 	record := journal.Encode(exit)
-	s.writeExit(record)
+	s.exit.write(record)
 	switch {
 	case exit.Reason == "host_gone":
 		s.recorder.tryAppend(journal.KindExit, record) // who comes later reads the file
 	case s.recorder.append(journal.KindExit, record): // the host waits for it
 	case exit.Reason == "":
 		exit.Reason = "disk_full"
-		s.writeExit(journal.Encode(exit))
+		s.exit.write(journal.Encode(exit))
 	}
 	close(child.gone)
 	if s.recorder.inVain.Load() {
@@ -114,9 +115,12 @@ func (s *supervisor) diskFull() {
 	}
 }
 
-// writeExit writes the file that has its room from the start.
-func (s *supervisor) writeExit(record []byte) {
-	_, _ = s.exit.WriteAt(append(record[:len(record):len(record)], '\n'), 0)
+// exitFile says how the agent ended. It has its room from the start, so that it can be
+// written on a full disk.
+type exitFile struct{ *os.File }
+
+func (f exitFile) write(record []byte) {
+	_, _ = f.WriteAt(append(record[:len(record):len(record)], '\n'), 0)
 }
 
 // end returns when the leader and every descendant are gone. left is how many the

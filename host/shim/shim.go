@@ -68,7 +68,7 @@ const (
 type supervisor struct {
 	cfg      Config
 	recorder recorder
-	exit     *os.File // preallocated: it can be written on a full disk
+	exit     exitFile
 	listener listener
 	tree     tree
 	clients  clients
@@ -147,7 +147,7 @@ func (s *supervisor) open() (retErr error) {
 		return err
 	}
 	s.clients.size = s.recorder.journal.Size
-	if s.exit, err = os.OpenFile(filepath.Join(s.cfg.Dir, "exit"), os.O_RDWR|os.O_CREATE, 0o600); err != nil {
+	if s.exit.File, err = os.OpenFile(filepath.Join(s.cfg.Dir, "exit"), os.O_RDWR|os.O_CREATE, 0o600); err != nil {
 		return err
 	}
 	if _, err := s.exit.WriteAt(make([]byte, exitFileSize), 0); err != nil {

@@ -2,7 +2,6 @@ package shim
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"sync"
@@ -125,32 +124,22 @@ func (s *supervisor) withTerminal() (*child, error) {
 	return child, nil
 }
 
-// keys types. How much was typed is recorded, and not what: it may be a password.
-func (s *supervisor) keys(data []byte) error {
-	child, err := s.withTerminal()
-	if err != nil {
-		return err
-	}
-	if !s.recorder.append(journal.KindTerminal, journal.Encode(journal.Terminal{Kind: "keys", Size: len(data)})) {
+// typed writes what somebody types. How much that was is recorded, and not what: it may
+// be a password.
+func (c *child) typed(data []byte) error {
+	if !c.recorder.append(journal.KindTerminal, journal.Encode(journal.Terminal{Kind: "keys", Size: len(data)})) {
 		return errDiskFull
 	}
-	return child.in.write(data)
+	return c.in.write(data)
 }
 
 // resize gives the terminal another size. The record comes first, so that who
 // reads the journal knows the size that later output was made for.
-func (s *supervisor) resize(size Size) error {
-	if size.Cols < 1 || size.Rows < 1 || size.Cols > maxSize || size.Rows > maxSize {
-		return &RemoteError{"VALIDATION_ERROR", fmt.Sprintf("a terminal cannot have %d columns and %d rows", size.Cols, size.Rows)}
-	}
-	child, err := s.withTerminal()
-	if err != nil {
-		return err
-	}
-	t := child.terminal
+func (c *child) resize(size Size) error {
+	t := c.terminal
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if !s.recorder.append(journal.KindTerminal, journal.Encode(journal.Terminal{Kind: "resize", Cols: size.Cols, Rows: size.Rows})) {
+	if !c.recorder.append(journal.KindTerminal, journal.Encode(journal.Terminal{Kind: "resize", Cols: size.Cols, Rows: size.Rows})) {
 		return errDiskFull
 	}
 	t.answer.Resize(size.Cols, size.Rows)
