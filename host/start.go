@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -329,10 +328,8 @@ func (l *launch) prepareSpawn(plan *pluginapi.Plan) (shim.Spawn, journal.Plan, e
 				WithHint("put the long text into a file"))
 		}
 	}
-	if runtime.GOOS == "windows" && isBatch(program) {
-		if err := checkBatch(program, plan.Args, l.spec.Prompt, l.spec.SystemPrompt); err != nil {
-			return fail(err)
-		}
+	if err := checkBatch(program, plan.Args, l.spec.Prompt, l.spec.SystemPrompt); err != nil {
+		return fail(err)
 	}
 	record := journal.Plan{
 		Spawn: l.attempt, Attempt: l.attempt, Program: program, Args: plan.Args, EnvSet: sortedKeys(plan.EnvSet), EnvUnset: plan.EnvUnset,

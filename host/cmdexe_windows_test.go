@@ -6,7 +6,7 @@ import (
 	"github.com/amux-dev/amux/pluginapi"
 )
 
-func TestBatchFiles(t *testing.T) {
+func TestCmdExeArguments(t *testing.T) {
 	t.Parallel()
 	for _, program := range []string{`agent.cmd`, `dir/Agent.CMD`, `agent.bat`} {
 		if !isBatch(program) {
@@ -38,6 +38,9 @@ func TestBatchFiles(t *testing.T) {
 		err := checkBatch("agent.cmd", []string{"-p", c.arg}, prompt, system, "")
 		if (err == nil) != c.ok {
 			t.Errorf("%s: %v", c.name, err)
+		}
+		if err := checkBatch("agent.exe", []string{"-p", c.arg}, prompt, system, ""); err != nil {
+			t.Errorf("%s, for a program: %v", c.name, err)
 		}
 		if err != nil && pluginapi.AsError(err).Code != pluginapi.CodeValidation {
 			t.Errorf("%s: %v", c.name, err)

@@ -17,10 +17,13 @@ func isBatch(program string) bool {
 	return slices.Contains([]string{".cmd", ".bat"}, strings.ToLower(filepath.Ext(program)))
 }
 
-// checkBatch refuses arguments for a batch file that cmd.exe could take for commands:
-// no quoting is safe from it. Of a text that a person or a model wrote not even words
-// are given.
+// checkBatch refuses arguments of a batch file that cmd.exe could read as commands: no
+// quoting is safe from it. Of texts that a person or a model wrote it refuses even
+// single words. Other programs take any arguments.
 func checkBatch(program string, args []string, texts ...string) error {
+	if !isBatch(program) {
+		return nil
+	}
 	for i, arg := range args {
 		text := slices.ContainsFunc(texts, func(text string) bool { return text != "" && strings.Contains(arg, text) })
 		if text || strings.ContainsAny(arg, batchSpecial) {
