@@ -19,7 +19,7 @@ import (
 // githubSource is the releases of a repository. A release's tag is its version,
 // with or without a v; its assets are what amux plugin package makes.
 type githubSource struct {
-	in   *Installer
+	all  *Sources
 	repo string // owner/name
 	tags map[string]*githubRelease
 }
@@ -35,8 +35,8 @@ type githubRelease struct {
 	} `json:"assets"`
 }
 
-func (in *Installer) github(repo string) *githubSource {
-	return &githubSource{in: in, repo: repo}
+func (s *Sources) github(repo string) *githubSource {
+	return &githubSource{all: s, repo: repo}
 }
 
 func (s *githubSource) String() string { return "gh:" + s.repo }
@@ -62,8 +62,8 @@ func (s *githubSource) Versions(ctx context.Context) ([]string, error) {
 	var versions []string
 	for page := 1; page <= maxPages; page++ {
 		var releases []*githubRelease
-		address := fmt.Sprintf("%s/repos/%s/releases?per_page=%d&page=%d", s.in.opts.GitHubAPI, s.repo, pageSize, page)
-		body, err := s.in.get(ctx, address, s.header("application/vnd.github+json"))
+		address := fmt.Sprintf("%s/repos/%s/releases?per_page=%d&page=%d", s.all.api, s.repo, pageSize, page)
+		body, err := s.all.get(ctx, address, s.header("application/vnd.github+json"))
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil, pluginapi.Errorf(pluginapi.CodePluginNotFound, "gh:%s: there is no such repository", s.repo).
 				WithHint("check owner and name; for a private one set GH_TOKEN")
@@ -101,18 +101,18 @@ func (s *githubSource) Open(ctx context.Context, version, file string) (io.ReadC
 		}
 		// The token is for the API alone, whatever address the answer names.
 		header := s.header("application/octet-stream")
-		if !sameHost(asset.URL, s.in.opts.GitHubAPI) {
+		if !sameHost(asset.URL, s.all.api) {
 			return nil, pluginapi.Errorf(pluginapi.CodePlugin, "gh:%s: the asset %s lies at another host than the API", s.repo, file)
 		}
-		return s.in.get(ctx, asset.URL, header)
+		return s.all.get(ctx, asset.URL, header)
 	}
 	return nil, fs.ErrNotExist
 }
 
 func (s *githubSource) header(accept string) http.Header {
 	header := http.Header{"Accept": {accept}, "X-Github-Api-Version": {"2022-11-28"}}
-	if s.in.opts.GitHubToken != "" {
-		header.Set("Authorization", "Bearer "+s.in.opts.GitHubToken)
+	if s.all.token != "" {
+		header.Set("Authorization", "Bearer "+s.all.token)
 	}
 	return header
 }

@@ -14,8 +14,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/gofrs/flock"
-
 	"github.com/amux-dev/amux/internal/sys/foreign"
 	"github.com/amux-dev/amux/pluginapi"
 )
@@ -42,8 +40,12 @@ type Options struct {
 	Fault func(step string) error
 }
 
-// Installer changes and checks the folder of plugins.
-type Installer struct{ opts Options }
+// Installer changes the folder of plugins.
+type Installer struct {
+	opts Options
+	*Folder
+	*Sources
+}
 
 // New returns an Installer. It touches no file.
 func New(opts Options) *Installer {
@@ -54,51 +56,15 @@ func New(opts Options) *Installer {
 		opts.GitHubAPI = "https://api.github.com"
 	}
 	opts.GitHubAPI = strings.TrimSuffix(opts.GitHubAPI, "/")
-	return &Installer{opts}
+	return &Installer{
+		opts:    opts,
+		Folder:  &Folder{dir: opts.Dir, step: opts.Fault},
+		Sources: &Sources{version: opts.Version, mirrors: opts.Mirrors, client: opts.HTTP, api: opts.GitHubAPI, token: opts.GitHubToken},
+	}
 }
 
 // Platform is the one that this process runs on.
 func Platform() string { return runtime.GOOS + "/" + runtime.GOARCH }
-
-func (in *Installer) path(name string) string { return filepath.Join(in.opts.Dir, name) }
-
-// LockFile is the path of the user's lock.
-func (in *Installer) LockFile() string { return in.path(lockName) }
-
-func (in *Installer) fault(step string) error {
-	if in.opts.Fault == nil {
-		return nil
-	}
-	return in.opts.Fault(step)
-}
-
-// lockTime is how long a writer waits for another.
-const lockTime = 30 * time.Second
-
-// lock waits for other writers and clears up what those that died have left.
-func (in *Installer) lock() (unlock func(), _ error) {
-	if err := os.MkdirAll(in.opts.Dir, 0o700); err != nil {
-		return nil, writeError(err)
-	}
-	l := flock.New(in.path(".lock"), flock.SetPermissions(0o600))
-	ctx, cancel := context.WithTimeout(context.Background(), lockTime)
-	defer cancel()
-	ok, err := l.TryLockContext(ctx, 20*time.Millisecond)
-	if err != nil && ctx.Err() == nil {
-		return nil, writeError(err)
-	}
-	if !ok {
-		return nil, pluginapi.Errorf(pluginapi.CodeConfigLock, "another amux is changing the plugins in %s", in.opts.Dir)
-	}
-	removeAll(in.path("staging"))
-	for _, name := range []string{lockName, trustName, seenName, ownersName} {
-		leftovers, _ := filepath.Glob(in.path("." + name + "-*")) // of files that were being replaced
-		for _, path := range leftovers {
-			_ = os.Remove(path)
-		}
-	}
-	return func() { _ = l.Unlock() }, nil
-}
 
 // removeAll removes a folder whose files may be read-only. What stays is swept by
 // the next writer.
@@ -179,7 +145,7 @@ func (in *Installer) install(ctx context.Context, req Request) (*Result, error) 
 	if err != nil {
 		return nil, err
 	}
-	r, err := in.findRelease(ctx, req.Source, req.Name, req.Constraint)
+	r, err := findRelease(ctx, req.Source, req.Name, req.Constraint)
 	if err != nil {
 		return nil, err
 	}
@@ -226,7 +192,7 @@ func (in *Installer) install(ctx context.Context, req Request) (*Result, error) 
 	if err != nil {
 		return nil, writeError(err)
 	}
-	sum, err := in.download(ctx, req.Source, r.version, file, f)
+	sum, err := download(ctx, req.Source, r.version, file, f, in.fault)
 	if closeErr := f.Close(); err == nil && closeErr != nil {
 		err = writeError(closeErr)
 	}
@@ -332,16 +298,6 @@ func (in *Installer) install(ctx context.Context, req Request) (*Result, error) 
 	return result, in.fault("done")
 }
 
-func (in *Installer) writeLock(lock *Lock) error {
-	if err := in.fault("lock to be replaced"); err != nil {
-		return err
-	}
-	if err := replaceFile(in.LockFile(), lock.Bytes()); err != nil {
-		return err
-	}
-	return in.fault("lock replaced")
-}
-
 // constraintOf is what upgrades are chosen by: one release at a place has none.
 func constraintOf(req Request) string {
 	if _, ok := req.Source.(single); ok || req.Pin || checkVersion(strings.TrimPrefix(req.Constraint, "v")) == nil {
@@ -371,23 +327,6 @@ func (in *Installer) checkChange(req Request, current *Locked, r *release, sourc
 			WithHint("to go back on purpose: --allow-downgrade")
 	}
 	return in.checkSerial(req.Source, req.AllowDowngrade)
-}
-
-// vouch finds out who has signed the release. unknown is the id of a key that is
-// not trusted for it. A signature that is wrong is an error.
-func (in *Installer) vouch(r *release) (who signed, unknown string, err error) {
-	if r.signature == nil {
-		return signed{}, "", nil
-	}
-	keys, err := in.Trust()
-	if err != nil {
-		return signed{}, "", err
-	}
-	who, err = checkSignature(keys, r.name, r.version, r.sumsText, r.signature)
-	if e, ok := errors.AsType[errUnknownKey](err); ok {
-		return signed{}, e.id, nil
-	}
-	return who, "", err
 }
 
 // decide holds who vouches for a plugin against the policy.

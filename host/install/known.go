@@ -15,9 +15,9 @@ type known struct {
 	Plugins map[string]time.Time `json:"plugins"`
 }
 
-func (in *Installer) readKnown() known {
+func (d *Folder) readKnown() known {
 	var got known
-	if data, err := foreign.Read(in.path(knownName), foreign.Rule{Limit: maxSmall, Private: true}); err == nil {
+	if data, err := foreign.Read(d.path(knownName), foreign.Rule{Limit: maxSmall, Private: true}); err == nil {
 		_ = json.Unmarshal(data, &got) // a spoilt file is an empty one: they are asked again
 	}
 	if got.Plugins == nil {
@@ -28,23 +28,23 @@ func (in *Installer) readKnown() known {
 
 // Known reports whether a person has let a plugin run that this key signed, or that has
 // this hash.
-func (in *Installer) Known(name, identity string) bool {
-	_, ok := in.readKnown().Plugins[name+" "+identity]
+func (d *Folder) Known(name, identity string) bool {
+	_, ok := d.readKnown().Plugins[name+" "+identity]
 	return ok
 }
 
 // Remember notes that a person has let it run.
-func (in *Installer) Remember(name, identity string) error {
-	unlock, err := in.lock()
+func (d *Folder) Remember(name, identity string) error {
+	unlock, err := d.lock()
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	got := in.readKnown()
+	got := d.readKnown()
 	got.Plugins[name+" "+identity] = time.Now().UTC().Truncate(time.Second)
 	data, err := json.MarshalIndent(got, "", " ")
 	if err != nil {
 		return err
 	}
-	return replaceFile(in.path(knownName), append(data, '\n'))
+	return replaceFile(d.path(knownName), append(data, '\n'))
 }

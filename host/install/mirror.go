@@ -27,7 +27,7 @@ import (
 //	<root>/<name>/index.json
 //	<root>/<name>/<version>/{archives, amux-plugin.toml, SHA256SUMS, SHA256SUMS.minisig}
 type mirrorSource struct {
-	in     *Installer
+	all    *Sources
 	root   string
 	name   string
 	serial uint64 // of the index that was read
@@ -49,8 +49,8 @@ const (
 	maxIndex  = 4 << 20
 )
 
-func (in *Installer) mirror(root, name string) *mirrorSource {
-	return &mirrorSource{in: in, root: root, name: name}
+func (s *Sources) mirror(root, name string) *mirrorSource {
+	return &mirrorSource{all: s, root: root, name: name}
 }
 
 func (s *mirrorSource) String() string { return "mirror:" + s.root }
@@ -61,7 +61,7 @@ func (s *mirrorSource) open(ctx context.Context, elements ...string) (io.ReadClo
 		for i, e := range elements {
 			elements[i] = strings.ReplaceAll(e, "+", "%2B")
 		}
-		return s.in.get(ctx, strings.TrimSuffix(s.root, "/")+"/"+path.Join(elements...), nil)
+		return s.all.get(ctx, strings.TrimSuffix(s.root, "/")+"/"+path.Join(elements...), nil)
 	}
 	if _, err := os.Stat(s.root); err != nil {
 		return nil, pluginapi.Errorf(pluginapi.CodePlugin, "mirror %s: %v", s.root, plain(err)).WithHint("is it mounted?")
@@ -125,9 +125,9 @@ type seen struct {
 	Mirrors map[string]uint64 `json:"mirrors"`
 }
 
-func (in *Installer) readSeen() seen {
+func (d *Folder) readSeen() seen {
 	got := seen{}
-	if data, err := foreign.Read(in.path(seenName), foreign.Rule{Limit: maxSmall, Private: true}); err == nil {
+	if data, err := foreign.Read(d.path(seenName), foreign.Rule{Limit: maxSmall, Private: true}); err == nil {
 		_ = json.Unmarshal(data, &got) // a spoilt file is an empty one
 	}
 	if got.Mirrors == nil {
@@ -138,24 +138,24 @@ func (in *Installer) readSeen() seen {
 
 // checkSerial refuses an index that is older than one seen before: somebody may
 // want to hide what came since.
-func (in *Installer) checkSerial(src Source, allow bool) error {
+func (d *Folder) checkSerial(src Source, allow bool) error {
 	s, ok := src.(*mirrorSource)
 	if !ok {
 		return nil
 	}
-	if last := in.readSeen().Mirrors[s.key()]; s.serial < last && !allow {
+	if last := d.readSeen().Mirrors[s.key()]; s.serial < last && !allow {
 		return pluginapi.Errorf(pluginapi.CodePluginUntrusted, "mirror %s: its index of %s is older than the one seen before (serial %d, was %d)", s.root, s.name, s.serial, last).
 			WithHint("if it was set back on purpose: --allow-downgrade")
 	}
 	return nil
 }
 
-func (in *Installer) rememberSerial(src Source) error {
+func (d *Folder) rememberSerial(src Source) error {
 	s, ok := src.(*mirrorSource)
 	if !ok {
 		return nil
 	}
-	got := in.readSeen()
+	got := d.readSeen()
 	if got.Mirrors[s.key()] == s.serial {
 		return nil
 	}
@@ -164,7 +164,7 @@ func (in *Installer) rememberSerial(src Source) error {
 	if err != nil {
 		return err
 	}
-	return replaceFile(in.path(seenName), append(data, '\n'))
+	return replaceFile(d.path(seenName), append(data, '\n'))
 }
 
 // SourcesName is the file that lists mirrors, in the configuration folder.
@@ -223,14 +223,14 @@ func IsAddress(root string) bool { return schemeRule.MatchString(root) }
 
 // mirrorFor finds the mirror of a plugin: the first that matches, and no other.
 // If it lacks the plugin, nothing else may stand in for it.
-func (in *Installer) mirrorFor(name string) (string, error) {
+func (s *Sources) mirrorFor(name string) (string, error) {
 	matches := func(globs []string) bool {
 		return slices.ContainsFunc(globs, func(glob string) bool {
 			ok, _ := path.Match(glob, name)
 			return ok
 		})
 	}
-	for _, m := range in.opts.Mirrors {
+	for _, m := range s.mirrors {
 		if (len(m.Include) == 0 || matches(m.Include)) && !matches(m.Exclude) {
 			return m.Root, nil
 		}
@@ -245,7 +245,7 @@ func (in *Installer) AddToMirror(ctx context.Context, root string, src Source, c
 	if locked != nil {
 		name = locked.Name
 	}
-	r, err := in.findRelease(ctx, src, name, constraint)
+	r, err := findRelease(ctx, src, name, constraint)
 	if err == nil {
 		_, _, err = in.vouch(r) // a wrong signature is not handed on
 	}
@@ -298,7 +298,7 @@ func (in *Installer) mirrorRelease(ctx context.Context, root string, src Source,
 		if err != nil {
 			return writeError(err)
 		}
-		got, err := in.download(ctx, src, r.version, file, f)
+		got, err := download(ctx, src, r.version, file, f, in.fault)
 		err = errors.Join(err, f.Close())
 		if err != nil {
 			return err

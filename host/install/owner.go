@@ -28,19 +28,19 @@ type TakeOver struct {
 	Bundled       bool   // From came with amux
 }
 
-func (in *Installer) readOwners() (map[string]string, error) {
+func (d *Folder) readOwners() (map[string]string, error) {
 	var file struct {
 		Agents map[string]string `toml:"agents"`
 	}
-	data, err := foreign.Read(in.path(ownersName), foreign.Rule{Limit: maxSmall, Private: true})
+	data, err := foreign.Read(d.path(ownersName), foreign.Rule{Limit: maxSmall, Private: true})
 	if errors.Is(err, fs.ErrNotExist) {
 		return map[string]string{}, nil
 	}
 	if err != nil {
-		return nil, pluginapi.Errorf(pluginapi.CodeConfig, "%s: %w", in.path(ownersName), plain(err))
+		return nil, pluginapi.Errorf(pluginapi.CodeConfig, "%s: %w", d.path(ownersName), plain(err))
 	}
 	if err := toml.NewDecoder(strings.NewReader(string(data))).DisallowUnknownFields().Decode(&file); err != nil {
-		return nil, pluginapi.Errorf(pluginapi.CodeConfig, "%s", tomlError(in.path(ownersName), err)).
+		return nil, pluginapi.Errorf(pluginapi.CodeConfig, "%s", tomlError(d.path(ownersName), err)).
 			WithHint("restore the file, or delete it: bundled plugins then serve their agents again")
 	}
 	if file.Agents == nil {
@@ -50,8 +50,8 @@ func (in *Installer) readOwners() (map[string]string, error) {
 }
 
 // writeOwners replaces the file if it says something else.
-func (in *Installer) writeOwners(owners map[string]string) error {
-	old, err := in.readOwners()
+func (d *Folder) writeOwners(owners map[string]string) error {
+	old, err := d.readOwners()
 	if err != nil || maps.Equal(old, owners) {
 		return err
 	}
@@ -60,20 +60,20 @@ func (in *Installer) writeOwners(owners map[string]string) error {
 	for _, id := range slices.Sorted(maps.Keys(owners)) {
 		fmt.Fprintf(&b, "%s = %s\n", id, quote(owners[id]))
 	}
-	if err := replaceFile(in.path(ownersName), []byte(b.String())); err != nil {
+	if err := replaceFile(d.path(ownersName), []byte(b.String())); err != nil {
 		return err
 	}
-	return in.fault("owners replaced")
+	return d.fault("owners replaced")
 }
 
 // disown forgets what a plugin that was removed had taken over.
-func (in *Installer) disown(name string) error {
-	owners, err := in.readOwners()
+func (d *Folder) disown(name string) error {
+	owners, err := d.readOwners()
 	if err != nil {
 		return err
 	}
 	maps.DeleteFunc(owners, func(_, by string) bool { return by == name })
-	return in.writeOwners(owners)
+	return d.writeOwners(owners)
 }
 
 // bundled are the agents of the plugins that came with amux, by the plugin's name.
@@ -106,11 +106,11 @@ func agentsIn(dir string) (ids []string) {
 }
 
 // agents are those of a locked plugin as it lies on the disk.
-func (in *Installer) agents(entry Locked) []string {
+func (d *Folder) agents(entry Locked) []string {
 	if entry.Link != "" {
 		return agentsIn(entry.Link)
 	}
-	return agentsIn(storePath(in.opts.Dir, entry.Name, entry.Version, Platform()))
+	return agentsIn(storePath(d.dir, entry.Name, entry.Version, Platform()))
 }
 
 // checkBundledName refuses a plugin that would replace one that came with amux.

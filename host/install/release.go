@@ -28,7 +28,7 @@ type release struct {
 
 // findRelease chooses a version and reads what describes it. name is "" if the
 // source may tell it.
-func (in *Installer) findRelease(ctx context.Context, src Source, name, constraint string) (*release, error) {
+func findRelease(ctx context.Context, src Source, name, constraint string) (*release, error) {
 	versions, err := src.Versions(ctx)
 	if err != nil {
 		return nil, err
@@ -38,7 +38,7 @@ func (in *Installer) findRelease(ctx context.Context, src Source, name, constrai
 		return nil, err
 	}
 	r := &release{name: src.Name(), version: version, archives: map[string]string{}}
-	if r.sumsText, err = in.read(ctx, src, version, SumsName); err != nil {
+	if r.sumsText, err = readSmallFile(ctx, src, version, SumsName); err != nil {
 		return nil, err
 	}
 	if r.sumsText != nil {
@@ -53,7 +53,7 @@ func (in *Installer) findRelease(ctx context.Context, src Source, name, constrai
 			return nil, pluginapi.Errorf(pluginapi.CodePluginUntrusted, "%s: %s is of %s %s, not of %s %s", src, SumsName, sumsName, sumsVersion, r.name, r.version)
 		}
 		r.name, r.version, r.archives = sumsName, sumsVersion, archives
-		if r.signature, err = in.read(ctx, src, version, SignatureName); err != nil {
+		if r.signature, err = readSmallFile(ctx, src, version, SignatureName); err != nil {
 			return nil, err
 		}
 	}
@@ -131,7 +131,7 @@ func ExactConstraint(src Source, version string) string {
 }
 
 // read fetches a small file; nil if there is none.
-func (in *Installer) read(ctx context.Context, src Source, version, file string) ([]byte, error) {
+func readSmallFile(ctx context.Context, src Source, version, file string) ([]byte, error) {
 	body, err := src.Open(ctx, version, file)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -151,7 +151,7 @@ func (in *Installer) read(ctx context.Context, src Source, version, file string)
 }
 
 // download streams a file of a release to w and returns its hash.
-func (in *Installer) download(ctx context.Context, src Source, version, file string, w io.Writer) (string, error) {
+func download(ctx context.Context, src Source, version, file string, w io.Writer, fault func(string) error) (string, error) {
 	body, err := src.Open(ctx, version, file)
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", pluginapi.Errorf(pluginapi.CodePluginNotFound, "%s: there is no %s", src, file).WithHint("check the address")
@@ -173,7 +173,7 @@ func (in *Installer) download(ctx context.Context, src Source, version, file str
 			if _, err := w.Write(buffer[:n]); err != nil {
 				return "", writeError(err)
 			}
-			if err := in.fault("archive part"); err != nil {
+			if err := fault("archive part"); err != nil {
 				return "", err
 			}
 		}

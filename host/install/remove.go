@@ -2,7 +2,6 @@ package install
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -99,18 +98,6 @@ func (in *Installer) unstore(name, version string) error {
 		in.opts.Gone(hash)
 	}
 	return nil
-}
-
-// storedVersions are those of a plugin in the store, for any platform.
-func (in *Installer) storedVersions(name string) []string {
-	entries, _ := os.ReadDir(filepath.Join(in.path("store"), name))
-	var versions []string
-	for _, e := range entries {
-		if e.IsDir() && checkVersion(e.Name()) == nil {
-			versions = append(versions, e.Name())
-		}
-	}
-	return versions
 }
 
 // Unused is a version in the store that no lock names.
@@ -254,19 +241,6 @@ func (l Locked) Fixed() string {
 	return ""
 }
 
-// Newest is the version that an upgrade would choose.
-func (in *Installer) Newest(ctx context.Context, entry Locked) (string, error) {
-	src, err := in.Reopen(entry.Name, entry.Source)
-	if err != nil {
-		return "", err
-	}
-	versions, err := src.Versions(ctx)
-	if err != nil {
-		return "", err
-	}
-	return choose(src, versions, entry.Constraint)
-}
-
 // Complete fetches what an entry of a lock lacks for a platform: the archive,
 // whose hash must be the locked one if there is one, for the h1 of its files.
 func (in *Installer) Complete(ctx context.Context, entry *Locked, platform string) error {
@@ -283,7 +257,7 @@ func (in *Installer) Complete(ctx context.Context, entry *Locked, platform strin
 	if err != nil {
 		return err
 	}
-	r, err := in.findRelease(ctx, src, entry.Name, ExactConstraint(src, entry.Version))
+	r, err := findRelease(ctx, src, entry.Name, ExactConstraint(src, entry.Version))
 	if err != nil {
 		return err
 	}
@@ -305,7 +279,7 @@ func (in *Installer) Complete(ctx context.Context, entry *Locked, platform strin
 	if err != nil {
 		return writeError(err)
 	}
-	sum, err := in.download(ctx, src, r.version, file, f)
+	sum, err := download(ctx, src, r.version, file, f, in.fault)
 	if closeErr := f.Close(); err == nil && closeErr != nil {
 		err = writeError(closeErr)
 	}
@@ -329,39 +303,4 @@ func (in *Installer) Complete(ctx context.Context, entry *Locked, platform strin
 	}
 	entry.H1[key] = h1(files)
 	return nil
-}
-
-// Difference is one way in which a lock is not what is installed.
-type Difference struct {
-	Name string `json:"name"`
-	What string `json:"what"`
-}
-
-// Check compares a lock with the store.
-func (in *Installer) Check(lock *Lock) []Difference {
-	here := underscored(Platform())
-	var differences []Difference
-	for _, entry := range lock.Plugins {
-		add := func(format string, args ...any) {
-			differences = append(differences, Difference{entry.Name, fmt.Sprintf(format, args...)})
-		}
-		if entry.Link != "" {
-			add("is linked to %s, which exists here only", entry.Link)
-			continue
-		}
-		receipt, _, err := in.Installed(entry.Name, entry.Version)
-		switch {
-		case err != nil:
-			add("%s is not installed for %s", entry.Version, Platform())
-		case entry.H1[here] != "" && entry.H1[here] != receipt.H1:
-			add("%s: locked %s, installed %s", entry.Version, ShortKey(entry.H1[here]), ShortKey(receipt.H1))
-		case entry.SHA256[here] != "" && entry.SHA256[here] != receipt.ArchiveSHA256:
-			add("%s: locked the archive %s, installed %s", entry.Version, ShortKey(entry.SHA256[here]), ShortKey(receipt.ArchiveSHA256))
-		case entry.Signer != "" && entry.Signer != receipt.Signer:
-			add("%s: locked as signed by %q, installed as signed by %q", entry.Version, ShortKey(entry.Signer), ShortKey(receipt.Signer))
-		case entry.H1[here] == "" && entry.SHA256[here] == "":
-			add("%s has no hash for %s", entry.Version, Platform())
-		}
-	}
-	return differences
 }

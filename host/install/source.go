@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"net/http"
 	"net/url"
 	"os"
 	"path"
@@ -54,10 +55,19 @@ type Mirror struct {
 	Exclude []string `toml:"exclude"`
 }
 
+// Sources finds plugins at the places where they are published. It changes nothing.
+type Sources struct {
+	version string // of amux
+	mirrors []Mirror
+	client  *http.Client
+	api     string // address of GitHub's releases API
+	token   string // for the API only
+}
+
 var repoRule = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*/[A-Za-z0-9][A-Za-z0-9._-]*$`)
 
 // Resolve reads what a user typed. cwd is what relative paths begin at.
-func (in *Installer) Resolve(text, cwd string) (Place, error) {
+func (s *Sources) Resolve(text, cwd string) (Place, error) {
 	wrong := func(format string, args ...any) (Place, error) {
 		return Place{}, pluginapi.Errorf(pluginapi.CodeValidation, "%.200q: %s", text, fmt.Sprintf(format, args...)).WithHint("%s", Grammar)
 	}
@@ -82,7 +92,7 @@ func (in *Installer) Resolve(text, cwd string) (Place, error) {
 		if _, _, _, ok := ParseArchiveName(file); !ok {
 			return wrong("the archive is not named %s", ArchiveName("NAME", "VERSION", "OS/ARCH"))
 		}
-		return Place{Source: in.web(*u, file), SHA256: hash}, nil
+		return Place{Source: s.web(*u, file), SHA256: hash}, nil
 	case strings.HasPrefix(text, "http://"):
 		return wrong("without TLS anybody on the way can change it")
 	case hasScheme && scheme == "gh":
@@ -90,10 +100,10 @@ func (in *Installer) Resolve(text, cwd string) (Place, error) {
 		if !repoRule.MatchString(repo) || hasVersion && version == "" {
 			return wrong("want gh:owner/repo or gh:owner/repo@version")
 		}
-		return Place{Source: in.github(repo), Constraint: version}, nil
+		return Place{Source: s.github(repo), Constraint: version}, nil
 	case filepath.IsAbs(text) || strings.HasPrefix(text, "./") || strings.HasPrefix(text, "../") || text == "." || text == ".." ||
 		filepath.Separator != '/' && strings.ContainsRune(text, filepath.Separator):
-		return in.resolvePath(text, cwd)
+		return s.resolvePath(text, cwd)
 	case hasScheme:
 		return wrong("the kind %q is not known", scheme+":")
 	}
@@ -111,17 +121,17 @@ func (in *Installer) Resolve(text, cwd string) (Place, error) {
 	if hasVersion && version == "" {
 		return wrong("no version follows the @")
 	}
-	root, err := in.mirrorFor(name)
+	root, err := s.mirrorFor(name)
 	if err != nil {
 		if _, statErr := os.Stat(filepath.Join(cwd, text)); statErr == nil {
 			return wrong("no mirror is set for a plugin of that name; to install from the file or folder here, type ./%s", filepath.ToSlash(text))
 		}
 		return Place{}, err
 	}
-	return Place{Source: in.mirror(root, name), Constraint: version}, nil
+	return Place{Source: s.mirror(root, name), Constraint: version}, nil
 }
 
-func (in *Installer) resolvePath(text, cwd string) (Place, error) {
+func (s *Sources) resolvePath(text, cwd string) (Place, error) {
 	file := text
 	if !filepath.IsAbs(file) {
 		file = filepath.Join(cwd, file)
@@ -150,19 +160,19 @@ func (in *Installer) resolvePath(text, cwd string) (Place, error) {
 }
 
 // Reopen makes the source that a lock has recorded.
-func (in *Installer) Reopen(name, recorded string) (Source, error) {
+func (s *Sources) Reopen(name, recorded string) (Source, error) {
 	kind, rest, _ := strings.Cut(recorded, ":")
 	switch kind {
 	case "gh":
 		if repoRule.MatchString(rest) {
-			return in.github(rest), nil
+			return s.github(rest), nil
 		}
 	case "mirror":
-		return in.mirror(rest, name), nil
+		return s.mirror(rest, name), nil
 	case "https":
 		u, err := url.Parse(recorded)
 		if err == nil {
-			return in.web(*u, path.Base(u.Path)), nil
+			return s.web(*u, path.Base(u.Path)), nil
 		}
 	case "file":
 		if strings.HasSuffix(rest, archiveSuffix) {
@@ -172,6 +182,19 @@ func (in *Installer) Reopen(name, recorded string) (Source, error) {
 	}
 	return nil, pluginapi.Errorf(pluginapi.CodeConfig, "plugin %s has the source %.100q, which this amux does not know", name, recorded).
 		WithHint("install it again: %s", Grammar)
+}
+
+// Newest is the version that an upgrade would choose.
+func (s *Sources) Newest(ctx context.Context, entry Locked) (string, error) {
+	src, err := s.Reopen(entry.Name, entry.Source)
+	if err != nil {
+		return "", err
+	}
+	versions, err := src.Versions(ctx)
+	if err != nil {
+		return "", err
+	}
+	return choose(src, versions, entry.Constraint)
 }
 
 // samePlace reports whether two recorded sources are one: archives that lie side

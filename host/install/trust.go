@@ -102,7 +102,7 @@ func (k Key) maySign(name string) bool {
 
 // AddTrust adds a publisher's key. The same id with another key is refused: a
 // key that changes is looked at by a person.
-func (in *Installer) AddTrust(key Key) error {
+func (d *Folder) AddTrust(key Key) error {
 	if err := key.check(); err != nil {
 		return err
 	}
@@ -111,7 +111,7 @@ func (in *Installer) AddTrust(key Key) error {
 		return err
 	}
 	key.Key = public.String()
-	return in.changeTrust(func(keys []Key) ([]Key, error) {
+	return d.changeTrust(func(keys []Key) ([]Key, error) {
 		for i, old := range keys {
 			if old.ID != key.ID {
 				continue
@@ -128,8 +128,8 @@ func (in *Installer) AddTrust(key Key) error {
 }
 
 // RemoveTrust removes a publisher's key.
-func (in *Installer) RemoveTrust(id string) error {
-	return in.changeTrust(func(keys []Key) ([]Key, error) {
+func (d *Folder) RemoveTrust(id string) error {
+	return d.changeTrust(func(keys []Key) ([]Key, error) {
 		i := slices.IndexFunc(keys, func(k Key) bool { return k.ID == id })
 		if i < 0 {
 			return nil, pluginapi.Errorf(pluginapi.CodeValidation, "no key of %.40q is trusted", id).WithHint("see: amux plugin trust list")
@@ -139,15 +139,15 @@ func (in *Installer) RemoveTrust(id string) error {
 }
 
 // Trust lists the trusted keys.
-func (in *Installer) Trust() ([]Key, error) { return ReadTrust(in.path(trustName)) }
+func (d *Folder) Trust() ([]Key, error) { return ReadTrust(d.path(trustName)) }
 
-func (in *Installer) changeTrust(change func([]Key) ([]Key, error)) error {
-	unlock, err := in.lock()
+func (d *Folder) changeTrust(change func([]Key) ([]Key, error)) error {
+	unlock, err := d.lock()
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	keys, err := in.Trust()
+	keys, err := d.Trust()
 	if err != nil {
 		return err
 	}
@@ -163,7 +163,7 @@ func (in *Installer) changeTrust(change func([]Key) ([]Key, error)) error {
 		}
 		fmt.Fprintf(&b, "\n[[key]]\nid = %s\nkey = %s\nnames = [%s]\n", quote(k.ID), quote(k.Key), strings.Join(names, ", "))
 	}
-	return replaceFile(filepath.Join(in.opts.Dir, trustName), []byte(b.String()))
+	return replaceFile(filepath.Join(d.dir, trustName), []byte(b.String()))
 }
 
 // signed is what a good signature says.

@@ -91,7 +91,7 @@ func hashFile(path string) (string, error) {
 
 // Verify rehashes an active plugin, checks its signature anew, and holds both
 // against the lock. It changes nothing.
-func (in *Installer) Verify(entry Locked) (*Receipt, []Problem) {
+func (d *Folder) Verify(entry Locked) (*Receipt, []Problem) {
 	if entry.Link != "" {
 		data, err := readSmall(filepath.Join(entry.Link, ManifestName))
 		if err == nil {
@@ -102,7 +102,7 @@ func (in *Installer) Verify(entry Locked) (*Receipt, []Problem) {
 		}
 		return nil, nil
 	}
-	dir := storePath(in.opts.Dir, entry.Name, entry.Version, Platform())
+	dir := storePath(d.dir, entry.Name, entry.Version, Platform())
 	if _, err := os.Stat(dir); err != nil {
 		return nil, []Problem{{"", "it is not in the store"}}
 	}
@@ -127,12 +127,12 @@ func (in *Installer) Verify(entry Locked) (*Receipt, []Problem) {
 		add("%s and %s name different signers", lockName, receiptName)
 	}
 	if receipt.Signer != "" && entry.Signer != "" { // else it was accepted by its checksum
-		problems = append(problems, in.verifySignature(dir, receipt)...)
+		problems = append(problems, d.verifySignature(dir, receipt)...)
 	}
 	return receipt, problems
 }
 
-func (in *Installer) verifySignature(dir string, receipt *Receipt) []Problem {
+func (d *Folder) verifySignature(dir string, receipt *Receipt) []Problem {
 	one := func(file, what string) []Problem { return []Problem{{file, what}} }
 	sumsText, err := readSmall(filepath.Join(dir, SumsName))
 	if err != nil {
@@ -142,7 +142,7 @@ func (in *Installer) verifySignature(dir string, receipt *Receipt) []Problem {
 	if err != nil {
 		return one(SignatureName, "missing")
 	}
-	keys, err := in.Trust()
+	keys, err := d.Trust()
 	if err != nil {
 		return one("", err.Error())
 	}
@@ -170,12 +170,64 @@ func (in *Installer) verifySignature(dir string, receipt *Receipt) []Problem {
 }
 
 // Installed reads the receipt of a version in the store.
-func (in *Installer) Installed(name, version string) (*Receipt, string, error) {
-	dir := storePath(in.opts.Dir, name, version, Platform())
+func (d *Folder) Installed(name, version string) (*Receipt, string, error) {
+	dir := storePath(d.dir, name, version, Platform())
 	data, err := readSmall(filepath.Join(dir, receiptName))
 	if err != nil {
 		return nil, dir, pluginapi.Errorf(pluginapi.CodePluginNotFound, "plugin %s %s is not installed for %s", name, version, Platform())
 	}
 	receipt, err := parseReceipt(filepath.Join(dir, receiptName), data)
 	return receipt, dir, err
+}
+
+// vouch finds out who has signed the release. unknown is the id of a key that is
+// not trusted for it. A signature that is wrong is an error.
+func (d *Folder) vouch(r *release) (who signed, unknown string, err error) {
+	if r.signature == nil {
+		return signed{}, "", nil
+	}
+	keys, err := d.Trust()
+	if err != nil {
+		return signed{}, "", err
+	}
+	who, err = checkSignature(keys, r.name, r.version, r.sumsText, r.signature)
+	if e, ok := errors.AsType[errUnknownKey](err); ok {
+		return signed{}, e.id, nil
+	}
+	return who, "", err
+}
+
+// Difference is one way in which a lock is not what is installed.
+type Difference struct {
+	Name string `json:"name"`
+	What string `json:"what"`
+}
+
+// Check compares a lock with the store.
+func (d *Folder) Check(lock *Lock) []Difference {
+	here := underscored(Platform())
+	var differences []Difference
+	for _, entry := range lock.Plugins {
+		add := func(format string, args ...any) {
+			differences = append(differences, Difference{entry.Name, fmt.Sprintf(format, args...)})
+		}
+		if entry.Link != "" {
+			add("is linked to %s, which exists here only", entry.Link)
+			continue
+		}
+		receipt, _, err := d.Installed(entry.Name, entry.Version)
+		switch {
+		case err != nil:
+			add("%s is not installed for %s", entry.Version, Platform())
+		case entry.H1[here] != "" && entry.H1[here] != receipt.H1:
+			add("%s: locked %s, installed %s", entry.Version, ShortKey(entry.H1[here]), ShortKey(receipt.H1))
+		case entry.SHA256[here] != "" && entry.SHA256[here] != receipt.ArchiveSHA256:
+			add("%s: locked the archive %s, installed %s", entry.Version, ShortKey(entry.SHA256[here]), ShortKey(receipt.ArchiveSHA256))
+		case entry.Signer != "" && entry.Signer != receipt.Signer:
+			add("%s: locked as signed by %q, installed as signed by %q", entry.Version, ShortKey(entry.Signer), ShortKey(receipt.Signer))
+		case entry.H1[here] == "" && entry.SHA256[here] == "":
+			add("%s has no hash for %s", entry.Version, Platform())
+		}
+	}
+	return differences
 }

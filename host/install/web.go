@@ -45,7 +45,7 @@ const stall = 60 * time.Second
 
 // get fetches a file. The address is shown in errors without its query, which
 // may hold a secret.
-func (in *Installer) get(ctx context.Context, address string, header http.Header) (io.ReadCloser, error) {
+func (s *Sources) get(ctx context.Context, address string, header http.Header) (io.ReadCloser, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	fail := func(format string, args ...any) (io.ReadCloser, error) {
 		cancel()
@@ -62,8 +62,8 @@ func (in *Installer) get(ctx context.Context, address string, header http.Header
 	for key, values := range header {
 		req.Header[key] = values
 	}
-	req.Header.Set("User-Agent", "amux/"+in.opts.Version)
-	resp, err := in.opts.HTTP.Do(req)
+	req.Header.Set("User-Agent", "amux/"+s.version)
+	resp, err := s.client.Do(req)
 	if err != nil {
 		if e, ok := errors.AsType[*url.Error](err); ok {
 			err = e.Err
@@ -71,7 +71,7 @@ func (in *Installer) get(ctx context.Context, address string, header http.Header
 		return fail("%v", err)
 	}
 	if resp.StatusCode == http.StatusOK {
-		return &download{ReadCloser: resp.Body, cancel: cancel, timer: time.AfterFunc(stall, cancel)}, nil
+		return &transfer{ReadCloser: resp.Body, cancel: cancel, timer: time.AfterFunc(stall, cancel)}, nil
 	}
 	_ = resp.Body.Close()
 	if resp.StatusCode == http.StatusNotFound || resp.StatusCode == http.StatusGone {
@@ -81,20 +81,20 @@ func (in *Installer) get(ctx context.Context, address string, header http.Header
 	return fail("the server answers %s", resp.Status)
 }
 
-// download ends when nothing comes for a while.
-type download struct {
+// transfer ends when nothing comes for a while.
+type transfer struct {
 	io.ReadCloser
 	cancel context.CancelFunc
 	timer  *time.Timer
 }
 
-func (d *download) Read(b []byte) (int, error) {
+func (d *transfer) Read(b []byte) (int, error) {
 	n, err := d.ReadCloser.Read(b)
 	d.timer.Reset(stall)
 	return n, err
 }
 
-func (d *download) Close() error {
+func (d *transfer) Close() error {
 	d.timer.Stop()
 	err := d.ReadCloser.Close()
 	d.cancel()
@@ -108,7 +108,7 @@ func withoutQuery(address string) string {
 
 // webSource is one archive at an https address, and what lies beside it.
 type webSource struct {
-	in   *Installer
+	all  *Sources
 	url  url.URL
 	file string
 }
@@ -118,7 +118,7 @@ var (
 	_ single = webSource{}
 )
 
-func (in *Installer) web(u url.URL, file string) webSource { return webSource{in, u, file} }
+func (s *Sources) web(u url.URL, file string) webSource { return webSource{s, u, file} }
 
 func (s webSource) String() string {
 	u := s.url
@@ -141,5 +141,5 @@ func (s webSource) Versions(context.Context) ([]string, error) {
 func (s webSource) Open(ctx context.Context, _, file string) (io.ReadCloser, error) {
 	u := s.url
 	u.Path, u.RawPath = path.Join(path.Dir(u.Path), file), ""
-	return s.in.get(ctx, u.String(), nil)
+	return s.all.get(ctx, u.String(), nil)
 }
