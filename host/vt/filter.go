@@ -1,10 +1,12 @@
 package vt
 
+import "github.com/amux-dev/amux/internal/sys/ansi"
+
 // Filter passes on what a program sends to a terminal, but for what its keeper
 // answers in the terminal's place: questions, and the keyboard protocol that the
 // keeper's terminal does not have. The zero value is ready.
 type Filter struct {
-	parser   parser
+	parser   ansi.Parser
 	out      []byte
 	held     []byte // the sequence that is being read
 	controls []byte // those within it
@@ -16,7 +18,7 @@ type Filter struct {
 func (f *Filter) Append(dst, piece []byte) []byte {
 	f.out = dst
 	for i := 0; i < len(piece); {
-		if f.parser.idle() {
+		if f.parser.Idle() {
 			start := i
 			for i < len(piece) && piece[i] >= 0x20 && piece[i] < 0x7f {
 				i++
@@ -27,9 +29,9 @@ func (f *Filter) Append(dst, piece []byte) []byte {
 			}
 		}
 		f.held = append(f.held, piece[i])
-		f.parser.advance(piece[i], (*filtering)(f))
+		f.parser.Advance(piece[i], (*filtering)(f))
 		i++
-		if f.parser.idle() || f.parser.seq.cut && f.parser.state == str {
+		if f.parser.Idle() || f.parser.Overlong() {
 			f.release()
 		}
 	}
@@ -47,12 +49,12 @@ func (f *Filter) release() {
 
 type filtering Filter
 
-func (f *filtering) print(rune, []byte) {}
+func (f *filtering) Print(rune, []byte) {}
 
-func (f *filtering) control(c rune) {
+func (f *filtering) Control(c rune) {
 	if c < 0x20 {
 		f.controls = append(f.controls, byte(c))
 	}
 }
 
-func (f *filtering) sequence(s *sequence) { f.drop = s.asks() }
+func (f *filtering) Sequence(s *ansi.Sequence) { f.drop = asks(s) }

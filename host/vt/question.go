@@ -4,24 +4,26 @@ import (
 	"bytes"
 	"fmt"
 	"slices"
+
+	"github.com/amux-dev/amux/internal/sys/ansi"
 )
 
 // asks reports whether a sequence asks the terminal for something, or sets up a
 // keyboard protocol that this one does not have.
-func (s *sequence) asks() bool {
-	if s.cut {
+func asks(s *ansi.Sequence) bool {
+	if s.Cut {
 		return false
 	}
-	body := string(s.body)
+	body := string(s.Body)
 	mark := byte(0)
 	if len(body) > 0 {
 		mark = body[0]
 	}
-	switch s.kind {
+	switch s.Kind {
 	case 0:
-		return s.final == 'Z' && body == ""
+		return s.Final == 'Z' && body == ""
 	case '[':
-		switch s.final {
+		switch s.Final {
 		case 'n': // status, place of the cursor; CSI > n sets a resource of xterm
 			return mark != '>'
 		case 'c': // what are you
@@ -29,57 +31,57 @@ func (s *sequence) asks() bool {
 		case 'q': // CSI > q: name and version
 			return mark == '>'
 		case 'p': // is this mode set
-			return bytes.HasSuffix(s.body, []byte("$"))
+			return bytes.HasSuffix(s.Body, []byte("$"))
 		case 'u': // the keyboard protocol of kitty
 			return mark == '?' || mark == '>' || mark == '<' || mark == '='
 		case 't': // size and place of the window, its title
-			n := number(s.body, 0)
+			n := number(s.Body, 0)
 			return n == 11 || n >= 13 && n <= 21
 		case 'x':
 			return body == "" || body == "0" || body == "1"
 		}
 	case ']': // a colour, the clipboard
-		return bytes.HasSuffix(s.body, []byte(";?"))
+		return bytes.HasSuffix(s.Body, []byte(";?"))
 	case 'P': // DECRQSS, XTGETTCAP
-		return bytes.HasPrefix(s.body, []byte("$q")) || bytes.HasPrefix(s.body, []byte("+q"))
+		return bytes.HasPrefix(s.Body, []byte("$q")) || bytes.HasPrefix(s.Body, []byte("+q"))
 	case '_': // the pictures of kitty
-		return mark == 'G' && bytes.Contains(s.body, []byte("a=q"))
+		return mark == 'G' && bytes.Contains(s.Body, []byte("a=q"))
 	}
 	return false
 }
 
 // answer answers, if the terminal has an answer.
-func (t *Terminal) answer(s *sequence) {
-	if !s.asks() {
+func (t *Terminal) answer(s *ansi.Sequence) {
+	if !asks(s) {
 		return
 	}
-	body := string(s.body)
+	body := string(s.Body)
 	say := func(format string, args ...any) { t.answers = fmt.Appendf(t.answers, format, args...) }
 	y := t.y + 1
 	if t.modes[modeOrigin] {
 		y -= t.top
 	}
-	switch s.kind {
+	switch s.Kind {
 	case 0:
 		say("\x1b[?62;22c")
 	case '[':
 		switch {
-		case s.final == 'n' && body == "5":
+		case s.Final == 'n' && body == "5":
 			say("\x1b[0n")
-		case s.final == 'n' && body == "6":
+		case s.Final == 'n' && body == "6":
 			say("\x1b[%d;%dR", y, t.x+1)
-		case s.final == 'n' && body == "?6":
+		case s.Final == 'n' && body == "?6":
 			say("\x1b[?%d;%d;1R", y, t.x+1)
-		case s.final == 'c' && (body == "" || body == "0"):
+		case s.Final == 'c' && (body == "" || body == "0"):
 			say("\x1b[?62;22c") // a VT220 with colours
-		case s.final == 'c' && (body == ">" || body == ">0"):
+		case s.Final == 'c' && (body == ">" || body == ">0"):
 			say("\x1b[>1;10;0c")
-		case s.final == 'c' && (body == "=" || body == "=0"):
+		case s.Final == 'c' && (body == "=" || body == "=0"):
 			say("\x1bP!|00000000\x1b\\")
-		case s.final == 'q' && (body == ">" || body == ">0"):
+		case s.Final == 'q' && (body == ">" || body == ">0"):
 			say("\x1bP>|amux\x1b\\")
-		case s.final == 'p' && body[0] == '?':
-			mode := number(s.body[1:len(body)-1], 0)
+		case s.Final == 'p' && body[0] == '?':
+			mode := number(s.Body[1:len(body)-1], 0)
 			value := 0
 			if slices.Contains(known, mode) {
 				if value = 2; t.modes[mode] {
@@ -87,18 +89,18 @@ func (t *Terminal) answer(s *sequence) {
 				}
 			}
 			say("\x1b[?%d;%d$y", mode, value)
-		case s.final == 'p':
-			say("\x1b[%d;0$y", number(s.body[:len(body)-1], 0))
-		case s.final == 't' && body == "11":
+		case s.Final == 'p':
+			say("\x1b[%d;0$y", number(s.Body[:len(body)-1], 0))
+		case s.Final == 't' && body == "11":
 			say("\x1b[1t")
-		case s.final == 't' && body == "18":
+		case s.Final == 't' && body == "18":
 			say("\x1b[8;%d;%dt", t.rows, t.cols)
-		case s.final == 't' && body == "19":
+		case s.Final == 't' && body == "19":
 			say("\x1b[9;%d;%dt", t.rows, t.cols)
 		}
 	case ']':
 		end := "\x1b\\"
-		if s.bell {
+		if s.Bell {
 			end = "\a"
 		}
 		switch body {

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/amux-dev/amux/internal/sys/ansi"
 )
 
 // Screen is a Terminal with what is shown on it. Nobody needs one but who looks.
@@ -99,7 +101,7 @@ type canvas interface {
 	save(alternate bool)
 	restore(alternate bool)
 	shift(out bool)
-	sequence(t *Terminal, s *sequence)
+	sequence(t *Terminal, s *ansi.Sequence)
 }
 
 var _ canvas = (*grid)(nil)
@@ -317,12 +319,12 @@ func (g *grid) close(line []cell, x, n int) {
 	g.erase(line[len(line)-n:])
 }
 
-func (g *grid) sequence(t *Terminal, s *sequence) {
-	if s.kind == 0 {
+func (g *grid) sequence(t *Terminal, s *ansi.Sequence) {
+	if s.Kind == 0 {
 		switch {
-		case len(s.body) == 1 && (s.body[0] == '(' || s.body[0] == ')'):
-			g.charsets[s.body[0]-'('] = s.final == '0'
-		case string(s.body) == "#" && s.final == '8':
+		case len(s.Body) == 1 && (s.Body[0] == '(' || s.Body[0] == ')'):
+			g.charsets[s.Body[0]-'('] = s.Final == '0'
+		case string(s.Body) == "#" && s.Final == '8':
 			for _, line := range g.lines {
 				for i := range line {
 					line[i] = cell{char: 'E'}
@@ -331,14 +333,14 @@ func (g *grid) sequence(t *Terminal, s *sequence) {
 		}
 		return
 	}
-	if s.kind != '[' {
+	if s.Kind != '[' {
 		return
 	}
-	body := s.body
-	if len(body) > 0 && body[0] == '?' && (s.final == 'J' || s.final == 'K') {
+	body := s.Body
+	if len(body) > 0 && body[0] == '?' && (s.Final == 'J' || s.Final == 'K') {
 		body = body[1:]
 	}
-	if string(body) == "!" && s.final == 'p' { // soft reset
+	if string(body) == "!" && s.Final == 'p' { // soft reset
 		g.pen, g.saved, g.insert = pen{}, [2]pen{}, false
 		return
 	}
@@ -356,12 +358,12 @@ func (g *grid) sequence(t *Terminal, s *sequence) {
 		from = t.cols
 	}
 	within := t.y >= t.top && t.y <= t.bottom
-	switch s.final {
+	switch s.Final {
 	case 'm':
 		g.style.set(body)
 	case 'h', 'l':
 		if first == 4 {
-			g.insert = s.final == 'h'
+			g.insert = s.Final == 'h'
 		}
 	case 'J':
 		switch first {

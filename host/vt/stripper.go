@@ -1,11 +1,13 @@
 package vt
 
+import "github.com/amux-dev/amux/internal/sys/ansi"
+
 // Stripper makes text of what a program has sent to a terminal: control
 // sequences and control characters go, but for tab, line feed, and carriage
 // returns within a line. Bytes that are no UTF-8 stay as they are. The zero value
 // is ready.
 type Stripper struct {
-	parser parser
+	parser ansi.Parser
 	out    []byte
 	cr     bool // a carriage return, which a line feed would swallow
 }
@@ -16,7 +18,7 @@ type Stripper struct {
 func (s *Stripper) Append(dst, piece []byte) []byte {
 	s.out = dst
 	for i := 0; i < len(piece); {
-		if s.parser.idle() {
+		if s.parser.Idle() {
 			start := i
 			for i < len(piece) && (piece[i] >= 0x20 && piece[i] < 0x7f || piece[i] == '\n') {
 				i++
@@ -26,7 +28,7 @@ func (s *Stripper) Append(dst, piece []byte) []byte {
 				break
 			}
 		}
-		s.parser.advance(piece[i], (*stripping)(s))
+		s.parser.Advance(piece[i], (*stripping)(s))
 		i++
 	}
 	dst, s.out = s.out, nil
@@ -37,7 +39,7 @@ func (s *Stripper) Append(dst, piece []byte) []byte {
 // stripper as new.
 func (s *Stripper) Flush(dst []byte) []byte {
 	s.out = dst
-	s.parser.flush((*stripping)(s))
+	s.parser.Flush((*stripping)(s))
 	dst = s.out
 	if s.cr {
 		dst = append(dst, '\r')
@@ -60,9 +62,9 @@ func (s *Stripper) text(text []byte) {
 	s.out = append(s.out, text...)
 }
 
-func (s *stripping) print(_ rune, raw []byte) { (*Stripper)(s).text(raw) }
+func (s *stripping) Print(_ rune, raw []byte) { (*Stripper)(s).text(raw) }
 
-func (s *stripping) control(c rune) {
+func (s *stripping) Control(c rune) {
 	switch c {
 	case '\r':
 		s.cr = true
@@ -73,4 +75,4 @@ func (s *stripping) control(c rune) {
 	}
 }
 
-func (s *stripping) sequence(*sequence) {}
+func (s *stripping) Sequence(*ansi.Sequence) {}

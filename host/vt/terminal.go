@@ -1,3 +1,10 @@
+// Package vt follows what programs send to a terminal. A Terminal follows cursor and
+// modes and answers what a program asks of its terminal; a Filter takes out those
+// questions; a Stripper leaves the text alone. A Screen is a Terminal that also knows
+// what is shown: it is for who looks, and no run has one.
+//
+// All work on a stream in pieces: where the pieces end makes no difference. Nothing here
+// is safe for concurrent use.
 package vt
 
 import (
@@ -5,6 +12,8 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+
+	"github.com/amux-dev/amux/internal/sys/ansi"
 )
 
 // Terminal follows what a program sends: where the cursor is and which modes are
@@ -12,7 +21,7 @@ import (
 // terminal does that is an xterm with 256 colours, dark, without a mouse that
 // moves or a window of its own.
 type Terminal struct {
-	parser  parser
+	parser  ansi.Parser
 	answers []byte
 
 	cols, rows  int
@@ -79,7 +88,7 @@ func (t *Terminal) Resize(cols, rows int) {
 func (t *Terminal) Answer(piece []byte) []byte {
 	t.answers = t.answers[:0]
 	for i := 0; i < len(piece); i++ {
-		if t.parser.idle() {
+		if t.parser.Idle() {
 			start := i
 			for i < len(piece) && piece[i] >= 0x20 && piece[i] < 0x7f {
 				i++
@@ -89,7 +98,7 @@ func (t *Terminal) Answer(piece []byte) []byte {
 				break
 			}
 		}
-		t.parser.advance(piece[i], (*terminal)(t))
+		t.parser.Advance(piece[i], (*terminal)(t))
 	}
 	return t.answers
 }
@@ -209,7 +218,7 @@ func (t *Terminal) vertical(n int) {
 // terminal is the Terminal as the parser's handler.
 type terminal Terminal
 
-func (h *terminal) print(r rune, raw []byte) {
+func (h *terminal) Print(r rune, raw []byte) {
 	t := (*Terminal)(h)
 	width := Columns(r)
 	if width > 0 {
@@ -229,7 +238,7 @@ func (h *terminal) print(r rune, raw []byte) {
 	}
 }
 
-func (h *terminal) control(c rune) {
+func (h *terminal) Control(c rune) {
 	t := (*Terminal)(h)
 	t.last = 0
 	switch c {
@@ -275,15 +284,15 @@ func (t *Terminal) reverse() {
 	}
 }
 
-func (h *terminal) sequence(s *sequence) {
+func (h *terminal) Sequence(s *ansi.Sequence) {
 	t := (*Terminal)(h)
-	if s.cut {
+	if s.Cut {
 		return
 	}
 	if t.canvas != nil {
 		t.canvas.sequence(t, s)
 	}
-	switch s.kind {
+	switch s.Kind {
 	case 0:
 		t.escape(s)
 	case '[':
@@ -293,14 +302,14 @@ func (h *terminal) sequence(s *sequence) {
 	t.answer(s)
 }
 
-func (t *Terminal) escape(s *sequence) {
-	if len(s.body) > 0 {
-		if string(s.body) == "#" && s.final == '8' { // fills the screen
+func (t *Terminal) escape(s *ansi.Sequence) {
+	if len(s.Body) > 0 {
+		if string(s.Body) == "#" && s.Final == '8' { // fills the screen
 			t.move(0, 0)
 		}
 		return
 	}
-	switch s.final {
+	switch s.Final {
 	case '7':
 		t.save()
 	case '8':
@@ -315,7 +324,7 @@ func (t *Terminal) escape(s *sequence) {
 	case 'M':
 		t.reverse()
 	case '=', '>':
-		t.keypad = s.final == '='
+		t.keypad = s.Final == '='
 	case 'c':
 		t.reset(t.cols, t.rows)
 	}
@@ -346,32 +355,32 @@ func (t *Terminal) restore() {
 }
 
 // control does what a control sequence does to cursor and modes.
-func (t *Terminal) control(s *sequence) {
-	if body, ok := bytes.CutPrefix(s.body, []byte("?")); ok {
-		if s.final == 'h' || s.final == 'l' {
+func (t *Terminal) control(s *ansi.Sequence) {
+	if body, ok := bytes.CutPrefix(s.Body, []byte("?")); ok {
+		if s.Final == 'h' || s.Final == 'l' {
 			for mode := range bytes.SplitSeq(body, []byte(";")) {
-				t.set(number(mode, 0), s.final == 'h')
+				t.set(number(mode, 0), s.Final == 'h')
 			}
 		}
 		return
 	}
-	if string(s.body) == "!" && s.final == 'p' { // soft reset
+	if string(s.Body) == "!" && s.Final == 'p' { // soft reset
 		t.modes[modeOrigin], t.modes[modeWrap], t.modes[modeCursor], t.modes[modeCursorKeys] = false, true, true, false
 		t.keypad, t.top, t.bottom, t.saved = false, 0, t.rows-1, [2]cursor{}
 		return
 	}
-	if body, ok := bytes.CutSuffix(s.body, []byte(" ")); ok {
-		if s.final == 'q' {
+	if body, ok := bytes.CutSuffix(s.Body, []byte(" ")); ok {
+		if s.Final == 'q' {
 			t.shape = min(number(body, 0), 6)
 		}
 		return
 	}
-	if len(s.body) > 0 && (s.body[0] < '0' || s.body[0] > '9') && s.body[0] != ';' {
+	if len(s.Body) > 0 && (s.Body[0] < '0' || s.Body[0] > '9') && s.Body[0] != ';' {
 		return
 	}
-	first, second, _ := bytes.Cut(s.body, []byte(";"))
+	first, second, _ := bytes.Cut(s.Body, []byte(";"))
 	n := max(1, number(first, 1))
-	switch s.final {
+	switch s.Final {
 	case 'A':
 		t.vertical(-n)
 	case 'B', 'e':
@@ -395,7 +404,7 @@ func (t *Terminal) control(s *sequence) {
 	case 'I', 'Z':
 		switch {
 		case t.wrap: // past the last column, where no tab leads
-		case s.final == 'I':
+		case s.Final == 'I':
 			t.move(t.tabs.next(t.x, n, t.cols), t.y)
 		default:
 			t.move(t.tabs.previous(t.x, n), t.y)
@@ -408,9 +417,9 @@ func (t *Terminal) control(s *sequence) {
 			t.tabs.clear(t.cols)
 		}
 	case 'h', 'l':
-		for mode := range bytes.SplitSeq(s.body, []byte(";")) {
+		for mode := range bytes.SplitSeq(s.Body, []byte(";")) {
 			if number(mode, 0) == 20 {
-				t.newline = s.final == 'h'
+				t.newline = s.Final == 'h'
 			}
 		}
 	case '@', 'P', 'X':

@@ -7,6 +7,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/amux-dev/amux/internal/sys/ansi"
 )
 
 func strip(pieces ...string) string {
@@ -236,7 +238,7 @@ func FuzzSplit(f *testing.F) {
 		if !bytes.Equal(got, want) {
 			t.Errorf("filtered: %q, want %q", got, want)
 		}
-		if len(got)+len(splitFilter.held) > len(data) || len(splitFilter.held) > 4*maxBody {
+		if len(got)+len(splitFilter.held) > len(data) || len(splitFilter.held) > 4*ansi.MaxBody {
 			t.Errorf("%d bytes and %d held of %d", len(got), len(splitFilter.held), len(data))
 		}
 		one, other := New(20, 10), New(20, 10)

@@ -10,135 +10,84 @@ import (
 	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
+
+	"github.com/amux-dev/amux/internal/sys/ansi"
 )
 
 // Sanitizer takes control sequences out of text, so that it cannot move the cursor,
 // retitle the window, write to the clipboard or hide what it says. What is left is
-// characters that are seen, tabs and line feeds. It keeps
-// its state between calls, so a sequence may be split anywhere, also inside a
-// character. The zero value is ready.
+// characters that are seen, tabs and line feeds. It keeps its state between calls, so a
+// sequence may be split anywhere, also inside a character. The zero value is ready.
 type Sanitizer struct {
-	state state
-	rest  [utf8.UTFMax]byte // the begun character
-	nrest int
-	last  rune // of what was appended
+	parser ansi.Parser
+	out    []byte
+	last   rune // of what was appended
 }
-
-type state byte
-
-const (
-	ground  state = iota
-	escape        // after ESC
-	control       // in a control sequence: ESC [
-	str           // in a string: ESC ] P X ^ _, up to BEL, ST or the line's end
-	strEsc        // after ESC inside a string
-)
 
 // Append appends what is left of text to dst.
 func (s *Sanitizer) Append(dst []byte, text string) []byte {
+	s.out = dst
 	for i := 0; i < len(text); {
-		if s.nrest == 0 && s.state == ground {
-			// The common case: plain characters in a row.
+		if s.parser.Idle() {
 			start := i
-			for i < len(text) && (text[i] >= 0x20 && text[i] < 0x7f || text[i] == '\n' || text[i] == '\t') {
+			for i < len(text) && isPlain(text[i]) {
 				i++
 			}
 			if i > start {
 				s.last = rune(text[i-1])
 			}
-			dst = append(dst, text[start:i]...)
+			s.out = append(s.out, text[start:i]...)
 			if i == len(text) {
 				break
 			}
 		}
-		c := text[i]
-		if s.nrest == 0 && c < utf8.RuneSelf {
-			dst = s.rune(dst, rune(c))
-			i++
-			continue
+		if text[i] == '\n' {
+			s.parser.Abandon() // a sequence that never ends must not hide what follows
 		}
-		s.rest[s.nrest] = c
-		s.nrest++
+		s.parser.Advance(text[i], (*shown)(s))
 		i++
-		// What follows an invalid byte begins anew; it may have come with an
-		// earlier piece of the text.
-		for s.nrest > 0 && utf8.FullRune(s.rest[:s.nrest]) {
-			r, size := utf8.DecodeRune(s.rest[:s.nrest])
-			s.nrest = copy(s.rest[:], s.rest[size:s.nrest])
-			dst = s.rune(dst, r)
-		}
 	}
+	dst, s.out = s.out, nil
 	return dst
 }
+
+// isPlain reports whether c stands for itself wherever no sequence has begun.
+func isPlain(c byte) bool { return c >= 0x20 && c < 0x7f || c == '\n' || c == '\t' }
 
 // String is Append for a text that stands for itself.
 func String(text string) string {
-	var s Sanitizer
-	return string(s.Append(nil, text))
+	for i := range len(text) {
+		if !isPlain(text[i]) {
+			var s Sanitizer
+			return string(s.Append(make([]byte, 0, len(text)), text))
+		}
+	}
+	return text
 }
 
-func (s *Sanitizer) rune(dst []byte, r rune) []byte {
-	switch s.state {
-	case escape:
-		switch {
-		case r == '[':
-			s.state = control
-		case r == ']' || r == 'P' || r == 'X' || r == '^' || r == '_':
-			s.state = str
-		case r >= 0x20 && r <= 0x2f: // intermediate: more follows
-		case r >= 0x30 && r <= 0x7e:
-			s.state = ground
-		default:
-			s.state = ground
-			return s.rune(dst, r)
-		}
-		return dst
-	case control:
-		switch {
-		case r >= 0x40 && r <= 0x7e:
-			s.state = ground
-		case r >= 0x20 && r <= 0x3f:
-		default:
-			s.state = ground
-			return s.rune(dst, r)
-		}
-		return dst
-	case str:
-		switch r {
-		case '\a', 0x9c:
-			s.state = ground
-		case 0x1b:
-			s.state = strEsc
-		case '\n': // no terminal string has lines; rather show too much
-			s.state = ground
-			return append(dst, '\n')
-		}
-		return dst
-	case strEsc:
-		if r == '\\' {
-			s.state = ground
-			return dst
-		}
-		s.state = escape
-		return s.rune(dst, r)
+// shown is the Sanitizer as its parser's handler.
+type shown Sanitizer
+
+// Print keeps what is seen. Bytes that are not valid become U+FFFD.
+func (s *shown) Print(r rune, _ []byte) {
+	// Joiners belong between letters of some scripts, and in emoji. Behind ASCII they
+	// only make one word of a command look like another.
+	joiner := (r == 0x200c || r == 0x200d) && s.last < utf8.RuneSelf
+	if joiner || isHidden(r) {
+		return
 	}
-	switch {
-	case r == 0x1b:
-		s.state = escape
-	case r == 0x9b:
-		s.state = control
-	case r == 0x90 || r == 0x98 || r == 0x9d || r == 0x9e || r == 0x9f:
-		s.state = str
-	case isControl(r) || isHidden(r):
-	case (r == 0x200c || r == 0x200d) && s.last < utf8.RuneSelf:
-		// Joiners belong between letters of some scripts, and in emoji. Behind ASCII
-		// they only make one word of a command look like another.
-	default:
-		s.last = r
-		return utf8.AppendRune(dst, r)
-	}
-	return dst
+	s.last = r
+	s.out = utf8.AppendRune(s.out, r)
 }
+
+func (s *shown) Control(c rune) {
+	if c == '\n' || c == '\t' {
+		s.last = c
+		s.out = append(s.out, byte(c))
+	}
+}
+
+func (s *shown) Sequence(*ansi.Sequence) {}
 
 // isControl reports whether r is a control character that is no tab and no line feed.
 func isControl(r rune) bool {
@@ -154,7 +103,7 @@ func isHidden(r rune) bool {
 	case r == 0x200b, r >= 0x2060 && r <= 0x2065, r == 0xfeff, r == 0x180e: // without width
 	case r >= 0x206a && r <= 0x206f, r >= 0xfff9 && r <= 0xfffb: // deprecated, annotation
 	case r >= 0xe0000 && r <= 0xe007f: // tags, which can spell what nobody sees
-	case r == 0x2028, r == 0x2029: // line ends that are none
+	case r == 0x2028, r == 0x2029: // line ends that terminals do not show
 	default:
 		return false
 	}

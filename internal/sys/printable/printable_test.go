@@ -2,6 +2,7 @@ package printable
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 )
 
@@ -96,4 +97,19 @@ func FuzzJSON(f *testing.F) {
 			t.Fatalf("%q would be shortened", safe)
 		}
 	})
+}
+
+func BenchmarkSanitizer(b *testing.B) {
+	for name, text := range map[string]string{
+		"plain":    strings.Repeat("package/of/some/length  0.123s some more plain text of a line\n", 50),
+		"coloured": strings.Repeat("\x1b[32mok\x1b[0m  package/of/some/length  0.123s some more plain text of a line\r\n", 50),
+		"short":    "a word or two",
+	} {
+		b.Run(name, func(b *testing.B) {
+			b.SetBytes(int64(len(text)))
+			for b.Loop() {
+				String(text)
+			}
+		})
+	}
 }
