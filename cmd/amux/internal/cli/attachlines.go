@@ -144,8 +144,8 @@ func (a *lineAttachment) follow(ctx context.Context, events chan<- host.Event, f
 				return
 			}
 		}
-		if !errors.Is(err, pluginapi.CodeHostGone) || !try.again(a.seen) {
-			failed <- err
+		if !errors.Is(err, pluginapi.CodeHostGone) || !try.again(run.Info(), a.seen) {
+			failed <- unended(run, err)
 			return
 		}
 		if run, err = a.l.s.recorded(run.ID()); err != nil { // makes the end that its host has not made

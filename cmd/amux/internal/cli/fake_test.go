@@ -181,6 +181,7 @@ type fakeRun struct {
 	on     map[string]func(r *fakeRun)
 	fail   map[string]error
 	result host.Result
+	cut    error // in place of the end, which is not recorded
 	watch  sync.Once
 	// watched is called when somebody begins to read the events.
 	watched func()
@@ -256,7 +257,9 @@ func (r *fakeRun) Info() host.RunInfo {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	info := host.RunInfo{ID: runID, Agent: "alpha", State: "completed", Prompt: "hi", Created: time.Unix(0, 0), Events: uint64(len(r.events))}
-	if r.over {
+	if r.cut != nil {
+		info.State, info.Code = "failed", pluginapi.CodeDiskFull
+	} else if r.over {
 		info.End = &pluginapi.RunEnd{State: "completed"}
 	}
 	return info
@@ -274,6 +277,9 @@ func (r *fakeRun) Events(from uint64) iter.Seq2[host.Event, error] {
 			}
 			if i >= len(r.events) {
 				r.mu.Unlock()
+				if r.cut != nil {
+					yield(host.Event{}, r.cut)
+				}
 				return
 			}
 			e := r.events[i]
@@ -286,7 +292,10 @@ func (r *fakeRun) Events(from uint64) iter.Seq2[host.Event, error] {
 }
 
 func (r *fakeRun) CopyEvents(_ context.Context, w io.Writer, from uint64) error {
-	for e := range r.Events(from) {
+	for e, err := range r.Events(from) {
+		if err != nil {
+			return err
+		}
 		if _, err := fmt.Fprintf(w, "%s\n", e.Raw); err != nil {
 			return err
 		}

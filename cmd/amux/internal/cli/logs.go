@@ -65,7 +65,8 @@ func (s *session) logs(run Recorded, o *logsOptions) error {
 	streams := s.app.IO
 	renderer := render.New(render.Options{Out: streams.Out, Err: streams.Err, Color: streams.Color, Width: streams.Width,
 		Live: streams.OutTTY, Shared: streams.OutTTY && streams.ErrTTY, Prompts: true, Debug: s.debug})
-	out := &counter{w: streams.Out}
+	last := &lastLine{w: streams.Out}
+	out := &counter{w: last}
 	seen := uint64(0)
 	var try patience
 	for {
@@ -95,9 +96,13 @@ func (s *session) logs(run Recorded, o *logsOptions) error {
 		if err == nil && !o.json {
 			renderer.Flush() // what it waits for may come much later
 		}
-		if !errors.Is(err, pluginapi.CodeHostGone) || !try.again(seen) {
+		if !errors.Is(err, pluginapi.CodeHostGone) || !try.again(run.Info(), seen) {
 			if o.follow && err == nil && run.Info().Code == pluginapi.CodeHostGone {
 				s.warnf("the process that hosted run %s has died; what it had not told is from the run's journal", run.ID())
+			}
+			err = unended(run, err)
+			if o.json && o.follow && err != nil && last.err == nil && !last.ended() {
+				s.printError(run.ID(), pluginapi.AsError(err)) // as run --json does
 			}
 			return ignoreClosed(err)
 		}

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -593,6 +594,27 @@ func TestLastLineForPrograms(t *testing.T) {
 			if out.String() != text || e.ended() != ended {
 				t.Errorf("%q in pieces of %d: ended %v", text, size, e.ended())
 			}
+		}
+	}
+}
+
+// Who follows a run whose record's disk is full is told so, and a program by the last
+// line as well.
+func TestFollowersOfARunOnAFullDisk(t *testing.T) {
+	t.Parallel()
+	for _, args := range [][]string{{"logs", "-f", "--json", runID}, {"logs", "-f", runID}, {"attach", runID}, {"wait", runID}} {
+		b := newBench(t, "")
+		r := finished(pluginapi.TextDelta{Delta: "half"})
+		r.cut = pluginapi.Errorf(pluginapi.CodeHostGone, "the host has died")
+		r.result = host.Result{RunID: runID, State: "lost", Err: pluginapi.AsError(r.cut)}
+		b.host.run = r
+		code := b.main(args...)
+		if code != pluginapi.CodeDiskFull.Info().Exit || !strings.Contains(b.err.String(), "its last events are missing\namux: hint: free some space; then: amux logs ") {
+			t.Errorf("%v: code %d, stderr %s", args, code, b.err)
+		}
+		last := b.out.String()[strings.LastIndexByte(strings.TrimSuffix(b.out.String(), "\n"), '\n')+1:]
+		if strings.HasPrefix(last, `{"type":"error","run_id":"`+runID+`","code":"DISK_FULL",`) != slices.Contains(args, "--json") {
+			t.Errorf("%v: the last line is %s", args, last)
 		}
 	}
 }
