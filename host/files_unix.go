@@ -59,10 +59,6 @@ func checkAround(dir string) error {
 	return nil
 }
 
-func isDiskFull(err error) bool {
-	return errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT)
-}
-
 // isFileLimit reports that a file has the size that this process's limit allows.
 func isFileLimit(err error) bool { return errors.Is(err, unix.EFBIG) }
 

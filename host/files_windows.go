@@ -2,13 +2,10 @@ package host
 
 import (
 	"context"
-	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"time"
-
-	"golang.org/x/sys/windows"
 
 	"github.com/amux-dev/amux/host/process"
 	"github.com/amux-dev/amux/host/store"
@@ -21,10 +18,6 @@ func checkPrivate(string) error { return nil }
 
 // checkAround has nothing to do, for the same reason.
 func checkAround(string) error { return nil }
-
-func isDiskFull(err error) bool {
-	return errors.Is(err, windows.ERROR_DISK_FULL) || errors.Is(err, windows.ERROR_HANDLE_DISK_FULL)
-}
 
 // isFileLimit reports that a file has the size that this process's limit allows: there
 // is no such limit here.

@@ -20,6 +20,7 @@ import (
 	"github.com/amux-dev/amux/host/registry"
 	"github.com/amux-dev/amux/host/store"
 	"github.com/amux-dev/amux/internal/sys/foreign"
+	"github.com/amux-dev/amux/internal/sys/space"
 	"github.com/amux-dev/amux/pluginapi"
 )
 
@@ -227,7 +228,7 @@ func folderError(what, dir string, err error) error {
 		hint = "set TMPDIR to a folder that exists and is yours"
 	}
 	switch {
-	case isDiskFull(err):
+	case space.Exhausted(err):
 		code, hint = pluginapi.CodeDiskFull, pluginapi.CodeDiskFull.Info().Hint
 	case isFileLimit(err):
 		code, hint = pluginapi.CodeDiskFull, "this process may not write larger files: raise ulimit -f"

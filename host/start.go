@@ -22,6 +22,7 @@ import (
 	"github.com/amux-dev/amux/host/registry"
 	"github.com/amux-dev/amux/host/shim"
 	"github.com/amux-dev/amux/host/store"
+	"github.com/amux-dev/amux/internal/sys/space"
 	"github.com/amux-dev/amux/pluginapi"
 	pb "github.com/amux-dev/amux/pluginapi/amuxplugin1"
 )
@@ -243,8 +244,11 @@ func (l *launch) launchShim() error {
 		}
 		return l.shim.Welcome.PID, nil
 	})
+	if refused, ok := errors.AsType[*shim.RemoteError](err); ok && refused.Code == string(pluginapi.CodeDiskFull) || space.Exhausted(err) {
+		return pluginapi.Errorf(pluginapi.CodeDiskFull, "the folder of the run cannot be written: %w", err).WithHint("free some space")
+	}
 	if err != nil {
-		return pluginapi.Errorf(pluginapi.CodeSpawn, "start the run's keeper: %w", err).
+		return pluginapi.Errorf(pluginapi.CodeSpawn, "start the run's shim: %w", err).
 			WithHint("amux-shim belongs beside the amux program; see: amux doctor")
 	}
 	return nil

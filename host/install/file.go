@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 
 	"github.com/amux-dev/amux/internal/sys/foreign"
+	"github.com/amux-dev/amux/internal/sys/space"
 	"github.com/amux-dev/amux/pluginapi"
 )
 
@@ -58,7 +59,7 @@ func writeError(err error) error {
 	switch {
 	case err == nil:
 		return nil
-	case isDiskFull(err):
+	case space.Exhausted(err):
 		return pluginapi.Errorf(pluginapi.CodeDiskFull, "the disk is full: %s", describePath(err))
 	}
 	return pluginapi.Errorf(pluginapi.CodeConfig, "cannot write %s: %w", describePath(err), plain(err)).

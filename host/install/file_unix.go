@@ -9,10 +9,6 @@ import (
 	"syscall"
 )
 
-func isDiskFull(err error) bool {
-	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
-}
-
 // syncDir makes renames in a folder last.
 func syncDir(dir string) error {
 	f, err := os.Open(dir)

@@ -1,20 +1,10 @@
 package install
 
 import (
-	"errors"
 	"os"
 	"os/exec"
 	"syscall"
 )
-
-const (
-	errHandleDiskFull = syscall.Errno(39)
-	errDiskFull       = syscall.Errno(112)
-)
-
-func isDiskFull(err error) bool {
-	return errors.Is(err, errHandleDiskFull) || errors.Is(err, errDiskFull)
-}
 
 // syncDir does nothing: Windows has no such call for folders.
 func syncDir(string) error { return nil }

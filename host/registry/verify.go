@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/amux-dev/amux/internal/sys/foreign"
+	"github.com/amux-dev/amux/internal/sys/space"
 	"github.com/amux-dev/amux/pluginapi"
 )
 
@@ -93,6 +94,9 @@ func (r *Registry) verifyFully(p Plugin) (Verified, error) {
 	defer temp.Close()
 	h := sha256.New()
 	if _, err := io.Copy(io.MultiWriter(temp, h), source); err != nil {
+		if space.Exhausted(err) {
+			return Verified{}, r.unwritable(err)
+		}
 		return Verified{}, p.errorf(pluginapi.CodePlugin, "copy %s to %s: %w", p.Executable, r.runDir(), plain(err))
 	}
 	sum := hex.EncodeToString(h.Sum(nil))
@@ -194,6 +198,10 @@ func (r *Registry) createTemp(p Plugin) (*os.File, error) {
 }
 
 func (r *Registry) unwritable(err error) error {
+	if space.Exhausted(err) {
+		return pluginapi.Errorf(pluginapi.CodeDiskFull, "cannot write in %s: %w", r.runDir(), plain(err)).
+			WithHint("free some space")
+	}
 	return pluginapi.Errorf(pluginapi.CodeConfig, "cannot write in %s: %w", r.runDir(), plain(err)).
 		WithHint("make it writable, or choose another folder with --config-dir or AGENT_MUX_CONFIG_DIR")
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/amux-dev/amux/host/journal"
 	"github.com/amux-dev/amux/internal/rawio"
+	"github.com/amux-dev/amux/internal/sys/space"
 )
 
 // Tree is the run's processes below the shim, however they left their parents.
@@ -110,7 +111,11 @@ func Run(cfg Config) error {
 	cfg.Tree.Mark(hello.RunID)
 	wait := s.catchSignals()
 	if err := s.open(); err != nil {
-		_, _ = launch.Write(frame(frameWelcome, 0, encode(Welcome{Version: Version, Code: "SPAWN_ERROR", Error: err.Error()})))
+		code := "SPAWN_ERROR"
+		if space.Exhausted(err) {
+			code = errDiskFull.Code
+		}
+		_, _ = launch.Write(frame(frameWelcome, 0, encode(Welcome{Version: Version, Code: code, Error: err.Error()})))
 		return err
 	}
 	go s.serve(newConn(launch), true)

@@ -353,6 +353,61 @@ func TestLastWordsToAFullDisk(t *testing.T) {
 	}
 }
 
+// A run that cannot start for want of space says so, whatever was to be written, and
+// leaves nothing.
+func TestStartOnAFullDisk(t *testing.T) {
+	if !alone(t) {
+		return
+	}
+	s := agents.NewStage(t, "brief", "healthy")
+	mount(t, s, "64m")
+	h := s.Host()
+	check := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	refused := func(what string) {
+		t.Helper()
+		_, err := h.Start(t.Context(), host.RunSpec{Agent: "brief", Prompt: "exit 0"})
+		if e := pluginapi.AsError(err); err == nil || e.Code != pluginapi.CodeDiskFull || e.Hint != "free some space" {
+			t.Errorf("%s: %v, hint %q", what, err, e.Hint)
+		}
+		if left, _ := os.ReadDir(s.Config + "/runs/active"); len(left) > 0 {
+			t.Errorf("%s: %d runs are left", what, len(left))
+		}
+	}
+	fill(t, s)
+	refused("the plugin's copy")
+	check(os.Remove(s.Config + "/ballast"))
+	if end := s.Start(h, host.RunSpec{Agent: "brief", Prompt: "exit 0"}).Wait(); end.State != "completed" {
+		t.Fatalf("with space: %s, %v", end.State, end.Err)
+	}
+	fill(t, s)
+	refused("the run's folder")
+	// A page more each time, so that each of the first files is once the one too many.
+	for pages := int64(1); pages <= 8; pages++ {
+		ballast, err := os.Stat(s.Config + "/ballast")
+		check(err)
+		check(os.Truncate(s.Config+"/ballast", ballast.Size()-pages*4096))
+		r, err := h.Start(t.Context(), host.RunSpec{Agent: "brief", Prompt: "exit 0"})
+		if err == nil { // there is room for all that a start needs
+			check(os.Remove(s.Config + "/ballast"))
+			r.Wait()
+			if pages < 3 {
+				t.Errorf("a run starts on %d pages", pages)
+			}
+			return
+		}
+		if e := pluginapi.AsError(err); e.Code != pluginapi.CodeDiskFull {
+			t.Errorf("%d pages: %s, %v", pages, e.Code, err)
+		}
+		check(os.Remove(s.Config + "/ballast"))
+		fill(t, s)
+	}
+}
+
 // fill leaves no byte free.
 func fill(t *testing.T, s *agents.Stage) {
 	t.Helper()
