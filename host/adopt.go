@@ -16,9 +16,9 @@ import (
 	"github.com/amux-dev/amux/pluginapi"
 )
 
-// Adopt takes up the detached runs whose host is gone while their keeper lives:
+// Adopt takes up the detached runs whose host is gone while their shim lives:
 // this host is theirs from now on, and what they did meanwhile is told. Of several
-// hosts that try, one gets a run. Runs whose keeper is gone as well are for
+// hosts that try, one gets a run. Runs whose shim is gone as well are for
 // Recover. The error speaks of the runs that are not in the list.
 func (h *Host) Adopt(ctx context.Context) (adopted []*Run, _ error) {
 	ctx, leave, err := h.enter(ctx)
@@ -62,10 +62,10 @@ func isDetached(meta store.Meta) bool {
 	return json.Unmarshal(meta.Spec, &spec) == nil && spec.Detached
 }
 
-// orphaned reports that the keeper of a detached run is all that it has.
+// orphaned reports that the shim of a detached run is all that it has.
 func orphaned(dir *store.Run) bool {
-	keeper, err := shim.ReadInfo(dir.Dir)
-	return err == nil && keeperLives(keeper) && !dir.Held()
+	shimInfo, err := shim.ReadInfo(dir.Dir)
+	return err == nil && shimLives(shimInfo) && !dir.Held()
 }
 
 // lockTries is how often the lock of a run is tried for that somebody holds who
@@ -82,7 +82,7 @@ func (h *Host) adopt(ctx context.Context, id string) (_ *Run, retErr error) {
 	if err != nil || !isDetached(meta) {
 		return nil, nil // Recover's, or another host is making it
 	}
-	if keeper, err := shim.ReadInfo(dir.Dir); err != nil || !keeperLives(keeper) {
+	if shimInfo, err := shim.ReadInfo(dir.Dir); err != nil || !shimLives(shimInfo) {
 		return nil, nil
 	}
 	for try := 1; ; try++ {
@@ -126,14 +126,14 @@ func (h *Host) adopt(ctx context.Context, id string) (_ *Run, retErr error) {
 	if err := h.prepare(); err != nil {
 		return nil, err
 	}
-	keeper, err := shim.ReadInfo(dir.Dir) // under the lock: it is the run's own
+	shimInfo, err := shim.ReadInfo(dir.Dir) // under the lock: it is the run's own
 	if err != nil {
 		return nil, fail(err)
 	}
 	dialCtx, cancel := context.WithTimeout(ctx, answerWait)
 	defer cancel()
 	start, _ := process.Start(os.Getpid())
-	r.conn, err = shim.DialHost(dialCtx, keeper, shim.Hello{HostDir: h.plugins.socket, HostPID: os.Getpid(), HostStart: start})
+	r.conn, err = shim.DialHost(dialCtx, shimInfo, shim.Hello{HostDir: h.plugins.socket, HostPID: os.Getpid(), HostStart: start})
 	if errors.Is(err, shim.ErrGone) {
 		dir.Unlock()
 		return nil, nil // it has just left: Recover's
@@ -141,7 +141,7 @@ func (h *Host) adopt(ctx context.Context, id string) (_ *Run, retErr error) {
 	if err != nil {
 		return nil, fail(err)
 	}
-	r.keeper = keeper
+	r.adoptedShim = shimInfo
 	file, err := openJournal(dir)
 	if err != nil {
 		return nil, fail(err)
@@ -165,7 +165,7 @@ func (h *Host) adopt(ctx context.Context, id string) (_ *Run, retErr error) {
 	}
 	if !past.prompted && (r.spec.Prompt != "" || !r.spec.Conversation) {
 		// Its host died between the agent's start and the first prompt, or while the
-		// keeper was about to start it.
+		// shim was about to start it.
 		prompt := ofAttempt(r.spec.options(r.agent), past.retry).Prompt
 		r.planned = past.attempt
 		r.unprompted = func() { _ = r.firstPrompt(past.attempt, prompt) }

@@ -28,7 +28,7 @@ func TestJudge(t *testing.T) {
 				r := &Run{h: &Host{opts: Options{Env: []string{"HOME=/home/user"}}}, spec: RunSpec{
 					Approve: test.mode, AllowRules: []string{"Bash(go test *)"}, DenyRules: []string{"Bash(curl *)"}, Cwd: "/work",
 				}}
-				f := facts{}
+				f := ledger{}
 				event, err := json.Marshal(pluginapi.ApprovalRequest{InteractionID: "1", Action: "bash", ToolName: tool, Detail: test.command, ToolKind: kind})
 				if err != nil {
 					t.Fatal(err)

@@ -63,7 +63,7 @@ func checkAround(dir string) error {
 func isFileLimit(err error) bool { return errors.Is(err, unix.EFBIG) }
 
 // sweepRun kills every process that carries the run's mark, and those without one
-// that this process has adopted from a dead keeper. It is for runs whose keeper is
+// that this process has adopted from a dead shim. It is for runs whose shim is
 // gone.
 func (h *Host) sweepRun(meta store.Meta) {
 	for _, held := range process.SweepRun(meta.RunID, h.opts.Subreaper) {
@@ -102,7 +102,7 @@ func reap(pid int) {
 // tempEnv are the variables that name the folder for temporary files.
 var tempEnv = []string{"TMPDIR"}
 
-// socketPath names the address of a run's keeper. It is short: a socket's path has
+// socketPath names the address of a run's shim. It is short: a socket's path has
 // 108 bytes.
 func socketPath(dir, runID string) string {
 	return filepath.Join(dir, strings.ToLower(runID)+".sock")

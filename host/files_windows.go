@@ -23,7 +23,7 @@ func checkAround(string) error { return nil }
 // is no such limit here.
 func isFileLimit(error) bool { return false }
 
-// sweepRun has nothing to do: with its keeper every process of a run has ended.
+// sweepRun has nothing to do: with its shim every process of a run has ended.
 func (h *Host) sweepRun(store.Meta) {}
 
 // descendants are not known: only a job has them, and a command is in none.
@@ -38,7 +38,7 @@ func (h *Host) marked(string) bool { return false }
 // tempEnv are the variables that name the folder for temporary files.
 var tempEnv = []string{"TMPDIR", "TEMP", "TMP"}
 
-// socketPath names the address of a run's keeper.
+// socketPath names the address of a run's shim.
 func socketPath(dir, runID string) string {
 	return namedpipe.Name(filepath.Join(dir, strings.ToLower(runID)))
 }

@@ -21,7 +21,7 @@ const (
 )
 
 // follower reads the events of a run that another process hosts, as they are
-// written. The keeper's doorbell tells that something is about to come, the file
+// written. The shim's doorbell tells that something is about to come, the file
 // tells what. It is for one goroutine, and holds nothing that outlives close.
 type follower struct {
 	r      *Run
@@ -109,8 +109,8 @@ func (f *follower) unhosted(ctx context.Context) error {
 // idle waits until it is worth to look again.
 func (f *follower) idle(ctx context.Context) error {
 	if f.conn == nil && f.pause < followLast {
-		if keeper, err := shim.ReadInfo(f.r.dir.Dir); err == nil && keeperLives(keeper) {
-			f.conn, _ = shim.Dial(ctx, keeper) // the clock alone will do
+		if shimInfo, err := shim.ReadInfo(f.r.dir.Dir); err == nil && shimLives(shimInfo) {
+			f.conn, _ = shim.Dial(ctx, shimInfo) // the clock alone will do
 		}
 	}
 	var wake <-chan struct{}

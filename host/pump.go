@@ -68,7 +68,7 @@ type pump struct {
 	// exited is called by the feeder when the run's last process has ended and
 	// all of its events are made. It appends what is next.
 	exited func(*pump) error
-	// alone reports that the run's keeper has left: on a full disk there is
+	// alone reports that the run's shim has left: on a full disk there is
 	// nothing more to wait for.
 	alone func() bool
 	// mute is set while the end alone is to be told: the log has the rest, or the
@@ -98,30 +98,30 @@ type pump struct {
 
 	performing sync.Mutex // held by who works off todo
 
-	mu      sync.Mutex
-	todo    []func()
-	n       uint64 // fed, as of the last flush or item
-	facts   facts
-	skip    uint64 // events that the log has
-	seq     uint64 // events made so far
-	done    uint64 // inputs that are fully answered
-	told    uint64 // inputs that were sent
-	sent    []uint64
-	stamps  []stamp
-	items   []item
-	last    shim.EffectID // of the last output
-	pieces  pieces
-	partial bool // outputs of an input that is not done are in the log's batch
-	volume  int  // bytes of outputs, and of what carries them, since an input was done
-	heft    int  // the longest line in pieces that may not be done
-	effects []effect
-	mark    mark
-	undone  []item // done since the mark
-	live    bool
-	broken  error
-	stopped chan struct{} // closed when broken is set
-	changed *sync.Cond    // done, broken
-	clock   clock
+	mu       sync.Mutex
+	todo     []func()
+	n        uint64 // fed, as of the last flush or item
+	ledger   ledger
+	skip     uint64 // events that the log has
+	seq      uint64 // events made so far
+	done     uint64 // inputs that are fully answered
+	told     uint64 // inputs that were sent
+	sent     []uint64
+	stamps   []stamp
+	items    []item
+	last     shim.EffectID // of the last output
+	pieces   pieces
+	partial  bool // outputs of an input that is not done are in the log's batch
+	volume   int  // bytes of outputs, and of what carries them, since an input was done
+	lineSize int  // the longest line in pieces that may not be done
+	effects  []effect
+	mark     mark
+	undone   []item // done since the mark
+	live     bool
+	broken   error
+	stopped  chan struct{} // closed when broken is set
+	changed  *sync.Cond    // done, broken
+	watchdog watchdog
 }
 
 // mark is where the pump stood when it last committed, which is where it goes
@@ -129,7 +129,7 @@ type pump struct {
 type mark struct {
 	seq, done uint64
 	last      shim.EffectID
-	facts     facts
+	ledger    ledger
 }
 
 // stamp is the time of the record that inputs up to n came from.
@@ -186,7 +186,7 @@ func (h *Host) newPump(src source, log *eventlog.Log, skip uint64) (*pump, error
 		limits: h.limits, heard: 1<<64 - 1, slots: make(chan struct{}, window), stopped: make(chan struct{}),
 	}
 	p.changed = sync.NewCond(&p.mu)
-	p.clock.limit = h.limits.progress
+	p.watchdog.limit = h.limits.progress
 	return p, nil
 }
 
@@ -205,7 +205,7 @@ func (p *pump) run(ctx context.Context) error {
 	outer := ctx
 	ctx, wakeFeeder := context.WithCancel(ctx)
 	defer wakeFeeder()
-	over := false // with mu; a clock that strikes after that must not hit the next run of the pump
+	over := false // with mu; a watchdog that strikes after that must not hit the next run of the pump
 	fail := func(err error) {
 		p.mu.Lock()
 		if over {
@@ -220,12 +220,12 @@ func (p *pump) run(ctx context.Context) error {
 		wakeFeeder()
 	}
 	p.fail = fail
-	p.clock.onEnd(func() {
-		e := pluginapi.Errorf(pluginapi.CodePluginCrashed, "made no progress for %v", p.clock.limit)
+	p.watchdog.onEnd(func() {
+		e := pluginapi.Errorf(pluginapi.CodePluginCrashed, "made no progress for %v", p.watchdog.limit)
 		e.Err = errHung
 		fail(e)
 	})
-	defer p.clock.stop()
+	defer p.watchdog.stop()
 	received := make(chan struct{})
 	if p.conv != nil {
 		go func() { p.receive(); close(received) }()
@@ -240,7 +240,7 @@ func (p *pump) run(ctx context.Context) error {
 	switch {
 	case outer.Err() != nil:
 		err = outer.Err()
-	case terminal(p.facts.state) && err == nil:
+	case terminal(p.ledger.state) && err == nil:
 	case p.broken != nil:
 		err = &errConversation{p.broken, p.done, p.told}
 	}
@@ -304,7 +304,7 @@ func (p *pump) feed(ctx context.Context) error {
 			p.goLive()
 		}
 		p.mu.Lock()
-		over := terminal(p.facts.state)
+		over := terminal(p.ledger.state)
 		p.mu.Unlock()
 		if over {
 			return nil
@@ -315,7 +315,7 @@ func (p *pump) feed(ctx context.Context) error {
 			}
 			p.seenExit = false
 			p.mu.Lock()
-			over := terminal(p.facts.state)
+			over := terminal(p.ledger.state)
 			p.mu.Unlock()
 			if over {
 				return nil // a host that died had recorded the end
@@ -331,7 +331,7 @@ func (p *pump) feed(ctx context.Context) error {
 		p.log.Idle()
 		p.mu.Unlock()
 		if err := p.src.Wait(ctx); err != nil {
-			if errors.Is(err, errKeeperGone) {
+			if errors.Is(err, errShimGone) {
 				p.seenExit = true
 				continue
 			}
@@ -436,9 +436,9 @@ func (p *pump) record(rec journal.Record) error {
 		}
 		p.input(&pb.Input{Kind: pb.InputKind_INPUT_START, Start: start}, rec.Time)
 		p.item(rec.Time, func(at time.Time) {
-			p.facts.attempt, p.facts.spawn = plan.Attempt, plan.Spawn
-			if plan.SessionID != "" && (p.facts.session == "" || plan.Attempt > 1) {
-				p.facts.session, p.facts.sessionOver = plan.SessionID, false
+			p.ledger.attempt, p.ledger.spawn = plan.Attempt, plan.Spawn
+			if plan.SessionID != "" && (p.ledger.session == "" || plan.Attempt > 1) {
+				p.ledger.session, p.ledger.sessionOver = plan.SessionID, false
 			}
 			for _, w := range plan.Warnings {
 				p.emitHost(pluginapi.Debug{Level: "warn", Message: w}, at)
@@ -446,7 +446,7 @@ func (p *pump) record(rec journal.Record) error {
 		})
 	case journal.KindSpawned:
 		p.between = false
-		p.item(rec.Time, func(time.Time) { p.facts.spawned, p.facts.retry = true, nil })
+		p.item(rec.Time, func(time.Time) { p.ledger.spawned, p.ledger.retry = true, nil })
 	case journal.KindRetry:
 		var retry journal.Retry
 		if err := rec.Decode(&retry); err != nil {
@@ -455,7 +455,7 @@ func (p *pump) record(rec journal.Record) error {
 		p.seenExit, p.between, p.retry = false, true, &retry
 		p.item(rec.Time, func(at time.Time) {
 			p.endSession(at)
-			p.facts.again(&retry)
+			p.ledger.again(&retry)
 			p.emitHost(pluginapi.Retry{
 				Attempt: retry.Attempt, MaxAttempts: &retry.MaxAttempts, Reason: retry.Msg, DelayMS: &retry.DelayMS, Code: pluginapi.Code(retry.Code),
 			}, at)
@@ -466,7 +466,7 @@ func (p *pump) record(rec journal.Record) error {
 			return err
 		}
 		p.input(&pb.Input{Kind: pb.InputKind_INPUT_SPAWN_FAILED, Data: []byte(failed.Error)}, rec.Time)
-		p.item(rec.Time, func(time.Time) { p.facts.spawnFailed = &failed })
+		p.item(rec.Time, func(time.Time) { p.ledger.spawnFailed = &failed })
 		p.seenExit, p.between = true, false
 	case journal.KindInput:
 		var in journal.Input
@@ -503,7 +503,7 @@ func (p *pump) record(rec journal.Record) error {
 			Code: int32(exit.Code), Signal: exit.Signal, Asked: exit.Reason != "",
 		}}, rec.Time)
 		p.item(rec.Time, func(at time.Time) {
-			p.facts.exit = &exit
+			p.ledger.exit = &exit
 			if exit.Survivors != "" {
 				p.emitHost(pluginapi.Debug{Level: "warn", Message: "the run has ended, but amux could not end this: " + exit.Survivors}, at)
 			}
@@ -521,7 +521,7 @@ func (p *pump) record(rec journal.Record) error {
 			return err
 		}
 		p.item(rec.Time, func(at time.Time) {
-			p.facts.fault = &fault
+			p.ledger.fault = &fault
 			p.emitHost(pluginapi.ErrorEvent{
 				Code: pluginapi.Code(fault.Code), Message: fault.Msg, Hint: fault.Hint,
 			}, at)
@@ -543,32 +543,32 @@ func (p *pump) userInput(in journal.Input, at time.Time) {
 	case "prompt":
 		// The message comes before what the adapter makes of it.
 		p.item(at, func(at time.Time) {
-			p.facts.idle, p.facts.prompted = false, true
-			if p.facts.signaled { // and survived it
-				p.facts.signaled, p.facts.askedAt = false, 0
+			p.ledger.idle, p.ledger.prompted = false, true
+			if p.ledger.signaled { // and survived it
+				p.ledger.signaled, p.ledger.askedAt = false, 0
 			}
 			p.emitHost(pluginapi.UserMessage{ID: in.ID, Text: in.Text}, at)
 		})
 		p.input(&pb.Input{Kind: kind, Id: in.ID, Data: []byte(in.Text)}, at)
 	case "approve", "deny", "answer":
-		p.item(at, func(time.Time) { p.facts.dropPending(in.ID) })
+		p.item(at, func(time.Time) { p.ledger.dropPending(in.ID) })
 	case "interrupt":
-		p.item(at, func(time.Time) { p.facts.interrupted = true })
+		p.item(at, func(time.Time) { p.ledger.interrupted = true })
 	case "end":
-		p.item(at, func(time.Time) { p.facts.endSent = true })
+		p.item(at, func(time.Time) { p.ledger.endSent = true })
 	case "stop", "kill":
 		p.asked(at)
 		if p.between { // there is no process whose exit would tell
 			p.seenExit = true
-			p.item(at, func(time.Time) { p.facts.gaveUp = in.Text })
+			p.item(at, func(time.Time) { p.ledger.gaveUp = in.Text })
 		}
 	case "signal":
 		p.asked(at)
-		p.item(at, func(time.Time) { p.facts.signaled = true })
+		p.item(at, func(time.Time) { p.ledger.signaled = true })
 	case "pause", "resume":
 		on := in.Kind == "pause"
 		p.item(at, func(at time.Time) {
-			p.facts.paused = on
+			p.ledger.paused = on
 			if on {
 				p.emitHost(pluginapi.Paused{}, at)
 			} else {
@@ -594,8 +594,8 @@ var inputKinds = map[string]pb.InputKind{
 func (p *pump) asked(at time.Time) {
 	n := p.fed
 	p.item(at, func(time.Time) {
-		if p.facts.askedAt == 0 {
-			p.facts.askedAt = n
+		if p.ledger.askedAt == 0 {
+			p.ledger.askedAt = n
 		}
 	})
 }
@@ -615,7 +615,7 @@ func (p *pump) line(l lines.Line, stream string, at time.Time) {
 		if len(l.Data) > 0 {
 			tail := l.Data[max(0, len(l.Data)-stderrTail):]
 			kept := append([]byte(nil), tail...)
-			p.item(at, func(time.Time) { p.facts.addStderr(kept) })
+			p.item(at, func(time.Time) { p.ledger.addStderr(kept) })
 		}
 	}
 	if k := kind - pb.InputKind_INPUT_STDOUT; l.More || p.pieced[k] > 0 {
@@ -707,10 +707,10 @@ func (p *pump) flush() error {
 	p.publish()
 	p.sent = append(p.sent, last)
 	p.told = last
-	p.heft, p.heavy = max(p.heft, p.heavy), 0
-	heft := p.heft
+	p.lineSize, p.heavy = max(p.lineSize, p.heavy), 0
+	lineSize := p.lineSize
 	p.mu.Unlock()
-	p.clock.sent(heft)
+	p.watchdog.sent(lineSize)
 	err := p.conv.Send(&p.batch)
 	p.batch.Inputs, p.size = p.batch.Inputs[:0], 0
 	if err != nil {
@@ -745,9 +745,9 @@ func (p *pump) acquire() error {
 
 func (p *pump) receive() {
 	for !p.heardAll() {
-		p.clock.waiting()
+		p.watchdog.waiting()
 		resp, err := p.conv.Recv()
-		p.clock.received()
+		p.watchdog.received()
 		if err != nil {
 			p.fail(p.conv.Error(err))
 			return
@@ -841,9 +841,9 @@ func (p *pump) answered(done uint64) {
 		<-p.slots
 	}
 	if len(p.sent) == 0 {
-		p.heft = 0
+		p.lineSize = 0
 	}
-	p.clock.open(len(p.sent), progress)
+	p.watchdog.open(len(p.sent), progress)
 }
 
 // What a response and an output cost by themselves, in bytes of volume: a flood of
@@ -859,8 +859,8 @@ const perByte = 8
 
 // charge counts what the adapter makes of one input.
 func (p *pump) charge(bytes int) error {
-	if p.volume += bytes; p.volume > p.limits.volume+perByte*p.heft {
-		return breach("made more than %d MiB of one input", p.limits.volume>>20+perByte*p.heft>>20)
+	if p.volume += bytes; p.volume > p.limits.volume+perByte*p.lineSize {
+		return breach("made more than %d MiB of one input", p.limits.volume>>20+perByte*p.lineSize>>20)
 	}
 	return nil
 }
@@ -898,17 +898,17 @@ func (p *pump) output(out *pb.Output) error {
 	case pb.OutputKind_OUTPUT_CLOSE_STDIN, pb.OutputKind_OUTPUT_SET_TIMER, pb.OutputKind_OUTPUT_SIGNAL:
 		p.effects = append(p.effects, effect{out, nil})
 	case pb.OutputKind_OUTPUT_TURN_STARTED:
-		p.facts.turnActive, p.facts.idle = true, false
+		p.ledger.turnActive, p.ledger.idle = true, false
 	case pb.OutputKind_OUTPUT_IDLE:
-		p.facts.turnActive, p.facts.idle = false, true
+		p.ledger.turnActive, p.ledger.idle = false, true
 	case pb.OutputKind_OUTPUT_OUTCOME:
 		if out.Outcome == nil {
 			return breach("sent an outcome that says nothing")
 		}
 		out.Outcome.Message, out.Outcome.Hint = sanitize(out.Outcome.Message), sanitize(out.Outcome.Hint)
-		p.facts.outcome, p.facts.outcomeAt = out.Outcome, out.N
-		p.facts.answered = p.facts.answered || out.Outcome.Code == ""
-		p.facts.turnActive = false
+		p.ledger.outcome, p.ledger.outcomeAt = out.Outcome, out.N
+		p.ledger.answered = p.ledger.answered || out.Outcome.Code == ""
+		p.ledger.turnActive = false
 	}
 	switch {
 	case !out.More:
@@ -927,12 +927,12 @@ func (p *pump) event(out *pb.Output) error {
 		}
 		switch t {
 		case "session_end":
-			p.facts.sessionOver = true
+			p.ledger.sessionOver = true
 		case "tool_call_start", "tool_call_ready":
-			p.facts.tooled = true
+			p.ledger.tooled = true
 		case "log":
 			if isUnknownLine(out.Data) {
-				p.facts.unknown++
+				p.ledger.unknown++
 			}
 		}
 		p.seq++
@@ -961,14 +961,14 @@ func (p *pump) event(out *pb.Output) error {
 		if p.pieces.size+len(out.Data) > holdLimit {
 			p.pieces.hold, p.pieces.long = nil, true
 			if t == "message_stop" {
-				p.facts.text, p.facts.textLong = "", true // rather none than that of another message
+				p.ledger.text, p.ledger.textLong = "", true // rather none than that of another message
 			}
 			return nil
 		}
 	}
 	p.pieces.add(out.Data)
 	if !out.More {
-		p.facts.learn(t, p.pieces.whole(), p.timeOf(out.N))
+		p.ledger.learn(t, p.pieces.whole(), p.timeOf(out.N))
 	}
 	return nil
 }
@@ -1012,7 +1012,7 @@ func (p *pump) advance() {
 	p.commit()
 }
 
-// commit shows the events made so far. On a full disk it waits: the keeper, whose
+// commit shows the events made so far. On a full disk it waits: the shim, whose
 // journal is on the same disk, ends the run when it has waited long enough, and
 // what is made of the end is tried last.
 func (p *pump) commit() {
@@ -1020,14 +1020,14 @@ func (p *pump) commit() {
 	for since := time.Now(); ; time.Sleep(100 * time.Millisecond) {
 		err := p.log.Commit(p.before)
 		if err == nil {
-			p.mark = mark{p.seq, p.done, p.last, p.facts.clone()}
+			p.mark = mark{p.seq, p.done, p.last, p.ledger.clone()}
 			p.undone = nil
 			if len(p.sent) == 0 {
 				p.log.Idle()
 			}
 			return
 		}
-		over := p.broken != nil || terminal(p.facts.state) || p.alone != nil && p.alone()
+		over := p.broken != nil || terminal(p.ledger.state) || p.alone != nil && p.alone()
 		if over || time.Since(since) > wait || errors.Is(err, os.ErrClosed) {
 			p.breakOff(diskError(err))
 			return
@@ -1056,7 +1056,7 @@ func (p *pump) emitHost(payload pluginapi.Payload, at time.Time) {
 // stateChanged announces a transition that is in the journal, and the run's end
 // with the last one.
 func (p *pump) stateChanged(s journal.State, at time.Time) {
-	f := &p.facts
+	f := &p.ledger
 	if f.created.IsZero() {
 		f.created = at
 	}
@@ -1106,7 +1106,7 @@ func (p *pump) stateChanged(s journal.State, at time.Time) {
 // lost notes that records are missing. The log may have events that were made of
 // them: what follows comes behind those.
 func (p *pump) lost(damage *journal.Damage, at time.Time) {
-	p.facts.damage = damage
+	p.ledger.damage = damage
 	p.mute, p.seq = false, max(p.seq, p.skip)
 	p.emitHost(pluginapi.ErrorEvent{
 		Code: pluginapi.CodeRecordDamaged, Message: damage.Error() + "; what was left is kept in " + damage.Kept,
@@ -1116,7 +1116,7 @@ func (p *pump) lost(damage *journal.Damage, at time.Time) {
 
 // endSession tells the end of a session of which the adapter has not.
 func (p *pump) endSession(at time.Time) {
-	f := &p.facts
+	f := &p.ledger
 	if f.session != "" && f.spawned && !f.sessionOver {
 		p.emitHost(pluginapi.SessionEnd{SessionID: f.session, TurnCount: f.turns, Cost: f.cost}, at)
 	}
@@ -1139,39 +1139,39 @@ func (p *pump) retreat() {
 	p.partial, p.effects, p.pieces = false, nil, pieces{}
 	p.log.Rollback()
 	p.skip = max(p.skip, p.log.Count())
-	p.seq, p.done, p.last, p.facts = p.mark.seq, p.mark.done, p.mark.last, p.mark.facts.clone()
+	p.seq, p.done, p.last, p.ledger = p.mark.seq, p.mark.done, p.mark.last, p.mark.ledger.clone()
 	p.items = append(p.undone, p.items...)
 	p.undone = nil
 }
 
-// clock says when a plugin has held an input for too long. It runs only while the
+// watchdog says when a plugin has held an input for too long. It runs only while the
 // host waits for an answer, so that a slow consumer is not taken for a slow plugin,
 // and it counts on until an input is done: answers that finish none are no progress.
-type clock struct {
+type watchdog struct {
 	limit time.Duration
 
-	mu      sync.Mutex
-	fire    func()
-	timer   *time.Timer // looks after the clock from time to time, which costs less than to set it for each batch
-	armed   bool
-	since   time.Time     // when the wait began, while it runs
-	spent   time.Duration // waited before that, since the last progress
-	heft    int           // bytes of the longest line in pieces, for which there is more time
-	batches int
-	inRecv  bool
-	stopped bool
+	mu       sync.Mutex
+	fire     func()
+	timer    *time.Timer // looks after the watchdog from time to time, which costs less than to set it for each batch
+	armed    bool
+	since    time.Time     // when the wait began, while it runs
+	spent    time.Duration // waited before that, since the last progress
+	lineSize int           // bytes of the longest line in pieces, for which there is more time
+	batches  int
+	inRecv   bool
+	stopped  bool
 }
 
 // onEnd says what is done when the time is over.
-func (c *clock) onEnd(fire func()) { c.change(func() { c.fire = fire }) }
+func (c *watchdog) onEnd(fire func()) { c.change(func() { c.fire = fire }) }
 
-func (c *clock) sent(heft int) { c.change(func() { c.batches++; c.heft = heft }) }
-func (c *clock) waiting()      { c.change(func() { c.inRecv = true }) }
-func (c *clock) received()     { c.change(func() { c.inRecv = false }) }
-func (c *clock) running() bool { return c.batches > 0 && c.inRecv && !c.stopped }
+func (c *watchdog) sent(lineSize int) { c.change(func() { c.batches++; c.lineSize = lineSize }) }
+func (c *watchdog) waiting()          { c.change(func() { c.inRecv = true }) }
+func (c *watchdog) received()         { c.change(func() { c.inRecv = false }) }
+func (c *watchdog) running() bool     { return c.batches > 0 && c.inRecv && !c.stopped }
 
 // open says how many batches are unanswered, and whether an input was done.
-func (c *clock) open(n int, progress bool) {
+func (c *watchdog) open(n int, progress bool) {
 	c.change(func() {
 		c.batches = n
 		if progress {
@@ -1180,16 +1180,16 @@ func (c *clock) open(n int, progress bool) {
 	})
 }
 
-// heftTime is how much longer a long line may take.
-const heftTime = time.Second / (16 << 20) // for each byte
+// lineTime is how much longer a long line may take.
+const lineTime = time.Second / (16 << 20) // for each byte
 
 // left is what remains, while it runs.
-func (c *clock) left() time.Duration {
-	return c.limit + time.Duration(c.heft)*heftTime - c.spent - time.Since(c.since)
+func (c *watchdog) left() time.Duration {
+	return c.limit + time.Duration(c.lineSize)*lineTime - c.spent - time.Since(c.since)
 }
 
 // stalled is how long the plugin was waited for since the last progress.
-func (c *clock) stalled() time.Duration {
+func (c *watchdog) stalled() time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.running() {
@@ -1198,7 +1198,7 @@ func (c *clock) stalled() time.Duration {
 	return c.spent
 }
 
-func (c *clock) stop() {
+func (c *watchdog) stop() {
 	c.change(func() {
 		c.stopped = true
 		if c.timer != nil {
@@ -1207,7 +1207,7 @@ func (c *clock) stop() {
 	})
 }
 
-func (c *clock) change(f func()) {
+func (c *watchdog) change(f func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	before := c.running()
@@ -1223,7 +1223,7 @@ func (c *clock) change(f func()) {
 	}
 }
 
-func (c *clock) arm(after time.Duration) {
+func (c *watchdog) arm(after time.Duration) {
 	c.armed = true
 	if c.timer == nil {
 		c.timer = time.AfterFunc(after, c.look)
@@ -1232,7 +1232,7 @@ func (c *clock) arm(after time.Duration) {
 	}
 }
 
-func (c *clock) look() {
+func (c *watchdog) look() {
 	c.mu.Lock()
 	c.armed = false
 	fire := func() {}

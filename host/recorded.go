@@ -231,7 +231,7 @@ func (h *Host) find(ref string) (*store.Run, error) {
 
 // Open returns a run that this or another host has started. While another process
 // hosts it, its events are followed as they come, and what is asked of it goes to
-// its keeper. Wait and Events end with HOST_GONE if that process dies; Recover
+// its shim. Wait and Events end with HOST_GONE if that process dies; Recover
 // then makes the rest.
 func (h *Host) Open(ctx context.Context, ref string) (*Run, error) {
 	dir, err := h.find(ref)

@@ -26,7 +26,7 @@ import (
 // Recover ends the runs whose host has died: processes they left are killed, and
 // the rest of their events is made from the journal, by the plugin they were
 // started with if it is still there. Runs that another host holds are left alone,
-// and so are detached ones whose keeper lives: see Adopt.
+// and so are detached ones whose shim lives: see Adopt.
 func (h *Host) Recover(ctx context.Context) error {
 	var errs []error
 	for _, id := range h.store.Active() {
@@ -71,7 +71,7 @@ func (h *Host) Abandoned() []string {
 		if dir.Held() {
 			continue
 		}
-		if info, err := shim.ReadInfo(dir.Dir); err != nil || !keeperLives(info) {
+		if info, err := shim.ReadInfo(dir.Dir); err != nil || !shimLives(info) {
 			ids = append(ids, id)
 		}
 	}
@@ -109,14 +109,14 @@ func (h *Host) SweepOrphans() {
 		if err != nil || dir.Lock() != nil {
 			continue
 		}
-		if info, err := shim.ReadInfo(dir.Dir); err != nil || !keeperLives(info) {
+		if info, err := shim.ReadInfo(dir.Dir); err != nil || !shimLives(info) {
 			h.sweepRun(meta)
 		}
 		dir.Unlock()
 	}
 }
 
-func keeperLives(info shim.Info) bool {
+func shimLives(info shim.Info) bool {
 	return info.BootID == process.BootID() && process.Alive(process.ID{PID: info.PID, Start: info.Start})
 }
 
@@ -170,7 +170,7 @@ func (h *Host) recoverRun(ctx context.Context, id string) error {
 		return pluginapi.Errorf(pluginapi.CodeParse, "run %s: %w", id, err)
 	}
 	info, err := shim.ReadInfo(dir.Dir)
-	if err == nil && keeperLives(info) {
+	if err == nil && shimLives(info) {
 		// A detached one is for a host that serves: see Adopt. That of a foreground
 		// run leaves within moments of its host's death.
 		if isDetached(meta) || !waitGone(ctx, info) {
@@ -185,7 +185,7 @@ func (h *Host) recoverRun(ctx context.Context, id string) error {
 
 func waitGone(ctx context.Context, info shim.Info) bool {
 	for range 100 {
-		if !keeperLives(info) {
+		if !shimLives(info) {
 			return true
 		}
 		select {
@@ -223,9 +223,9 @@ func (h *Host) conclude(ctx context.Context, dir *store.Run, meta store.Meta) er
 	exited := func(p *pump) error {
 		p.mu.Lock()
 		if exit, ok := readExit(dir.Path("exit")); ok {
-			p.facts.take(exit)
+			p.ledger.take(exit)
 		}
-		end := p.facts.verdict(spec.JSONSchema)
+		end := p.ledger.verdict(spec.JSONSchema)
 		p.mu.Unlock()
 		return writer.Append(journal.KindState, journal.Encode(end))
 	}
@@ -246,7 +246,7 @@ func (h *Host) conclude(ctx context.Context, dir *store.Run, meta store.Meta) er
 		return fail(err)
 	}
 	p.mu.Lock()
-	ended := p.facts.ended
+	ended := p.ledger.ended
 	p.mu.Unlock()
 	if mode := syncMode(meta, h.opts); mode != SyncOff {
 		_ = errors.Join(src.sync(), log.Sync()) // a disk that fails is told by who reads
@@ -271,7 +271,7 @@ func (h *Host) retell(ctx context.Context, meta store.Meta, other *registry.Plug
 		if err == nil {
 			p.exited = exited
 			err = p.run(ctx)
-			took += p.clock.stalled()
+			took += p.watchdog.stalled()
 		}
 		stop()
 		if err == nil {
@@ -315,7 +315,7 @@ func (s *ownSource) Wait(context.Context) error {
 		return errors.New("the journal has no end")
 	}
 	s.told = true
-	return errKeeperGone
+	return errShimGone
 }
 
 // replayPump makes a pump over a recorded journal with the plugin that the run

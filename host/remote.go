@@ -21,7 +21,7 @@ import (
 )
 
 // A remote run is one that another process hosts. Its events are followed in the
-// file (follow.go), and it is controlled through its keeper's socket, by a
+// file (follow.go), and it is controlled through its shim's socket, by a
 // connection for each command: nothing is held between two calls, so that a Run
 // needs no Close.
 
@@ -32,7 +32,7 @@ type Outcome string
 const (
 	CancelRequested Outcome = "cancel_requested"
 	AlreadyFinished Outcome = "already_finished"
-	NotCancellable  Outcome = "not_cancellable" // no keeper takes the command
+	NotCancellable  Outcome = "not_cancellable" // no shim takes the command
 	NotFound        Outcome = "not_found"
 	Deleted         Outcome = "deleted"
 	ActiveConflict  Outcome = "active_process_conflict"
@@ -67,8 +67,8 @@ func (h *Host) Cancel(ctx context.Context, ref string, kill bool) (Outcome, erro
 func (r *Run) hosted() bool { return hosted(r.dir) }
 
 func hosted(dir *store.Run) bool {
-	keeper, err := shim.ReadInfo(dir.Dir)
-	return err == nil && keeperLives(keeper) || dir.Held()
+	shimInfo, err := shim.ReadInfo(dir.Dir)
+	return err == nil && shimLives(shimInfo) || dir.Held()
 }
 
 func (r *Run) hostGone() *pluginapi.Error {
@@ -82,11 +82,11 @@ const (
 	// commandWait is how long a command waits for a run that is being started, or
 	// whose end is being told.
 	commandWait = 5 * time.Second
-	// answerWait is how long a keeper may take to answer.
+	// answerWait is how long a shim may take to answer.
 	answerWait = 10 * time.Second
 )
 
-// remoteCommand has the run's keeper do something. A keeper that has no agent yet,
+// remoteCommand has the run's shim do something. A shim that has no agent yet,
 // or no more, refuses; the run's events then tell which it is.
 func (r *Run) remoteCommand(what string, do func(*shim.Conn) error) error {
 	for deadline := time.Now().Add(commandWait); ; {
@@ -116,15 +116,15 @@ func (r *Run) remoteCommand(what string, do func(*shim.Conn) error) error {
 	}
 }
 
-// ask makes one connection to the keeper for one command.
+// ask makes one connection to the shim for one command.
 func (r *Run) ask(do func(*shim.Conn) error) error {
-	keeper, err := shim.ReadInfo(r.dir.Dir)
-	if err != nil || !keeperLives(keeper) {
+	shimInfo, err := shim.ReadInfo(r.dir.Dir)
+	if err != nil || !shimLives(shimInfo) {
 		return shim.ErrGone
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), answerWait)
 	defer cancel()
-	conn, err := shim.Dial(ctx, keeper)
+	conn, err := shim.Dial(ctx, shimInfo)
 	if err != nil {
 		return err
 	}

@@ -85,9 +85,9 @@ func (h *Host) deleteRun(ctx context.Context, dir *store.Run) (Outcome, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return gone() // it was deleted, or never begun, before we had the lock
 	}
-	if keeper, err := shim.ReadInfo(dir.Dir); err == nil && keeperLives(keeper) {
+	if shimInfo, err := shim.ReadInfo(dir.Dir); err == nil && shimLives(shimInfo) {
 		// Its host has died a moment ago, or it does without one.
-		if !waitGone(ctx, keeper) {
+		if !waitGone(ctx, shimInfo) {
 			return ActiveConflict, activeConflict(dir.ID)
 		}
 	}
@@ -261,8 +261,8 @@ func (h *Host) Clean(ctx context.Context, dry bool) ([]Removed, error) {
 func (h *Host) leftOver(id string, changed time.Time) bool {
 	dir := h.store.Run(id)
 	if _, err := dir.ReadMeta(); err == nil {
-		keeper, err := shim.ReadInfo(dir.Dir)
-		return !(err == nil && keeperLives(keeper)) && !dir.Held()
+		shimInfo, err := shim.ReadInfo(dir.Dir)
+		return !(err == nil && shimLives(shimInfo)) && !dir.Held()
 	}
 	// A run of another configuration folder, or none.
 	return time.Since(changed) > strangeAge &&

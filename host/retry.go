@@ -75,7 +75,7 @@ var passing = []pluginapi.Code{
 
 // mayPass reports that the attempt has failed by itself, without an answer, for a
 // reason that may pass.
-func (f *facts) mayPass(end journal.State) bool {
+func (f *ledger) mayPass(end journal.State) bool {
 	code := pluginapi.Code(end.Code)
 	switch {
 	case f.exit == nil || f.exit.Reason != "" || f.askedAt != 0 || f.interrupted || f.answered || f.fault != nil:
@@ -91,7 +91,7 @@ func (r *Run) nextAttempt(p *pump) (journal.Retry, bool) {
 	no := journal.Retry{}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	f := &p.facts
+	f := &p.ledger
 	end := f.verdict(r.spec.JSONSchema)
 	if r.launch == nil || f.attempt >= r.spec.Retry.attempts() || !f.mayPass(end) {
 		return no, false
@@ -249,7 +249,7 @@ func (r *Run) cannotStart(attempt int, err error) {
 	if refused, ok := errors.AsType[*shim.RemoteError](err); ok {
 		switch pluginapi.Code(refused.Code) {
 		case pluginapi.CodeRunNotActive, pluginapi.CodeSpawn, pluginapi.CodePTYNotAvailable:
-			return // why is in the journal: somebody asked for the end, or the keeper could not start it
+			return // why is in the journal: somebody asked for the end, or the shim could not start it
 		}
 		err = r.commandError("start the agent", err)
 	}
@@ -259,7 +259,7 @@ func (r *Run) cannotStart(attempt int, err error) {
 	})) == nil {
 		return
 	}
-	// The disk is full, if the keeper has not gone.
+	// The disk is full, if the shim has not gone.
 	amendExit(r.dir.Path("exit"), "disk_full")
 	_ = r.conn.Release()
 }

@@ -40,13 +40,13 @@ type Run struct {
 	attempts attempts        // what is being started
 	place    *place          // in the host's queue
 
-	conn       *shim.Conn
-	src        *liveSource
-	shimExited <-chan struct{}
-	leave      func()           // forgets the keeper's process
-	keeper     shim.Info        // of an adopted run
-	process    *adapter.Process // the shared one it began with
-	own        *adapter.Process // its own, after the shared one failed it
+	conn        *shim.Conn
+	src         *liveSource
+	shimExited  <-chan struct{}
+	leave       func()           // forgets the shim's process
+	adoptedShim shim.Info        // of an adopted run
+	process     *adapter.Process // the shared one it began with
+	own         *adapter.Process // its own, after the shared one failed it
 
 	mu         sync.Mutex
 	announced  string // state that was recorded last
@@ -351,13 +351,13 @@ func (r *Run) unstarted() error {
 	return nil
 }
 
-// isRefusal reports that a keeper has nothing to command, or starts nothing any more.
+// isRefusal reports that a shim has nothing to command, or starts nothing any more.
 func isRefusal(err error) bool {
 	refused, ok := errors.AsType[*shim.RemoteError](err)
 	return ok && pluginapi.Code(refused.Code) == pluginapi.CodeRunNotActive
 }
 
-// commandError makes one of our errors of what the keeper answered.
+// commandError makes one of our errors of what the shim answered.
 func (r *Run) commandError(what string, err error) error {
 	if err == nil {
 		return nil
@@ -436,16 +436,16 @@ func (r *Run) main(ctx context.Context) {
 		return
 	}
 	var best *pump // the one that got furthest, for what it has learned
-	var suspect deathbed
+	var suspect crashSuspect
 	var past lives
 	for attempt := 1; ; attempt++ {
 		since := time.Now()
 		p, err := r.newPump(ctx, attempt, suspect)
 		took, slow := time.Since(since), false
 		if err == nil {
-			p.clock.limit = past.left(r.h.limits)
+			p.watchdog.limit = past.left(r.h.limits)
 			err = p.run(ctx)
-			stalled := p.clock.stalled()
+			stalled := p.watchdog.stalled()
 			took, slow = took+stalled, stalled > r.h.limits.progress/4
 			if best == nil || p.done > best.done {
 				past = lives{}
@@ -501,10 +501,10 @@ func (r *Run) main(ctx context.Context) {
 	}
 }
 
-// deathbed is where plugin processes of a run have died: of one of the inputs
+// crashSuspect is where plugin processes of a run have died: of one of the inputs
 // from + 1 … to. Once it is known that it was no chance these are fed one by one,
 // so that the input can be named.
-type deathbed struct {
+type crashSuspect struct {
 	from, to uint64
 	single   bool
 	deaths   int
@@ -512,7 +512,7 @@ type deathbed struct {
 
 // again notes a death, which may have been a slow one, and reports whether another
 // process may help: not when one input has killed twice those who were fed nothing else.
-func (d *deathbed) again(broken *errConversation, slow bool) bool {
+func (d *crashSuspect) again(broken *errConversation, slow bool) bool {
 	if errors.Is(broken.cause, adapter.ErrKilled) {
 		return true // by no input
 	}
@@ -532,7 +532,7 @@ func (d *deathbed) again(broken *errConversation, slow bool) bool {
 	return true
 }
 
-func (r *Run) newPump(ctx context.Context, attempt int, suspect deathbed) (*pump, error) {
+func (r *Run) newPump(ctx context.Context, attempt int, suspect crashSuspect) (*pump, error) {
 	if r.process == nil && attempt == 1 {
 		if err := r.findPlugin(ctx); err != nil {
 			return nil, err
@@ -578,7 +578,7 @@ func (r *Run) newPump(ctx context.Context, attempt int, suspect deathbed) (*pump
 
 // act says what a live run does now. It is called with the pump locked.
 func (r *Run) act(p *pump) (todo []func()) {
-	f := &p.facts
+	f := &p.ledger
 	if terminal(f.state) || f.exit != nil || f.spawnFailed != nil {
 		return nil
 	}
@@ -649,7 +649,7 @@ func (r *Run) act(p *pump) (todo []func()) {
 // answerTime is how long a question waits for people before it is denied.
 const answerTime = 10 * time.Minute
 
-// answerClocks has the keeper watch over each question that waits for people now,
+// answerClocks has the shim watch over each question that waits for people now,
 // so that its deadline holds whatever becomes of this process.
 func (r *Run) answerClocks(waiting []string) (todo []func()) {
 	set := func(id string, after time.Duration) {
@@ -670,7 +670,7 @@ func (r *Run) answerClocks(waiting []string) (todo []func()) {
 
 // holdClock has the shim count silence only while the agent has the turn: between the
 // turns of a conversation it waits for a person, who may take any time.
-func (r *Run) holdClock(f *facts) []func() {
+func (r *Run) holdClock(f *ledger) []func() {
 	if !r.spec.Conversation || !f.spawned {
 		return nil
 	}
@@ -686,7 +686,7 @@ func (r *Run) holdClock(f *facts) []func() {
 	return []func(){func() { _ = r.conn.SetLimit(limit) }} // of an agent that has ended no clock runs
 }
 
-// effect carries out what the adapter wants done. The keeper ignores what it has
+// effect carries out what the adapter wants done. The shim ignores what it has
 // done before, so a replay may ask again.
 func (r *Run) effect(out *pb.Output, data []byte) {
 	id := shim.EffectID{N: out.N, K: out.K}
@@ -741,7 +741,7 @@ func (r *Run) fault(ctx context.Context, p *pump, broken *errConversation) {
 	p.deafen()
 	p.act, p.effect, p.exited = nil, nil, r.exited
 	p.live = false
-	p.facts.fault = &record
+	p.ledger.fault = &record
 	r.last(ctx, p, p.run(ctx))
 }
 
@@ -805,7 +805,7 @@ func (r *Run) part() {
 }
 
 // exited is told by the pump that the run's processes are gone and all their
-// output is told. It lets the keeper go and records how the run ended.
+// output is told. It lets the shim go and records how the run ended.
 func (r *Run) exited(p *pump) error {
 	if next, ok := r.nextAttempt(p); ok && r.src.append(journal.KindRetry, journal.Encode(next)) == nil {
 		return nil // what follows follows from the record
@@ -814,26 +814,26 @@ func (r *Run) exited(p *pump) error {
 		_ = r.conn.Release()
 		<-r.conn.Gone()
 	}
-	r.waitKeeper()
+	r.waitShim()
 	r.attempts.Wait() // which state was recorded last is certain then
 	p.mu.Lock()
-	lost := p.facts.exit == nil && p.facts.spawnFailed == nil && p.facts.gaveUp == ""
+	lost := p.ledger.exit == nil && p.ledger.spawnFailed == nil && p.ledger.gaveUp == ""
 	p.mu.Unlock()
 	if lost {
 		r.h.sweepRun(r.meta)
 		exit, ok := readExit(r.dir.Path("exit"))
 		p.mu.Lock()
 		if ok {
-			p.facts.take(exit)
+			p.ledger.take(exit)
 		}
-		p.facts.spawned = p.facts.spawned || !r.adopted // or about to be: no host has died, but the keeper
+		p.ledger.spawned = p.ledger.spawned || !r.adopted // or about to be: no host has died, but the shim
 		p.mu.Unlock()
 	}
 	if err := r.src.takeOver(); err != nil {
 		return err
 	}
 	p.mu.Lock()
-	end := p.facts.verdict(r.spec.JSONSchema)
+	end := p.ledger.verdict(r.spec.JSONSchema)
 	r.mu.Lock()
 	end.From = r.announced
 	r.mu.Unlock()
@@ -848,16 +848,16 @@ func (r *Run) exited(p *pump) error {
 	return nil
 }
 
-// waitKeeper waits until the keeper's process is gone, whose connection is.
-func (r *Run) waitKeeper() {
+// waitShim waits until the shim's process is gone, whose connection is.
+func (r *Run) waitShim() {
 	if r.shimExited != nil {
 		<-r.shimExited
 	} else {
-		waitGone(context.Background(), r.keeper)
+		waitGone(context.Background(), r.adoptedShim)
 	}
 }
 
-// readExit reads what the keeper wrote beside a journal that took no more.
+// readExit reads what the shim wrote beside a journal that took no more.
 func readExit(path string) (exit journal.Exit, ok bool) {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -871,7 +871,7 @@ func readExit(path string) (exit journal.Exit, ok bool) {
 	return exit, false
 }
 
-// amendExit writes a reason of the host's own into the file, once the keeper is
+// amendExit writes a reason of the host's own into the file, once the shim is
 // gone. The file has had its room from the start, whatever the disk says now.
 func amendExit(path, reason string) {
 	exit, _ := readExit(path)
@@ -885,7 +885,7 @@ func amendExit(path, reason string) {
 // finish takes the result and clears up.
 func (r *Run) finish(p *pump) {
 	p.mu.Lock()
-	f := p.facts
+	f := p.ledger
 	p.mu.Unlock()
 	r.mu.Lock()
 	r.result = Result{RunID: r.ID(), State: f.state, Text: f.text}
@@ -905,12 +905,12 @@ func (r *Run) abandon(err error, p *pump) {
 	_ = r.conn.Kill(shim.Stop{Reason: reason, By: "host"}) // it may have ended
 	_ = r.conn.Release()
 	<-r.conn.Gone()
-	r.waitKeeper()
+	r.waitShim()
 	state := stateFailed
 	if p != nil {
 		p.mu.Lock()
-		if terminal(p.facts.state) {
-			state = p.facts.state
+		if terminal(p.ledger.state) {
+			state = p.ledger.state
 		}
 		p.mu.Unlock()
 	}
@@ -925,7 +925,7 @@ func (r *Run) abandon(err error, p *pump) {
 	r.clear(nil)
 }
 
-func (r *Run) clear(f *facts) {
+func (r *Run) clear(f *ledger) {
 	r.attempts.Wait()
 	r.place.leave()
 	r.log.Finish()
@@ -934,7 +934,7 @@ func (r *Run) clear(f *facts) {
 		r.readEnd()
 	}
 	_ = os.RemoveAll(r.meta.TempDir)
-	_ = os.Remove(socketPath(r.h.opts.RuntimeDir, r.ID())) // a keeper that was killed leaves it
+	_ = os.Remove(socketPath(r.h.opts.RuntimeDir, r.ID())) // a shim that was killed leaves it
 	if f != nil && !f.ended.IsZero() {
 		r.h.index(r.meta, r.result.End, f.ended)
 		r.dir.MarkEnded()

@@ -13,11 +13,11 @@ import (
 	"github.com/amux-dev/amux/internal/rawio"
 )
 
-// errKeeperGone says that the keeper went away before the run's last record. The
+// errShimGone says that the shim went away before the run's last record. The
 // journal is this host's from now on.
-var errKeeperGone = errors.New("the keeper is gone")
+var errShimGone = errors.New("the shim is gone")
 
-// liveSource is the journal of a run that this process hosts: the keeper writes
+// liveSource is the journal of a run that this process hosts: the shim writes
 // it while it lives, this process after that.
 type liveSource struct {
 	file *os.File
@@ -55,13 +55,13 @@ func (s *liveSource) Wait(ctx context.Context) error {
 		if err := s.takeOver(); err != nil {
 			return err
 		}
-		return errKeeperGone
+		return errShimGone
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 }
 
-// takeOver makes this process the journal's writer, after the keeper has gone.
+// takeOver makes this process the journal's writer, after the shim has gone.
 func (s *liveSource) takeOver() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -79,7 +79,7 @@ func (s *liveSource) takeOver() error {
 // sync brings the journal to the disk, whoever writes it.
 func (s *liveSource) sync() error { return rawio.Sync(s.file) }
 
-// append commits a record, by the keeper or by this process, whoever writes.
+// append commits a record, by the shim or by this process, whoever writes.
 func (s *liveSource) append(kind journal.Kind, payload []byte) error {
 	s.mu.Lock()
 	writer, conn := s.writer, s.conn

@@ -81,7 +81,7 @@ func (h *Host) Start(ctx context.Context, spec RunSpec) (_ *Run, retErr error) {
 	if err := l.createDir(queued); err != nil {
 		return nil, err
 	}
-	// The plugin's start is the longest part, and the keeper needs none of it.
+	// The plugin's start is the longest part, and the shim needs none of it.
 	started := make(chan error, 1)
 	patience := adapter.NewPatience(h.limits.call)
 	go func() {
@@ -461,7 +461,7 @@ func (l *launch) queue(ctx context.Context) (*Run, error) {
 	return r, nil
 }
 
-// begin hands the plan to the keeper and starts the pump.
+// begin hands the plan to the shim and starts the pump.
 func (l *launch) begin(ctx context.Context, spawn shim.Spawn, record journal.Plan, plan *pluginapi.Plan) (*Run, error) {
 	r, err := l.run(stateStarting)
 	if err != nil {

@@ -73,7 +73,7 @@ const watchPause = time.Second
 type watcher struct {
 	r    *Run
 	file *os.File
-	conn *shim.Conn // nil: no keeper rings
+	conn *shim.Conn // nil: no shim rings
 }
 
 var errConsumerGone = errors.New("the consumer has gone")
@@ -178,18 +178,18 @@ func noTerminal(r *Run) error {
 		WithHint("agents that can have one get it by: amux run --pty")
 }
 
-// ring sees that the keeper rings, and reports whether one lives that could.
+// ring sees that the shim rings, and reports whether one lives that could.
 func (w *watcher) ring(ctx context.Context) bool {
 	if w.conn != nil && isClosed(w.conn.Gone()) {
 		w.conn.Close()
 		w.conn = nil
 	}
 	if w.conn == nil {
-		keeper, err := shim.ReadInfo(w.r.dir.Dir)
-		if err != nil || !keeperLives(keeper) {
+		shimInfo, err := shim.ReadInfo(w.r.dir.Dir)
+		if err != nil || !shimLives(shimInfo) {
 			return w.r.dir.Held() // it is being started, or its end is being told
 		}
-		w.conn, _ = shim.Dial(ctx, keeper) // the clock alone will do
+		w.conn, _ = shim.Dial(ctx, shimInfo) // the clock alone will do
 	}
 	return true
 }

@@ -13,9 +13,9 @@ import (
 	"github.com/amux-dev/amux/pluginapi"
 )
 
-// facts is what the sequence of a run's events and records says so far. It is
+// ledger is what the sequence of a run's events and records says so far. It is
 // made anew by a replay and by nothing else.
-type facts struct {
+type ledger struct {
 	state   string
 	created time.Time // first record
 	ended   time.Time
@@ -61,7 +61,7 @@ type facts struct {
 }
 
 // clone is a copy that does not change with f.
-func (f *facts) clone() facts {
+func (f *ledger) clone() ledger {
 	c := *f
 	c.pending = map[string]*interaction{}
 	for id, i := range f.pending {
@@ -84,16 +84,16 @@ func (f *facts) clone() facts {
 
 // again forgets what was of the last attempt alone. Its session is over with its
 // process.
-func (f *facts) again(retry *journal.Retry) {
+func (f *ledger) again(retry *journal.Retry) {
 	f.retry, f.spawn, f.spawned, f.exit = retry, 0, false, nil
 	f.outcome, f.outcomeAt, f.answered, f.sessionOver = nil, 0, false, true
 	f.turnActive, f.idle, f.endSent, f.paused = false, false, false, false
 	f.pending, f.order, f.stderr, f.text, f.textLong = nil, nil, nil, "", false
 }
 
-// take takes what the keeper, or a host that gave up, wrote beside a journal that
+// take takes what the shim, or a host that gave up, wrote beside a journal that
 // took no more. It may be of an earlier attempt.
-func (f *facts) take(exit journal.Exit) {
+func (f *ledger) take(exit journal.Exit) {
 	abandoned := exit.Reason == "disk_full" || exit.Reason == "abandoned"
 	if abandoned || f.exit == nil && exit.Spawn == f.spawn {
 		f.exit = &exit
@@ -114,7 +114,7 @@ type interaction struct {
 	since    time.Time
 }
 
-func (f *facts) addPending(i *interaction) {
+func (f *ledger) addPending(i *interaction) {
 	if f.pending == nil {
 		f.pending = map[string]*interaction{}
 	}
@@ -124,7 +124,7 @@ func (f *facts) addPending(i *interaction) {
 	f.pending[i.id] = i
 }
 
-func (f *facts) dropPending(id string) {
+func (f *ledger) dropPending(id string) {
 	if f.pending[id] == nil {
 		return
 	}
@@ -153,7 +153,7 @@ func isUnknownLine(event []byte) bool {
 }
 
 // learn takes in an event of the adapter.
-func (f *facts) learn(t pluginapi.Type, data []byte, at time.Time) {
+func (f *ledger) learn(t pluginapi.Type, data []byte, at time.Time) {
 	var e struct {
 		SessionID     string `json:"session_id"`
 		Version       string `json:"version"`
@@ -228,7 +228,7 @@ func add(total **int64, delta *int64) {
 
 const stderrTail = 4 << 10
 
-func (f *facts) addStderr(line []byte) {
+func (f *ledger) addStderr(line []byte) {
 	f.stderr = append(append(f.stderr, line...), '\n')
 	if n := len(f.stderr); n > 2*stderrTail {
 		f.stderr = append([]byte(nil), f.stderr[n-stderrTail:]...) // a clone has the old one
@@ -237,7 +237,7 @@ func (f *facts) addStderr(line []byte) {
 
 // stderrText is the tail of stderr, at most stderrTail bytes of whole lines if
 // there are some.
-func (f *facts) stderrText() string {
+func (f *ledger) stderrText() string {
 	text := f.stderr
 	if n := len(text); n > stderrTail {
 		text = text[n-stderrTail:]
@@ -247,7 +247,7 @@ func (f *facts) stderrText() string {
 
 // verdict says how the run ended: as finished says, unless answerSchema is not empty and
 // the answer of a run that would be completed does not match it.
-func (f *facts) verdict(answerSchema string) journal.State {
+func (f *ledger) verdict(answerSchema string) journal.State {
 	end := f.finished()
 	if end.To != stateCompleted || answerSchema == "" {
 		return end
@@ -267,7 +267,7 @@ func (f *facts) verdict(answerSchema string) journal.State {
 
 // finished says how the run ended. What amux asked for before the agent's last
 // word wins, then that word, then the exit code.
-func (f *facts) finished() journal.State {
+func (f *ledger) finished() journal.State {
 	end := journal.State{From: f.state, To: stateFailed}
 	fail := func(code pluginapi.Code, reason, msg string) journal.State {
 		end.Code, end.Reason, end.Msg, end.Hint = string(code), reason, msg, code.Info().Hint
