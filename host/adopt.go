@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -8,6 +9,7 @@ import (
 	"time"
 
 	"github.com/amux-dev/amux/host/eventlog"
+	"github.com/amux-dev/amux/host/internal/engine"
 	"github.com/amux-dev/amux/host/journal"
 	"github.com/amux-dev/amux/host/process"
 	"github.com/amux-dev/amux/host/registry"
@@ -102,7 +104,7 @@ func (h *Host) adopt(ctx context.Context, id string) (_ *Run, retErr error) {
 		return pluginapi.Errorf(pluginapi.AsError(err).Code, "take up run %s: %w", id, err)
 	}
 	r := &Run{
-		h: h, meta: meta, dir: dir, adopted: true, announced: stateStarting, done: make(chan struct{}),
+		h: h, meta: meta, dir: dir, adopted: true, done: make(chan struct{}),
 		agent: &pluginapi.Agent{Id: meta.Agent},
 	}
 	defer func() {
@@ -152,9 +154,8 @@ func (h *Host) adopt(ctx context.Context, id string) (_ *Run, retErr error) {
 		return nil, fail(err)
 	}
 	r.faulty = past.fault
-	if past.state != "" {
-		r.announced = past.state
-	}
+	state := cmp.Or(past.state, engine.Starting)
+	r.queued = state == engine.Queued
 	if r.log, err = eventlog.Open(dir.Path("events.jsonl"), meta.RunID, meta.Agent, true); err != nil {
 		return nil, fail(err)
 	}
@@ -166,16 +167,15 @@ func (h *Host) adopt(ctx context.Context, id string) (_ *Run, retErr error) {
 	if !past.prompted && (r.spec.Prompt != "" || !r.spec.Conversation) {
 		// Its host died between the agent's start and the first prompt, or while the
 		// shim was about to start it.
-		prompt := ofAttempt(r.spec.options(r.agent), past.retry).Prompt
-		r.planned = past.attempt
-		r.unprompted = func() { _ = r.firstPrompt(past.attempt, prompt) }
+		in := firstInput(past.attempt, engine.OptionsOf(r.spec.options(r.agent), past.retry).Prompt)
+		r.unprompted, r.unpromptedAttempt = &in, past.attempt
 	}
 	r.place = h.opts.Queue.takeNow()
-	h.begin(context.WithoutCancel(ctx), r)
+	h.begin(context.WithoutCancel(ctx), r, state)
 	return r, nil
 }
 
-// past is what the host of a run has to know of what was before it, and the pump
+// past is what the host of a run has to know of what was before it, and the engine
 // does not tell it.
 type past struct {
 	state    string // the last that was recorded
@@ -187,7 +187,7 @@ type past struct {
 }
 
 // readPast reads a journal from its start.
-func readPast(src source) (past, error) {
+func readPast(src engine.Journal) (past, error) {
 	var p past
 	reader, err := journal.NewReader(src)
 	if err != nil {

@@ -1,9 +1,10 @@
 package host
 
 import (
-	"encoding/json"
+	"cmp"
 	"strings"
 
+	"github.com/amux-dev/amux/host/internal/engine"
 	"github.com/amux-dev/amux/host/rule"
 	"github.com/amux-dev/amux/pluginapi"
 )
@@ -11,8 +12,8 @@ import (
 // judge says what the host itself answers to an approval: "approve", "deny" with
 // a reason, or "" if people are to answer. Then the reason, if there is one, says
 // why the host does not.
-func (r *Run) judge(i *interaction) (answer, reason string) {
-	verdict := r.verdict(i)
+func (r *Run) judge(asked *engine.Question) (answer, reason string) {
+	verdict := r.verdict(asked)
 	switch verdict.Effect {
 	case rule.Denied:
 		return "deny", "denied by the rule " + verdict.Rule
@@ -30,13 +31,13 @@ func (r *Run) judge(i *interaction) (answer, reason string) {
 	case ApproveAsk:
 		return "", reason
 	case ApproveRules:
-		return "deny", or(reason, "no rule allows it")
+		return "deny", cmp.Or(reason, "no rule allows it")
 	}
-	return "deny", or(reason, "nobody is there to approve it")
+	return "deny", cmp.Or(reason, "nobody is there to approve it")
 }
 
 // verdict is what the run's rules say.
-func (r *Run) verdict(i *interaction) rule.Verdict {
+func (r *Run) verdict(asked *engine.Question) rule.Verdict {
 	if len(r.spec.AllowRules)+len(r.spec.DenyRules) == 0 {
 		return rule.Verdict{}
 	}
@@ -46,46 +47,22 @@ func (r *Run) verdict(i *interaction) rule.Verdict {
 	}
 	home := ""
 	for _, name := range []string{"HOME", "USERPROFILE"} {
-		home = or(home, envValue(r.h.opts.Env, name))
+		home = cmp.Or(home, envValue(r.h.opts.Env, name))
 	}
-	q := rule.Request{Tool: i.tool, Kind: i.kind, Detail: i.detail, Paths: i.paths, Cwd: r.spec.Cwd, Home: home}
-	if q.Kind == pluginapi.ToolShell && !posixShell && !strings.Contains(strings.ToLower(i.tool), "bash") {
+	q := rule.Request{Tool: asked.Tool, Kind: asked.Kind, Detail: asked.Detail, Paths: asked.Paths, Cwd: r.spec.Cwd, Home: home}
+	if q.Kind == pluginapi.ToolShell && !posixShell && !strings.Contains(strings.ToLower(asked.Tool), "bash") {
 		q.Kind = pluginapi.ToolCommand
 	}
 	verdict := rules.Judge(q)
-	if i.action != i.tool && verdict.Effect != rule.Denied {
+	if asked.Action != asked.Tool && verdict.Effect != rule.Denied {
 		// Some agents name what they want beside the tool that wants it. A rule may
 		// forbid either.
-		q.Tool = i.action
+		q.Tool = asked.Action
 		if other := rules.Judge(q); other.Effect == rule.Denied || other.Effect == rule.Unclear {
 			return other
 		}
 	}
 	return verdict
-}
-
-// guessKind is for adapters that do not say what kind of tool asks.
-func guessKind(tool, detail string, input json.RawMessage) string {
-	var fields map[string]json.RawMessage
-	_ = json.Unmarshal(input, &fields) // no object has no fields
-	for _, name := range []string{"command", "cmd", "script"} {
-		raw, ok := fields[name]
-		if !ok {
-			continue
-		}
-		var text string
-		if json.Unmarshal(raw, &text) == nil && text == detail {
-			return pluginapi.ToolShell
-		}
-		return pluginapi.ToolCommand
-	}
-	switch strings.ToLower(tool) {
-	case "bash", "sh", "zsh", "shell":
-		return pluginapi.ToolShell
-	case "powershell", "pwsh", "cmd", "exec", "execute", "terminal", "command", "run_command", "run_shell_command", "exec_command", "run_terminal_cmd":
-		return pluginapi.ToolCommand
-	}
-	return ""
 }
 
 // checkRules refuses rules that could never be meant.

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 
 	"github.com/amux-dev/amux/host/eventlog"
+	"github.com/amux-dev/amux/host/internal/engine"
 	"github.com/amux-dev/amux/host/journal"
 	"github.com/amux-dev/amux/host/store"
 	"github.com/amux-dev/amux/pluginapi"
@@ -145,7 +146,7 @@ func checkJournal(ctx context.Context, path string, info RunInfo) (*Damage, int6
 			if err := rec.Decode(&state); err != nil {
 				return bad(rec.Offset, "a record does not say what state the run is in")
 			}
-			ended = terminal(state.To)
+			ended = engine.Terminal(state.To)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"os"
@@ -32,7 +33,7 @@ type disk struct {
 func syncMode(meta store.Meta, o Options) SyncMode {
 	var spec struct{ Sync SyncMode }
 	_ = json.Unmarshal(meta.Spec, &spec) // then it is the default
-	return SyncMode(or(string(spec.Sync), or(string(o.Sync), string(SyncEnd))))
+	return SyncMode(cmp.Or(string(spec.Sync), cmp.Or(string(o.Sync), string(SyncEnd))))
 }
 
 // openJournal opens a journal to read it; some systems sync only what is open for

@@ -15,13 +15,13 @@
 //     plugin, if no other run has.
 //  6. The adapter's Plan becomes a record and a Spawn, which the shim carries
 //     out: it owns stdio, process tree and journal from here on.
-//  7. The pump (pump.go) reads the journal, cuts lines (host/lines) and sends them
-//     as numbered inputs on the run's stream to the plugin.
+//  7. The engine (host/internal/engine) reads the journal, cuts lines (host/lines) and
+//     sends them as numbered inputs on the run's stream to the plugin.
 //  8. The adapter's outputs, and what the host makes of other records, go in one
 //     order into events.jsonl (host/eventlog).
 //  9. Every consumer reads that file by a cursor of its own: Run.Events,
 //     Run.CopyEvents.
-//  10. When the last process of the run is gone, the verdict (ledger.go) is
+//  10. When the last process of the run is gone, the engine's verdict is
 //     recorded, run_end written, and everything but the record cleared away.
 //
 // If the plugin dies, steps 7 and 8 start over from the first record with a new

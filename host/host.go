@@ -16,8 +16,10 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/amux-dev/amux/host/adapter"
+	"github.com/amux-dev/amux/host/internal/engine"
 	"github.com/amux-dev/amux/host/process"
 	"github.com/amux-dev/amux/host/registry"
+	"github.com/amux-dev/amux/host/shim"
 	"github.com/amux-dev/amux/host/store"
 	"github.com/amux-dev/amux/internal/sys/foreign"
 	"github.com/amux-dev/amux/internal/sys/space"
@@ -56,6 +58,11 @@ type limits struct {
 	volume   int           // bytes of what it makes of one input, besides what a long line gives
 	answer   time.Duration // for people, to a question of the agent
 	memory   int64         // bytes that a plugin's process may hold
+}
+
+// engine are the limits of an adapter's conversation.
+func (l *limits) engine() engine.Limits {
+	return engine.Limits{Progress: l.progress, Volume: l.volume, Stdin: shim.StdinLimit}
 }
 
 // pluginMemory is more than any adapter needs: four times the longest line, for some

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/amux-dev/amux/host/eventlog"
+	"github.com/amux-dev/amux/host/internal/engine"
 	"github.com/amux-dev/amux/host/journal"
 	"github.com/amux-dev/amux/host/registry"
 	"github.com/amux-dev/amux/host/store"
@@ -96,7 +97,7 @@ func readInfo(dir *store.Run) (RunInfo, error) {
 		return RunInfo{}, err
 	}
 	info := infoOf(meta, spec, dir.Dir)
-	info.State = stateStarting
+	info.State = engine.Starting
 	readTail(dir.Path("events.jsonl"), func(line []byte) bool {
 		if info.Events == 0 {
 			if e, err := parseEvent(line); err == nil {
@@ -139,9 +140,9 @@ func inspect(dir *store.Run) (RunInfo, error) {
 	if info, err = readInfo(dir); err != nil || info.End != nil {
 		return info, err
 	}
-	info.State, info.Reason, info.Code = stateLost, "host_gone", pluginapi.CodeHostGone
+	info.State, info.Reason, info.Code = engine.Lost, "host_gone", pluginapi.CodeHostGone
 	if exit, ok := readExit(dir.Path("exit")); ok && exit.Reason == "disk_full" {
-		info.State, info.Reason, info.Code = stateFailed, exit.Reason, pluginapi.CodeDiskFull
+		info.State, info.Reason, info.Code = engine.Failed, exit.Reason, pluginapi.CodeDiskFull
 	}
 	if !dir.Active() {
 		// Its end was recorded: the mark is taken away behind it.
@@ -149,7 +150,7 @@ func inspect(dir *store.Run) (RunInfo, error) {
 		if file, err := os.Stat(dir.Path("events.jsonl")); err == nil {
 			size = file.Size()
 		}
-		info.State, info.Reason, info.Code = stateLost, "damaged", pluginapi.CodeRecordDamaged
+		info.State, info.Reason, info.Code = engine.Lost, "damaged", pluginapi.CodeRecordDamaged
 		info.Damage = []Damage{{File: "events.jsonl", Offset: size, Reason: "it ends before the run does"}}
 	}
 	return info, nil

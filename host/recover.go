@@ -13,6 +13,7 @@ import (
 
 	"github.com/amux-dev/amux/host/adapter"
 	"github.com/amux-dev/amux/host/eventlog"
+	"github.com/amux-dev/amux/host/internal/engine"
 	"github.com/amux-dev/amux/host/journal"
 	"github.com/amux-dev/amux/host/process"
 	"github.com/amux-dev/amux/host/registry"
@@ -220,16 +221,8 @@ func (h *Host) conclude(ctx context.Context, dir *store.Run, meta store.Meta) er
 	}
 	defer file.Close()
 	src := &ownSource{File: file, writer: writer}
-	exited := func(p *pump) error {
-		p.mu.Lock()
-		if exit, ok := readExit(dir.Path("exit")); ok {
-			p.ledger.take(exit)
-		}
-		end := p.ledger.verdict(spec.JSONSchema)
-		p.mu.Unlock()
-		return writer.Append(journal.KindState, journal.Encode(end))
-	}
-	p, err := h.retell(ctx, meta, nil, src, log, exited)
+	effects := deadRun{writer: writer, dir: dir}
+	e, err := h.retell(ctx, meta, nil, src, log, effects)
 	if err != nil && ctx.Err() == nil && pluginapi.AsError(err).Code != pluginapi.CodeDiskFull {
 		if cut := log.Cut(); cut != nil {
 			// They would have been made again.
@@ -240,14 +233,12 @@ func (h *Host) conclude(ctx context.Context, dir *store.Run, meta store.Meta) er
 		}
 		// Without its plugin a run ends all the same: with the events that it has.
 		h.log.Named("run").Warn("the rest of the run's events cannot be told", "run_id", meta.RunID, "error", err)
-		p, err = h.tellEnd(ctx, src, log, exited)
+		e, err = h.tellEnd(ctx, src, log, effects, spec.JSONSchema)
 	}
 	if err != nil {
 		return fail(err)
 	}
-	p.mu.Lock()
-	ended := p.ledger.ended
-	p.mu.Unlock()
+	ended := e.Summary().Ended
 	if mode := syncMode(meta, h.opts); mode != SyncOff {
 		_ = errors.Join(src.sync(), log.Sync()) // a disk that fails is told by who reads
 	}
@@ -259,44 +250,82 @@ func (h *Host) conclude(ctx context.Context, dir *store.Run, meta store.Meta) er
 	return nil
 }
 
+// deadRun is what an engine can have done of a run that nothing writes any more: its end
+// is recorded.
+type deadRun struct {
+	engine.Effects // of an agent: none is there, and an engine without policy asks for none
+	writer         *journal.Writer
+	dir            *store.Run
+}
+
+func (d deadRun) Append(kind journal.Kind, record []byte) error { return d.writer.Append(kind, record) }
+
+func (d deadRun) Settle(bool) (settled engine.Settled, err error) {
+	if exit, ok := readExit(d.dir.Path("exit")); ok {
+		settled.Exit = &exit
+	}
+	return settled, nil
+}
+
 // retell makes the events of a recorded run that log does not have, with another
 // plugin than the run's if there is one. The plugin may die of other runs, so that it
 // gets a few more chances in a process of its own.
-func (h *Host) retell(ctx context.Context, meta store.Meta, other *registry.Plugin, src source, log *eventlog.Log, exited func(*pump) error) (*pump, error) {
-	var past lives
+func (h *Host) retell(ctx context.Context, meta store.Meta, other *registry.Plugin, src engine.Journal, log *eventlog.Log, effects engine.Effects) (*engine.Engine, error) {
+	var spec RunSpec
+	if err := json.Unmarshal(meta.Spec, &spec); err != nil {
+		return nil, err
+	}
+	past, err := readPast(src)
+	if err != nil {
+		return nil, err
+	}
+	var verified registry.Verified
+	start := &pb.Start{Agent: spec.adapter()}
+	mute := past.fault != nil && past.fault.Done == 0 // the adapter was never heard
+	if !mute {
+		if err := h.prepare(); err != nil {
+			return nil, err
+		}
+		var agent *pluginapi.Agent
+		if verified, agent, err = h.replayPlugin(meta, spec, other); err != nil {
+			return nil, err
+		}
+		start.Options = spec.recorded(agent)
+	}
+	e := engine.New(engine.Config{
+		Journal: src, Log: log, Limits: h.limits.engine(), Start: start, Schema: spec.JSONSchema, Effects: effects, Fault: past.fault,
+	})
+	var lived lives
 	for attempt := 1; ; attempt++ {
 		since := time.Now()
-		p, stop, err := h.replayPump(ctx, meta, other, src, log, attempt > 1)
+		reading, stop := engine.Reading{}, func() {}
+		if !mute {
+			reading, stop, err = h.replayReading(ctx, verified, attempt > 1)
+		}
 		took := time.Since(since)
 		if err == nil {
-			p.exited = exited
-			err = p.run(ctx)
-			took += p.watchdog.stalled()
+			err = e.Run(ctx, reading)
 		}
 		stop()
 		if err == nil {
-			return p, nil
+			return e, nil
 		}
-		if broken, ok := errors.AsType[*errConversation](err); ok {
-			err = broken.cause
+		if broken, ok := errors.AsType[*engine.Broken](err); ok {
+			err = broken.Cause
+			took += broken.Stalled
 		}
-		if errors.Is(err, errHung) || !past.again(ctx, err, took, h.limits) {
+		if errors.Is(err, engine.ErrHung) || !lived.again(ctx, err, took, h.limits) {
 			return nil, err
 		}
-		log.Rollback()
 	}
 }
 
 // tellEnd makes the last event of a run whose plugin cannot be had.
-func (h *Host) tellEnd(ctx context.Context, src source, log *eventlog.Log, exited func(*pump) error) (*pump, error) {
-	log.Rollback()
-	p, err := h.newPump(src, log, log.Count())
-	if err != nil {
-		return nil, err
-	}
-	p.start, p.mute, p.exited = &pb.Start{}, true, exited
-	p.alone = func() bool { return true }
-	return p, p.run(ctx)
+func (h *Host) tellEnd(ctx context.Context, src engine.Journal, log *eventlog.Log, effects engine.Effects, schema string) (*engine.Engine, error) {
+	e := engine.New(engine.Config{
+		Journal: src, Log: log, Limits: h.limits.engine(), Start: &pb.Start{}, Schema: schema, Effects: effects, Mute: true,
+	})
+	return e, e.Finish(ctx, nil)
 }
 
 // ownSource is the journal of a dead run, which this process has taken over.
@@ -308,6 +337,8 @@ type ownSource struct {
 
 func (s *ownSource) sync() error { return rawio.Sync(s.File) }
 
+func (s *ownSource) Alone() bool { return true }
+
 func (s *ownSource) Committed() int64 { return s.writer.Size() }
 
 func (s *ownSource) Wait(context.Context) error {
@@ -315,61 +346,35 @@ func (s *ownSource) Wait(context.Context) error {
 		return errors.New("the journal has no end")
 	}
 	s.told = true
-	return errShimGone
+	return engine.ErrShimGone
 }
 
-// replayPump makes a pump over a recorded journal with the plugin that the run
-// was started with, or with another.
-func (h *Host) replayPump(ctx context.Context, meta store.Meta, other *registry.Plugin, src source, log *eventlog.Log, own bool) (*pump, func(), error) {
-	stop := func() {}
-	p, err := h.newPump(src, log, log.Count())
-	if err != nil {
-		return nil, stop, err
-	}
-	var spec RunSpec
-	if err := json.Unmarshal(meta.Spec, &spec); err != nil {
-		return nil, stop, err
-	}
-	past, err := readPast(src)
-	if err != nil {
-		return nil, stop, err
-	}
-	if past.fault != nil {
-		p.heard = past.fault.Done // the adapter is not heard any more
-	}
-	p.start = &pb.Start{Agent: spec.adapter()}
-	p.effect = func(*pb.Output, []byte) {} // what is over is not done again
-	p.alone = func() bool { return true }
-	if p.heard == 0 {
-		return p, stop, nil // the adapter was never heard
-	}
-	if err := h.prepare(); err != nil {
-		return nil, stop, err
-	}
-	verified, agent, err := h.replayPlugin(meta, spec, other)
-	if err != nil {
-		return nil, stop, err
-	}
-	p.start.Options = spec.recorded(agent)
+// replayReading begins a conversation with the shared process of a plugin, or with one of
+// its own. stop ends it.
+func (h *Host) replayReading(ctx context.Context, plugin registry.Verified, own bool) (reading engine.Reading, stop func(), err error) {
+	stop = func() {}
 	var process *adapter.Process
 	if own {
-		process, err = h.plugins.start(ctx, verified)
+		process, err = h.plugins.start(ctx, plugin)
 	} else {
-		process, err = h.plugins.get(ctx, verified)
+		process, err = h.plugins.get(ctx, plugin)
 	}
 	if err != nil {
-		return nil, stop, err
+		return reading, stop, err
 	}
-	p.conv, p.leave, err = h.plugins.converse(ctx, process)
+	conv, leave, err := h.plugins.converse(ctx, process)
+	if err == nil {
+		reading.Conversation, reading.Leave = conv, leave
+	}
 	stop = func() {
-		if p.leave != nil {
-			p.leave()
+		if leave != nil {
+			leave()
 		}
 		if own {
 			h.plugins.drop(process)
 		}
 	}
-	return p, stop, err
+	return reading, stop, err
 }
 
 // replayPlugin returns the plugin to make a run's events with, and the agent as it

@@ -3,6 +3,7 @@ package host
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/oklog/ulid/v2"
 
+	"github.com/amux-dev/amux/host/internal/engine"
 	"github.com/amux-dev/amux/host/journal"
 	"github.com/amux-dev/amux/host/shim"
 	"github.com/amux-dev/amux/host/store"
@@ -99,7 +101,7 @@ func (r *Run) remoteCommand(what string, do func(*shim.Conn) error) error {
 		if infoErr != nil || info.End != nil {
 			return r.notActive()
 		}
-		if hosted && info.State == stateQueued && what != "stop" && what != "kill" {
+		if hosted && info.State == engine.Queued && what != "stop" && what != "kill" {
 			return r.notYet("its turn")
 		}
 		if _, err := r.dir.ReadMeta(); err != nil {
@@ -265,8 +267,8 @@ func (r *Run) remoteWait() Result {
 	if gone, ok := errors.AsType[*pluginapi.Error](err); ok {
 		e = gone
 	}
-	return Result{RunID: r.ID(), State: stateFailed, Err: e, End: pluginapi.RunEnd{
-		State: stateFailed, Reason: "host_gone", Code: e.Code, Message: e.Error(),
+	return Result{RunID: r.ID(), State: engine.Failed, Err: e, End: pluginapi.RunEnd{
+		State: engine.Failed, Reason: "host_gone", Code: e.Code, Message: e.Error(),
 	}}
 }
 
@@ -279,7 +281,7 @@ func resultOf(info RunInfo) Result {
 	}
 	result.End = *info.End
 	if info.Code != "" {
-		result.Err = &pluginapi.Error{Code: info.Code, Msg: info.End.Message, Hint: or(info.End.Hint, info.Code.Info().Hint)}
+		result.Err = &pluginapi.Error{Code: info.Code, Msg: info.End.Message, Hint: cmp.Or(info.End.Hint, info.Code.Info().Hint)}
 	}
 	return result
 }

@@ -4,18 +4,15 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
-	"slices"
 	"strconv"
 	"sync"
 	"time"
 
-	"google.golang.org/protobuf/proto"
-
 	"github.com/amux-dev/amux/host/adapter"
+	"github.com/amux-dev/amux/host/internal/engine"
 	"github.com/amux-dev/amux/host/journal"
 	"github.com/amux-dev/amux/host/shim"
 	"github.com/amux-dev/amux/pluginapi"
-	pb "github.com/amux-dev/amux/pluginapi/amuxplugin1"
 )
 
 // maxAttempts is more than anybody can mean.
@@ -68,77 +65,36 @@ func (r *Retry) delay(n int, asked time.Duration) (delay time.Duration, ok bool)
 	return max(delay, asked), asked <= longest
 }
 
-// passing are the codes of failures that may be gone the next time.
-var passing = []pluginapi.Code{
-	pluginapi.CodeRateLimited, pluginapi.CodeOverloaded, pluginapi.CodeNetwork, pluginapi.CodeAgentCrash,
-}
-
-// mayPass reports that the attempt has failed by itself, without an answer, for a
-// reason that may pass.
-func (f *ledger) mayPass(end journal.State) bool {
-	code := pluginapi.Code(end.Code)
-	switch {
-	case f.exit == nil || f.exit.Reason != "" || f.askedAt != 0 || f.interrupted || f.answered || f.fault != nil:
-		return false
-	case end.To != stateFailed || !slices.Contains(passing, code):
-		return false
+// nextAttempt says whether the run's agent is started again after a failure.
+func (r *Run) nextAttempt(f engine.Failure) (next journal.Retry, ok bool) {
+	if r.launch == nil || f.Attempt >= r.spec.Retry.attempts() {
+		return next, false
 	}
-	return code == pluginapi.CodeAgentCrash || f.outcome.GetRetryable()
-}
-
-// nextAttempt says whether the run's agent is started again, now that it has ended.
-func (r *Run) nextAttempt(p *pump) (journal.Retry, bool) {
-	no := journal.Retry{}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	f := &p.ledger
-	end := f.verdict(r.spec.JSONSchema)
-	if r.launch == nil || f.attempt >= r.spec.Retry.attempts() || !f.mayPass(end) {
-		return no, false
-	}
-	delay, ok := r.spec.Retry.delay(f.attempt, time.Duration(f.outcome.GetRetryAfterMs())*time.Millisecond)
+	delay, ok := r.spec.Retry.delay(f.Attempt, f.RetryAfter)
 	if !ok || r.spec.Timeout > 0 && time.Since(r.launch.began)+delay >= r.spec.Timeout {
-		return no, false
+		return next, false
 	}
-	next := journal.Retry{
-		Attempt: f.attempt + 1, MaxAttempts: r.spec.Retry.attempts(), DelayMS: delay.Milliseconds(), Code: end.Code, Msg: end.Msg,
+	next = journal.Retry{
+		Attempt: f.Attempt + 1, MaxAttempts: r.spec.Retry.attempts(), DelayMS: delay.Milliseconds(), Code: f.Code, Msg: f.Msg,
 	}
 	if r.spec.MaxBudget > 0 {
 		next.Budget = r.spec.MaxBudget
-		if f.cost != nil {
-			next.Budget -= f.cost.USD
+		if f.Cost != nil {
+			next.Budget -= f.Cost.USD
 		}
 		if next.Budget <= 0 {
-			return no, false
+			return next, false
 		}
 	}
-	if f.tooled {
+	if f.Tooled {
 		// What a tool has done is not done twice: only the session knows of it.
-		if f.session == "" || r.spec.NoSession || !r.agent.GetCapabilities().GetResume() || checkPrompt(goOn(r.spec.Prompt)) != nil {
-			return no, false
+		resumable := f.Session != "" && !r.spec.NoSession && r.agent.GetCapabilities().GetResume()
+		if !resumable || checkPrompt(engine.Continued(r.spec.Prompt)) != nil {
+			return next, false
 		}
-		next.Resume = f.session
+		next.Resume = f.Session
 	}
 	return next, true
-}
-
-// goOn is the prompt of an attempt that goes on with the session of the last one.
-func goOn(prompt string) string {
-	return "An error has cut off your work on the message below. Go on where you were; do not do again what is done.\n\n" + prompt
-}
-
-// ofAttempt are the options of the attempt that follows a retry.
-func ofAttempt(o *pb.RunOptions, retry *journal.Retry) *pb.RunOptions {
-	if o == nil || retry == nil {
-		return o
-	}
-	o = proto.CloneOf(o)
-	o.MaxBudgetUsd = retry.Budget
-	if retry.Resume != "" {
-		o.Resume, o.ContinueLast, o.Fork = retry.Resume, false, false
-		o.Prompt, o.Attachments = goOn(o.Prompt), nil
-	}
-	return o
 }
 
 // attempts start what a run still has to start, one after the other. A WaitGroup would
@@ -195,7 +151,7 @@ func (r *Run) startAgain(ctx context.Context, retry *journal.Retry) {
 func (r *Run) endUnstarted() {
 	r.attempts.Wait() // they start nothing any more, or have
 	r.mu.Lock()
-	waits := r.announced == stateQueued || r.between && r.started < r.begun
+	waits := r.queued || r.started < r.engine.Status().Next
 	r.mu.Unlock()
 	if !waits || isClosed(r.done) {
 		return
@@ -221,7 +177,7 @@ func (r *Run) startInTurn(ctx context.Context) {
 		return
 	}
 	r.mu.Lock()
-	r.announced = itsTurn.To
+	r.queued = false
 	r.mu.Unlock()
 	r.launch.began = time.Now()
 	r.startLate(ctx, nil)
@@ -267,7 +223,7 @@ func (r *Run) cannotStart(attempt int, err error) {
 // again plans and starts what is next of a run that lives.
 func (l *launch) again(ctx context.Context, r *Run, retry *journal.Retry) error {
 	if first := l.options; retry != nil {
-		l.attempt, l.options = retry.Attempt, ofAttempt(first, retry)
+		l.attempt, l.options = retry.Attempt, engine.OptionsOf(first, retry)
 		defer func() { l.options = first }()
 	}
 	plan, err := l.makePlan(ctx, adapter.NewPatience(l.h.limits.call))

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/amux-dev/amux/host/adapter"
 	"github.com/amux-dev/amux/host/eventlog"
+	"github.com/amux-dev/amux/host/internal/engine"
 	"github.com/amux-dev/amux/host/journal"
 	"github.com/amux-dev/amux/host/registry"
 	"github.com/amux-dev/amux/host/shim"
@@ -48,25 +50,24 @@ type Run struct {
 	process     *adapter.Process // the shared one it began with
 	own         *adapter.Process // its own, after the shared one failed it
 
-	mu         sync.Mutex
-	announced  string // state that was recorded last
-	prompts    int
-	pending    []string // interactions that wait for people
-	person     *bool    // whether the turn is the person's, as the shim was told last
-	begun      int      // the last attempt that startAgain was called for
-	between    bool     // it has not been started yet
-	unprompted func()   // of a run that was taken up: what its agent lacks once it is there
-	planned    int      // the attempt of that agent
-	started    int      // the last attempt that startAgain has started, or tried to
-	result     Result
+	engine *engine.Engine
+
+	mu      sync.Mutex
+	prompts int
+	queued  bool // its turn has not come
+	started int  // the last attempt that startAgain has started, or tried to
+	result  Result
 
 	disk disk // how the record gets there
 
 	remote  bool           // another process hosts it
 	adopted bool           // another process hosted it before
 	faulty  *journal.Fault // that process had found
-	letGo   context.CancelFunc
-	done    chan struct{}
+	// What its agent lacks, and the attempt of that agent; nil for nothing.
+	unprompted        *journal.Input
+	unpromptedAttempt int
+	letGo             context.CancelFunc
+	done              chan struct{}
 }
 
 // ID is the run's ULID.
@@ -205,18 +206,17 @@ func (r *Run) Answer(ctx context.Context, id, text string) error {
 // Waits reports whether the question of that id waits for people now. Of a run that
 // another process hosts it is false.
 func (r *Run) Waits(id string) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return slices.Contains(r.pending, id)
+	return r.engine != nil && slices.Contains(r.engine.Status().Waiting, id)
 }
 
 func (r *Run) respond(kind, id, text string, data json.RawMessage) error {
 	if r.finished() {
 		return r.notActive()
 	}
-	r.mu.Lock()
-	waiting := r.pending
-	r.mu.Unlock()
+	var waiting []string
+	if r.engine != nil {
+		waiting = r.engine.Status().Waiting
+	}
 	if r.remote || id != "" && !slices.Contains(waiting, id) {
 		// The events may know of it already. An answer to what was never asked is
 		// not recorded: it would keep others from answering when it is.
@@ -339,13 +339,13 @@ func (r *Run) notYet(what string) error {
 // unstarted is an error while the run waits for its turn or its next attempt.
 func (r *Run) unstarted() error {
 	r.mu.Lock()
-	queued, between := r.announced == stateQueued, r.between
+	queued := r.queued
 	r.mu.Unlock()
 	switch {
-	case isClosed(r.done):
+	case isClosed(r.done) || r.engine == nil:
 	case queued:
 		return r.notYet("its turn")
-	case between:
+	case r.engine.Status().Next > 0:
 		return r.notYet("its next attempt")
 	}
 	return nil
@@ -384,50 +384,8 @@ func (r *Run) commandError(what string, err error) error {
 
 // ---- the run's own goroutine ----
 
-// lives counts the plugin processes in a row that died without one of them getting
-// further than those before.
-type lives struct {
-	stuck, killed int
-	stalled       time.Duration // what they took for it together
-}
-
-// left is how long the next one may be without progress, of what all may be.
-func (l *lives) left(of limits) time.Duration {
-	return min(of.progress, max(of.stall-l.stalled, of.progress/4).Round(of.progress/100))
-}
-
-const (
-	maxStuck = 5
-	// Of those that somebody has killed there may be more: it is no fault of theirs, and
-	// may be over soon.
-	maxKilled = 12
-	killPause = 10 * time.Millisecond // twice as long each time, up to
-	killRest  = 500 * time.Millisecond
-)
-
-// again notes how one has died, and how long it took for that, and reports whether
-// another is worth it. It waits a little behind those that were killed.
-func (l *lives) again(ctx context.Context, cause error, took time.Duration, of limits) bool {
-	switch {
-	case errors.Is(cause, adapter.ErrKilled):
-		if l.killed++; l.killed == maxKilled {
-			return false
-		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(min(killPause<<l.killed, killRest)):
-		}
-		return true
-	case errors.Is(cause, adapter.ErrDied):
-		l.stuck++
-		l.stalled += took
-		return l.stuck <= maxStuck && l.stalled < of.stall
-	}
-	return false
-}
-
-// main pumps until the run has ended. A plugin that dies or hangs gets another
-// chance in a process of the run's own, which is fed the journal again, for as
+// main makes the run's events until it has ended. A plugin that dies or hangs gets
+// another chance in a process of the run's own, which is fed the journal again, for as
 // long as that helps.
 func (r *Run) main(ctx context.Context) {
 	defer r.letGo()
@@ -435,107 +393,56 @@ func (r *Run) main(ctx context.Context) {
 		r.endFaulty(ctx)
 		return
 	}
-	var best *pump // the one that got furthest, for what it has learned
 	var suspect crashSuspect
 	var past lives
 	for attempt := 1; ; attempt++ {
 		since := time.Now()
-		p, err := r.newPump(ctx, attempt, suspect)
-		took, slow := time.Since(since), false
+		reading, err := r.reading(ctx, attempt, suspect)
+		took := time.Since(since)
 		if err == nil {
-			p.watchdog.limit = past.left(r.h.limits)
-			err = p.run(ctx)
-			stalled := p.watchdog.stalled()
-			took, slow = took+stalled, stalled > r.h.limits.progress/4
-			if best == nil || p.done > best.done {
-				past = lives{}
-			}
-			if best == nil || p.done >= best.done {
-				best = p
-			}
+			reading.Progress = past.left(r.h.limits)
+			err = r.engine.Run(ctx, reading)
 		}
 		if err == nil {
-			r.finish(p)
+			r.finish(r.engine)
 			return
 		}
 		if ctx.Err() != nil {
 			r.part()
 			return
 		}
-		broken, ok := errors.AsType[*errConversation](err)
+		broken, ok := errors.AsType[*engine.Broken](err)
 		if !ok {
-			broken = &errConversation{cause: err}
-			if best != nil {
-				broken.done = best.done
-			}
+			broken = &engine.Broken{Cause: err, Done: r.engine.Answered()}
 		}
-		if pluginapi.AsError(broken.cause).Code == pluginapi.CodeDiskFull {
-			r.abandon(broken.cause, p) // the journal has the rest; the next start of amux tells it
+		if broken.Further {
+			past = lives{}
+		}
+		if pluginapi.AsError(broken.Cause).Code == pluginapi.CodeDiskFull {
+			r.abandon(broken.Cause, r.engine) // the journal has the rest; the next start of amux tells it
 			return
 		}
-		if errors.Is(broken.cause, errHung) && r.own == nil {
+		if errors.Is(broken.Cause, engine.ErrHung) && r.own == nil {
 			r.h.plugins.retire(r.process)
 		}
 		r.h.log.Named("run").Debug("conversation failed", "run_id", r.ID(), "attempt", attempt, "error", err)
 		// A typed error of the SDK is the adapter's own word; to ask again would
 		// give it again.
-		if past.again(ctx, broken.cause, took, r.h.limits) && suspect.again(broken, slow) {
-			if best != nil {
-				best.mu.Lock()
-				best.log.Rollback()
-				best.mu.Unlock()
-			}
-			continue
+		took += broken.Stalled
+		slow := broken.Stalled > r.h.limits.progress/4
+		if !past.again(ctx, broken.Cause, took, r.h.limits) || !suspect.again(broken, slow) {
+			r.fault(ctx, broken)
+			return
 		}
-		if best == nil {
-			// No conversation was ever held: the pump that tells the end needs none.
-			if best, err = r.h.newPump(r.src, r.log, r.log.Count()); err != nil {
-				r.abandon(err, nil)
-				return
-			}
-			best.start = &pb.Start{Agent: r.spec.adapter(), Options: r.spec.recorded(r.agent)}
-			best.mute = r.adopted // what was told before cannot be made again
-		}
-		r.fault(ctx, best, broken)
-		return
 	}
 }
 
-// crashSuspect is where plugin processes of a run have died: of one of the inputs
-// from + 1 … to. Once it is known that it was no chance these are fed one by one,
-// so that the input can be named.
-type crashSuspect struct {
-	from, to uint64
-	single   bool
-	deaths   int
-}
-
-// again notes a death, which may have been a slow one, and reports whether another
-// process may help: not when one input has killed twice those who were fed nothing else.
-func (d *crashSuspect) again(broken *errConversation, slow bool) bool {
-	if errors.Is(broken.cause, adapter.ErrKilled) {
-		return true // by no input
-	}
-	// These take their time to die: the second time is the last.
-	slow = slow || errors.Is(broken.cause, errHung) || errors.Is(broken.cause, adapter.ErrLarge)
-	if d.single && broken.done >= d.from && broken.done < d.to {
-		if slow || broken.sent-broken.done <= window && d.to-d.from == 1 {
-			return false
-		}
-		// The next one shows whether it was this input.
-		d.from, d.to = broken.done, broken.done+1
-		d.deaths++
-		return true
-	}
-	d.deaths++
-	d.from, d.to, d.single = broken.done, broken.sent, slow || d.deaths > 1
-	return true
-}
-
-func (r *Run) newPump(ctx context.Context, attempt int, suspect crashSuspect) (*pump, error) {
+// reading is the next one of the run's journal: the first with the shared process of
+// its plugin, others with a new one of the run's own.
+func (r *Run) reading(ctx context.Context, attempt int, suspect crashSuspect) (reading engine.Reading, err error) {
 	if r.process == nil && attempt == 1 {
 		if err := r.findPlugin(ctx); err != nil {
-			return nil, err
+			return reading, err
 		}
 	}
 	process := r.process
@@ -546,189 +453,66 @@ func (r *Run) newPump(ctx context.Context, attempt int, suspect crashSuspect) (*
 		}
 		own, err := r.h.plugins.start(ctx, r.plugin)
 		if err != nil {
-			return nil, err
+			return reading, err
 		}
 		r.own, process = own, own
 	}
-	p, err := r.h.newPump(r.src, r.log, r.log.Count())
+	conv, leave, err := r.h.plugins.converse(ctx, process)
 	if err != nil {
-		return nil, err
+		return reading, err
 	}
-	if p.conv, p.leave, err = r.h.plugins.converse(ctx, process); err != nil {
-		return nil, err
-	}
-	p.start = &pb.Start{Agent: r.spec.adapter(), Options: r.spec.recorded(r.agent)}
+	reading.Conversation, reading.Leave = conv, leave
 	if suspect.single {
-		p.single, p.singleTo = suspect.from, suspect.to
+		reading.After, reading.UpTo = suspect.from, suspect.to
 	}
 	if attempt > 1 || r.adopted {
-		p.target = r.src.Committed()
+		reading.Behind = r.src.Committed()
+	}
+	return reading, nil
+}
+
+// newEngine makes the engine of a run whose last recorded state is state.
+func (r *Run) newEngine(state string) *engine.Engine {
+	config := engine.Config{
+		Journal: r.src, Log: r.log, Limits: r.h.limits.engine(), State: state,
+		Start:  &pb.Start{Agent: r.spec.adapter(), Options: r.spec.recorded(r.agent)},
+		Schema: r.spec.JSONSchema, Effects: effects{r},
+		Mute: r.adopted, // what was told before cannot be made again without the adapter
+		Policy: &engine.Policy{
+			Conversation: r.spec.Conversation, Unattended: r.spec.Unattended, AnswerTime: r.h.limits.answer,
+			Judge: r.judge, Retry: r.nextAttempt, Adopted: r.adopted, Unprompted: r.unprompted, Attempt: r.unpromptedAttempt,
+		},
 	}
 	if r.spec.OnEvent != nil {
-		p.before = func(line []byte) {
+		config.OnEvent = func(line []byte) {
 			if event, err := parseEvent(line); err == nil {
 				r.spec.OnEvent(event)
 			}
 		}
 	}
-	p.act, p.effect, p.exited = r.act, r.effect, r.exited
-	p.alone = func() bool { return isClosed(r.conn.Gone()) }
-	return p, nil
-}
-
-// act says what a live run does now. It is called with the pump locked.
-func (r *Run) act(p *pump) (todo []func()) {
-	f := &p.ledger
-	if terminal(f.state) || f.exit != nil || f.spawnFailed != nil {
-		return nil
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	var waiting []string
-	for _, id := range f.order {
-		i := f.pending[id]
-		if !i.judged {
-			i.judged = true
-			answer, reason := "", ""
-			if i.approval {
-				answer, reason = r.judge(i)
-			}
-			if answer == "" && r.spec.Unattended {
-				answer, reason = "deny", or(reason, "nobody is there to answer")
-			}
-			if answer != "" {
-				in := journal.Input{Kind: answer, ID: id, Text: reason, By: "policy"}
-				i.answered = true
-				todo = append(todo, func() { _ = r.input(in) }) // it may have been answered already
-			}
-		}
-		if !i.answered {
-			waiting = append(waiting, id)
-		}
-	}
-	todo = append(todo, r.answerClocks(waiting)...)
-	todo = append(todo, r.holdClock(f)...)
-	r.pending = waiting
-	r.between = f.retry != nil
-	switch retry := f.retry; {
-	case f.spawned && r.unprompted != nil && f.attempt == r.planned:
-		todo = append(todo, r.unprompted)
-		r.unprompted = nil
-	case f.spawned || f.gaveUp != "":
-	case r.adopted && r.begun == 0:
-		// Its host died before it had started what it should, and this one does not
-		// know the environment.
-		r.begun = maxAttempts
-		todo = append(todo, func() { _ = r.conn.Kill(shim.Stop{Reason: "host_gone", By: "host"}) })
-	case retry != nil && r.begun < retry.Attempt:
-		r.begun = retry.Attempt
-		todo = append(todo, func() { r.attempts.Go(func() { r.startAgain(r.life, retry) }) })
-	}
-	if f.spawned || f.retry != nil && r.announced != stateStarting {
-		want := stateRunning
-		switch {
-		case r.announced == stateStarting:
-		case f.paused:
-			want = statePaused
-		case len(waiting) > 0:
-			want = stateWaiting
-		}
-		if want != r.announced && checkTransition(r.announced, want) == nil {
-			state := journal.State{From: r.announced, To: want}
-			todo = append(todo, func() { _ = r.src.append(journal.KindState, journal.Encode(state)) })
-			r.announced = want
-		}
-	}
-	if f.idle && !f.endSent && !r.spec.Conversation && len(f.pending) == 0 {
-		f.endSent = true
-		todo = append(todo, func() { _ = r.input(journal.Input{Kind: "end", By: "host"}) })
-	}
-	return todo
+	return engine.New(config)
 }
 
 // answerTime is how long a question waits for people before it is denied.
 const answerTime = 10 * time.Minute
 
-// answerClocks has the shim watch over each question that waits for people now,
-// so that its deadline holds whatever becomes of this process.
-func (r *Run) answerClocks(waiting []string) (todo []func()) {
-	set := func(id string, after time.Duration) {
-		todo = append(todo, func() { _ = r.conn.SetLimit(shim.Limit{Kind: "answer", ID: id, After: after}) })
-	}
-	for _, id := range waiting {
-		if !slices.Contains(r.pending, id) {
-			set(id, r.h.limits.answer)
-		}
-	}
-	for _, id := range r.pending {
-		if !slices.Contains(waiting, id) {
-			set(id, 0)
-		}
-	}
-	return todo
-}
-
-// holdClock has the shim count silence only while the agent has the turn: between the
-// turns of a conversation it waits for a person, who may take any time.
-func (r *Run) holdClock(f *ledger) []func() {
-	if !r.spec.Conversation || !f.spawned {
-		return nil
-	}
-	person := !f.turnActive && (f.idle || !f.prompted)
-	if r.person != nil && *r.person == person {
-		return nil
-	}
-	r.person = &person
-	limit := shim.Limit{Kind: "answer", ID: shim.NextPrompt}
-	if person {
-		limit.After = shim.Forever
-	}
-	return []func(){func() { _ = r.conn.SetLimit(limit) }} // of an agent that has ended no clock runs
-}
-
-// effect carries out what the adapter wants done. The shim ignores what it has
-// done before, so a replay may ask again.
-func (r *Run) effect(out *pb.Output, data []byte) {
-	id := shim.EffectID{N: out.N, K: out.K}
-	var err error
-	switch out.Kind {
-	case pb.OutputKind_OUTPUT_WRITE:
-		err = r.conn.Write(id, data)
-	case pb.OutputKind_OUTPUT_CLOSE_STDIN:
-		err = r.conn.CloseStdin(id)
-	case pb.OutputKind_OUTPUT_SET_TIMER:
-		err = r.conn.SetTimer(id, out.Id, time.Duration(out.Millis)*time.Millisecond)
-	case pb.OutputKind_OUTPUT_SIGNAL:
-		err = r.conn.Signal(id, out.Id)
-	}
-	if remote, ok := errors.AsType[*shim.RemoteError](err); ok && pluginapi.Code(remote.Code) == pluginapi.CodeStdinNotAvailable {
-		// What the agent was to be told is lost: the run cannot go on as if it
-		// had been.
-		_ = r.conn.Kill(shim.Stop{Reason: "stdin_full", By: "host"})
-	}
-	if err != nil {
-		// An agent that has exited takes no more input.
-		r.h.log.Named("run").Debug("effect failed", "run_id", r.ID(), "error", err)
-	}
-}
-
 // fault ends a run whose adapter cannot go on, and tells the rest without it.
-func (r *Run) fault(ctx context.Context, p *pump, broken *errConversation) {
-	e := pluginapi.AsError(broken.cause)
+func (r *Run) fault(ctx context.Context, broken *engine.Broken) {
+	e := pluginapi.AsError(broken.Cause)
 	if e.Code == pluginapi.CodeInternal {
-		e = pluginapi.Errorf(pluginapi.CodePluginCrashed, "%w", broken.cause)
+		e = pluginapi.Errorf(pluginapi.CodePluginCrashed, "%w", broken.Cause)
 	}
 	msg := e.Error()
 	if e.Code == pluginapi.CodePluginCrashed {
 		if !strings.Contains(msg, "plugin "+r.plugin.Plugin.Name) {
 			msg = "plugin " + r.plugin.Plugin.Name + " " + msg
 		}
-		if !strings.Contains(msg, "input") && broken.sent > broken.done {
-			msg += " at input " + strconv.FormatUint(broken.done+1, 10)
+		if !strings.Contains(msg, "input") && broken.Sent > broken.Done {
+			msg += " at input " + strconv.FormatUint(broken.Done+1, 10)
 		}
 	}
 	record := journal.Fault{
-		Code: string(e.Code), Msg: msg, Hint: or(e.Hint, e.Code.Info().Hint), Done: p.mark.done,
+		Code: string(e.Code), Msg: msg, Hint: cmp.Or(e.Hint, e.Code.Info().Hint), Done: r.engine.Answered(),
 	}
 	if e.Code == pluginapi.CodeDiskFull {
 		record.Hint = e.Code.Info().Hint
@@ -738,33 +522,29 @@ func (r *Run) fault(ctx context.Context, p *pump, broken *errConversation) {
 		// The agent has ended already.
 		r.h.log.Named("run").Debug("nothing to kill", "run_id", r.ID())
 	}
-	p.deafen()
-	p.act, p.effect, p.exited = nil, nil, r.exited
-	p.live = false
-	p.ledger.fault = &record
-	r.last(ctx, p, p.run(ctx))
+	r.last(ctx, r.engine, r.engine.Finish(ctx, &record))
 }
 
-// last is what follows the pump that tells the end.
-func (r *Run) last(ctx context.Context, p *pump, err error) {
+// last is what follows the reading that tells the end.
+func (r *Run) last(ctx context.Context, e *engine.Engine, err error) {
 	switch {
 	case err == nil:
-		r.finish(p)
+		r.finish(e)
 	case ctx.Err() != nil:
 		r.part()
 	default:
-		r.abandon(err, p)
+		r.abandon(err, e)
 	}
 }
 
 // endFaulty ends an adopted run whose adapter had failed the host before.
 func (r *Run) endFaulty(ctx context.Context) {
 	_ = r.conn.Kill(shim.Stop{Reason: "fault", By: "host"}) // it may have been done
-	p, err := r.h.retell(ctx, r.meta, nil, r.src, r.log, r.exited)
+	e, err := r.h.retell(ctx, r.meta, nil, r.src, r.log, effects{r})
 	if err != nil && ctx.Err() == nil && pluginapi.AsError(err).Code != pluginapi.CodeDiskFull {
-		p, err = r.h.tellEnd(ctx, r.src, r.log, r.exited)
+		e, err = r.h.tellEnd(ctx, r.src, r.log, effects{r}, r.spec.JSONSchema)
 	}
-	r.last(ctx, p, err)
+	r.last(ctx, e, err)
 }
 
 // findPlugin starts, or finds, the plugin that an adopted run was started with.
@@ -792,9 +572,10 @@ func (r *Run) part() {
 		r.h.plugins.drop(r.own)
 	}
 	e := r.hostGone()
+	state := r.engine.Status().State
 	r.mu.Lock()
-	r.result = Result{RunID: r.ID(), State: r.announced, Err: e, End: pluginapi.RunEnd{
-		State: r.announced, Reason: "host_gone", Code: e.Code, Message: e.Error(),
+	r.result = Result{RunID: r.ID(), State: state, Err: e, End: pluginapi.RunEnd{
+		State: state, Reason: "host_gone", Code: e.Code, Message: e.Error(),
 	}}
 	r.mu.Unlock()
 	r.dir.Unlock()
@@ -802,50 +583,6 @@ func (r *Run) part() {
 	delete(r.h.runs, r.ID())
 	r.h.mu.Unlock()
 	close(r.done)
-}
-
-// exited is told by the pump that the run's processes are gone and all their
-// output is told. It lets the shim go and records how the run ended.
-func (r *Run) exited(p *pump) error {
-	if next, ok := r.nextAttempt(p); ok && r.src.append(journal.KindRetry, journal.Encode(next)) == nil {
-		return nil // what follows follows from the record
-	}
-	if !isClosed(r.conn.Gone()) {
-		_ = r.conn.Release()
-		<-r.conn.Gone()
-	}
-	r.waitShim()
-	r.attempts.Wait() // which state was recorded last is certain then
-	p.mu.Lock()
-	lost := p.ledger.exit == nil && p.ledger.spawnFailed == nil && p.ledger.gaveUp == ""
-	p.mu.Unlock()
-	if lost {
-		r.h.sweepRun(r.meta)
-		exit, ok := readExit(r.dir.Path("exit"))
-		p.mu.Lock()
-		if ok {
-			p.ledger.take(exit)
-		}
-		p.ledger.spawned = p.ledger.spawned || !r.adopted // or about to be: no host has died, but the shim
-		p.mu.Unlock()
-	}
-	if err := r.src.takeOver(); err != nil {
-		return err
-	}
-	p.mu.Lock()
-	end := p.ledger.verdict(r.spec.JSONSchema)
-	r.mu.Lock()
-	end.From = r.announced
-	r.mu.Unlock()
-	p.mu.Unlock()
-	if err := r.src.append(journal.KindState, journal.Encode(end)); err != nil {
-		// The disk is full. The end is told to who listens now; the next start
-		// of amux records it.
-		p.mu.Lock()
-		p.stateChanged(end, time.Now())
-		p.mu.Unlock()
-	}
-	return nil
 }
 
 // waitShim waits until the shim's process is gone, whose connection is.
@@ -883,20 +620,18 @@ func amendExit(path, reason string) {
 }
 
 // finish takes the result and clears up.
-func (r *Run) finish(p *pump) {
-	p.mu.Lock()
-	f := p.ledger
-	p.mu.Unlock()
+func (r *Run) finish(e *engine.Engine) {
+	told := e.Summary()
 	r.mu.Lock()
-	r.result = Result{RunID: r.ID(), State: f.state, Text: f.text}
+	r.result = Result{RunID: r.ID(), State: told.State, Text: told.Text}
 	r.mu.Unlock()
-	r.clear(&f)
+	r.clear(&told)
 }
 
 // abandon ends a run whose events cannot be made any more: only the result tells.
 // The run has failed, also for whoever makes the rest of its events later, unless
-// the journal has another end already. p may be nil.
-func (r *Run) abandon(err error, p *pump) {
+// the journal has another end already. told may be nil.
+func (r *Run) abandon(err error, told *engine.Engine) {
 	e := pluginapi.AsError(err)
 	reason := "abandoned"
 	if e.Code == pluginapi.CodeDiskFull {
@@ -906,15 +641,11 @@ func (r *Run) abandon(err error, p *pump) {
 	_ = r.conn.Release()
 	<-r.conn.Gone()
 	r.waitShim()
-	state := stateFailed
-	if p != nil {
-		p.mu.Lock()
-		if terminal(p.ledger.state) {
-			state = p.ledger.state
-		}
-		p.mu.Unlock()
+	state := engine.Failed
+	if told != nil && engine.Terminal(told.Summary().State) {
+		state = told.Summary().State
 	}
-	if state == stateFailed {
+	if state == engine.Failed {
 		amendExit(r.dir.Path("exit"), reason)
 	}
 	r.mu.Lock()
@@ -925,18 +656,20 @@ func (r *Run) abandon(err error, p *pump) {
 	r.clear(nil)
 }
 
-func (r *Run) clear(f *ledger) {
+// clear clears up behind a run of which nothing is left. told is nil if its events have no
+// end.
+func (r *Run) clear(told *engine.Summary) {
 	r.attempts.Wait()
 	r.place.leave()
 	r.log.Finish()
 	r.disk.finish()
-	if f != nil {
+	if told != nil {
 		r.readEnd()
 	}
 	_ = os.RemoveAll(r.meta.TempDir)
 	_ = os.Remove(socketPath(r.h.opts.RuntimeDir, r.ID())) // a shim that was killed leaves it
-	if f != nil && !f.ended.IsZero() {
-		r.h.index(r.meta, r.result.End, f.ended)
+	if told != nil && !told.Ended.IsZero() {
+		r.h.index(r.meta, r.result.End, told.Ended)
 		r.dir.MarkEnded()
 	}
 	r.conn.Close()
@@ -965,6 +698,6 @@ func (r *Run) readEnd() {
 	defer r.mu.Unlock()
 	if json.Unmarshal(last, &r.result.End) == nil && r.result.End.Code != "" {
 		code := r.result.End.Code
-		r.result.Err = &pluginapi.Error{Code: code, Msg: r.result.End.Message, Hint: or(r.result.End.Hint, code.Info().Hint)}
+		r.result.Err = &pluginapi.Error{Code: code, Msg: r.result.End.Message, Hint: cmp.Or(r.result.End.Hint, code.Info().Hint)}
 	}
 }

@@ -104,13 +104,13 @@ func TestAdapterBreaksTheContract(t *testing.T) {
 	crashed := pluginapi.CodePluginCrashed
 	suffer(t, agents.Healthy, []sickness{
 		{"two outcomes", "do outcomes\nexit 0", "failed", pluginapi.CodeOverloaded, "the last one wins", ""},
-		{"another run's event", `event text_delta {"run_id":"01ARYZ6S41TSV4RRFFQ69G5FAV","delta":"x"}`, "failed", crashed, "broke the contract: it sent a text_delta event that is none", ""},
+		{"another run's event", `event text_delta {"run_id":"01ARYZ6S41TSV4RRFFQ69G5FAV","delta":"x"}`, "failed", crashed, "broke the contract: it sent a malformed text_delta event", ""},
 		{"a number of its own", `event text_delta {"delta":"x","seq":1}`, "failed", crashed, "broke the contract", ""},
 		{"run_end", `event run_end {"state":"completed"}`, "failed", crashed, "sent run_end, which the host alone writes", ""},
 		{"run_state", `event run_state {"from":"running","to":"completed"}`, "failed", crashed, "sent run_state, which the host alone writes", ""},
-		{"no JSON", `event text_delta {"delta":"x"`, "failed", crashed, "event that is none", ""},
-		{"two objects", `event text_delta {"delta":"x"}{}`, "failed", crashed, "event that is none", ""},
-		{"an array", `event text_delta ["x"]`, "failed", crashed, "event that is none", ""},
+		{"no JSON", `event text_delta {"delta":"x"`, "failed", crashed, "malformed", ""},
+		{"two objects", `event text_delta {"delta":"x"}{}`, "failed", crashed, "malformed", ""},
+		{"an array", `event text_delta ["x"]`, "failed", crashed, "malformed", ""},
 		{"bad type", `event Text-Delta {"delta":"x"}`, "failed", crashed, "is not snake_case", ""},
 		{"unknown type", `event from_the_future {"delta":"x"}`, "completed", "", "", `"type":"from_the_future"`},
 		{"other shapes", `event cost {"cost":"a lot"}`, "completed", "", "", `"cost":"a lot"`},

@@ -2,20 +2,16 @@ package host
 
 import (
 	"context"
-	"errors"
 	"io"
 	"os"
 	"sync"
 	"time"
 
+	"github.com/amux-dev/amux/host/internal/engine"
 	"github.com/amux-dev/amux/host/journal"
 	"github.com/amux-dev/amux/host/shim"
 	"github.com/amux-dev/amux/internal/rawio"
 )
-
-// errShimGone says that the shim went away before the run's last record. The
-// journal is this host's from now on.
-var errShimGone = errors.New("the shim is gone")
 
 // liveSource is the journal of a run that this process hosts: the shim writes
 // it while it lives, this process after that.
@@ -55,10 +51,17 @@ func (s *liveSource) Wait(ctx context.Context) error {
 		if err := s.takeOver(); err != nil {
 			return err
 		}
-		return errShimGone
+		return engine.ErrShimGone
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+}
+
+// Alone reports that the shim has left.
+func (s *liveSource) Alone() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.writer != nil || isClosed(s.conn.Gone())
 }
 
 // takeOver makes this process the journal's writer, after the shim has gone.
@@ -120,5 +123,6 @@ func openFileSource(path string) (*fileSource, error) {
 
 func (s *fileSource) Committed() int64           { return s.size }
 func (s *fileSource) Wait(context.Context) error { return io.EOF }
+func (s *fileSource) Alone() bool                { return true }
 
-var _, _ source = (*liveSource)(nil), (*fileSource)(nil)
+var _, _ engine.Journal = (*liveSource)(nil), (*fileSource)(nil)

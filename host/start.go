@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/amux-dev/amux/host/adapter"
 	"github.com/amux-dev/amux/host/eventlog"
+	"github.com/amux-dev/amux/host/internal/engine"
 	"github.com/amux-dev/amux/host/journal"
 	"github.com/amux-dev/amux/host/process"
 	"github.com/amux-dev/amux/host/registry"
@@ -209,14 +211,14 @@ func (l *launch) firstRecords(queued bool) error {
 		return err
 	}
 	defer w.Close()
-	err = w.Append(journal.KindState, journal.Encode(journal.State{To: stateQueued}))
+	err = w.Append(journal.KindState, journal.Encode(journal.State{To: engine.Queued}))
 	if err != nil || queued {
 		return err
 	}
 	return w.Append(journal.KindState, journal.Encode(itsTurn))
 }
 
-var itsTurn = journal.State{From: stateQueued, To: stateStarting}
+var itsTurn = journal.State{From: engine.Queued, To: engine.Starting}
 
 func sortedKeys(m map[string]string) []string {
 	var keys []string
@@ -301,7 +303,7 @@ func (l *launch) prepareSpawn(plan *pluginapi.Plan) (shim.Spawn, journal.Plan, e
 		return fail(pluginapi.Errorf(pluginapi.CodeCapability, "agent %s cannot run in a pseudo-terminal (--pty) as it was asked to", l.agent.Id).
 			WithHint("leave out --pty, or choose another driver"))
 	}
-	cwd := or(plan.Cwd, l.spec.Cwd)
+	cwd := cmp.Or(plan.Cwd, l.spec.Cwd)
 	if plan.Shell {
 		if l.spec.Launch == nil || plan.Program == "" || plan.Program != l.spec.Launch.Line {
 			return fail(bad("shell is set, and its line is not the user's own"))
@@ -441,13 +443,13 @@ func (l *launch) run(state string) (*Run, error) {
 	return &Run{
 		h: l.h, spec: l.spec, meta: l.meta, agent: l.agent, plugin: l.plugin, dir: l.dir, log: log, conn: l.shim.Conn,
 		src: &liveSource{file: file, path: l.dir.Path("journal"), conn: l.shim.Conn}, shimExited: l.shim.Exited, leave: l.shim.Leave,
-		process: l.process, place: l.place, announced: state, done: make(chan struct{}),
+		process: l.process, place: l.place, queued: state == engine.Queued, done: make(chan struct{}),
 	}, nil
 }
 
 // queue begins a run whose turn has not come.
 func (l *launch) queue(ctx context.Context) (*Run, error) {
-	r, err := l.run(stateQueued)
+	r, err := l.run(engine.Queued)
 	if err != nil {
 		return nil, err
 	}
@@ -457,13 +459,13 @@ func (l *launch) queue(ctx context.Context) (*Run, error) {
 		return nil, err
 	}
 	r.launch = l
-	l.h.begin(context.WithoutCancel(ctx), r)
+	l.h.begin(context.WithoutCancel(ctx), r, engine.Queued)
 	return r, nil
 }
 
-// begin hands the plan to the shim and starts the pump.
+// begin hands the plan to the shim and makes the run.
 func (l *launch) begin(ctx context.Context, spawn shim.Spawn, record journal.Plan, plan *pluginapi.Plan) (*Run, error) {
-	r, err := l.run(stateStarting)
+	r, err := l.run(engine.Starting)
 	if err != nil {
 		return nil, err
 	}
@@ -490,19 +492,20 @@ func (l *launch) begin(ctx context.Context, spawn shim.Spawn, record journal.Pla
 	if l.spec.Prompt != "" || !l.spec.Conversation {
 		_ = r.firstPrompt(1, l.spec.Prompt)
 	}
-	l.h.begin(context.WithoutCancel(ctx), r)
+	l.h.begin(context.WithoutCancel(ctx), r, engine.Starting)
 	return r, nil
 }
 
-// begin makes a run one of this host's.
-func (h *Host) begin(ctx context.Context, r *Run) {
+// begin makes a run one of this host's. state is what was recorded last.
+func (h *Host) begin(ctx context.Context, r *Run, state string) {
 	ctx, r.letGo = context.WithCancel(ctx)
 	r.disk.attach(r)
 	r.life = ctx
+	r.engine = r.newEngine(state)
 	h.mu.Lock()
 	h.runs[r.meta.RunID] = r
 	h.mu.Unlock()
-	if r.announced == stateQueued && !r.adopted {
+	if r.queued && !r.adopted {
 		r.attempts.Go(func() { r.startInTurn(ctx) })
 	}
 	go r.main(ctx)
@@ -510,7 +513,11 @@ func (h *Host) begin(ctx context.Context, r *Run) {
 
 // firstPrompt tells a process of the agent what it was started for.
 func (r *Run) firstPrompt(attempt int, prompt string) error {
-	return r.input(journal.Input{Kind: "prompt", ID: promptID(attempt), Text: prompt, By: "user", First: true})
+	return r.input(firstInput(attempt, prompt))
+}
+
+func firstInput(attempt int, prompt string) journal.Input {
+	return journal.Input{Kind: "prompt", ID: promptID(attempt), Text: prompt, By: "user", First: true}
 }
 
 func (l *launch) idleLimit(plan *pluginapi.Plan) time.Duration {

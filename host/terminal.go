@@ -8,6 +8,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/amux-dev/amux/host/internal/engine"
 	"github.com/amux-dev/amux/host/journal"
 	"github.com/amux-dev/amux/host/shim"
 	"github.com/amux-dev/amux/pluginapi"
@@ -149,7 +150,7 @@ func (w *watcher) pieces(ctx context.Context, follow bool, yield func(TerminalPi
 				}
 			case journal.KindState:
 				var s journal.State
-				over = over || rec.Decode(&s) == nil && terminal(s.To)
+				over = over || rec.Decode(&s) == nil && engine.Terminal(s.To)
 			}
 		}
 		if planned && !current {

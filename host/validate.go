@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -111,7 +112,7 @@ func (s *RunSpec) validate() error {
 }
 
 func (s *RunSpec) resolvePaths() error {
-	cwd, err := filepath.Abs(or(s.Cwd, "."))
+	cwd, err := filepath.Abs(cmp.Or(s.Cwd, "."))
 	if err != nil {
 		return invalid("working directory %s: %w", s.Cwd, err)
 	}
@@ -281,7 +282,7 @@ func (s *RunSpec) checkCapabilities(agent *pluginapi.Agent) error {
 	} {
 		if want.asked && !want.can {
 			return pluginapi.Errorf(pluginapi.CodeCapability, "agent %s cannot %s", agent.Id, want.what).
-				WithHint("%s", or(want.hint, "see: amux agents info "+agent.Id))
+				WithHint("%s", cmp.Or(want.hint, "see: amux agents info "+agent.Id))
 		}
 	}
 	if s.Effort != "" {

@@ -1,4 +1,4 @@
-package host
+package engine
 
 import (
 	"context"
@@ -11,20 +11,22 @@ import (
 
 	"github.com/amux-dev/amux/host/eventlog"
 	"github.com/amux-dev/amux/host/journal"
+	pb "github.com/amux-dev/amux/pluginapi/amuxplugin1"
 )
 
-// waitingSource is an empty journal; wait is what becomes of those who wait for more.
-type waitingSource struct {
+// waitingJournal is an empty journal; wait is what becomes of those who wait for more.
+type waitingJournal struct {
 	*journal.Writer
 	io.ReaderAt
 	wait func(ctx context.Context) error
 }
 
-func (s *waitingSource) Committed() int64               { return s.Size() }
-func (s *waitingSource) Wait(ctx context.Context) error { return s.wait(ctx) }
+func (j *waitingJournal) Committed() int64               { return j.Size() }
+func (j *waitingJournal) Wait(ctx context.Context) error { return j.wait(ctx) }
+func (j *waitingJournal) Alone() bool                    { return true }
 
-// A plugin is given up, and the same pump tells the end without it. Whoever wanted to
-// end the first run and comes late must not end the second.
+// A plugin is given up, and the same reading tells the end without it. Whoever wanted to
+// end the first run of it and comes late must not end the second.
 func TestFailureThatComesLate(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "journal")
@@ -43,11 +45,13 @@ func TestFailureThatComesLate(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer log.Close()
-	src := &waitingSource{Writer: writer, ReaderAt: file}
-	p, err := (&Host{limits: limits{progress: time.Minute}}).newPump(src, log, 0)
+	src := &waitingJournal{Writer: writer, ReaderAt: file}
+	e := New(Config{Journal: src, Log: log, Limits: Limits{Progress: time.Minute}, Start: &pb.Start{}})
+	p, err := newPass(e, Reading{})
 	if err != nil {
 		t.Fatal(err)
 	}
+	e.best = p
 	hung := errors.New("hung")
 	var late func(error)
 	src.wait = func(ctx context.Context) error {
@@ -56,11 +60,10 @@ func TestFailureThatComesLate(t *testing.T) {
 		<-ctx.Done()
 		return ctx.Err()
 	}
-	var broken *errConversation
-	if err := p.run(t.Context()); !errors.As(err, &broken) || !errors.Is(broken.cause, hung) {
+	var broken *Broken
+	if err := p.run(t.Context()); !errors.As(err, &broken) || !errors.Is(broken.Cause, hung) {
 		t.Fatalf("the first run ended with %v", err)
 	}
-	p.deafen()
 	src.wait = func(ctx context.Context) error {
 		late(hung)
 		if ctx.Err() != nil {
@@ -68,7 +71,7 @@ func TestFailureThatComesLate(t *testing.T) {
 		}
 		return io.EOF
 	}
-	if err := p.run(t.Context()); err != nil {
+	if err := e.Finish(t.Context(), nil); err != nil {
 		t.Errorf("the second run ended with %v", err)
 	}
 }

@@ -1,4 +1,4 @@
-package host
+package engine
 
 import (
 	"testing"
@@ -11,22 +11,22 @@ import (
 func TestTransitions(t *testing.T) {
 	t.Parallel()
 	states := []string{
-		stateQueued, stateStarting, stateRunning, stateWaiting, statePaused,
-		stateCompleted, stateFailed, stateCanceled, stateTimedOut, stateLost,
+		Queued, Starting, Running, Waiting, Paused,
+		Completed, Failed, Canceled, TimedOut, Lost,
 	}
 	allowed := map[[2]string]bool{
-		{"", stateQueued}: true, {stateQueued, stateStarting}: true, {stateStarting, stateRunning}: true,
-		{stateRunning, stateWaiting}: true, {stateWaiting, stateRunning}: true, {stateRunning, statePaused}: true,
-		{statePaused, stateRunning}: true, {stateWaiting, statePaused}: true, {statePaused, stateWaiting}: true,
+		{"", Queued}: true, {Queued, Starting}: true, {Starting, Running}: true,
+		{Running, Waiting}: true, {Waiting, Running}: true, {Running, Paused}: true,
+		{Paused, Running}: true, {Waiting, Paused}: true, {Paused, Waiting}: true,
 	}
 	for i, from := range states {
 		for _, end := range states[5:] {
-			never := i >= 5 || from == stateQueued && (end == stateCompleted || end == stateTimedOut) || from == stateStarting && end == stateCompleted
+			never := i >= 5 || from == Queued && (end == Completed || end == TimedOut) || from == Starting && end == Completed
 			allowed[[2]string{from, end}] = !never
 		}
 	}
 	for i, from := range append([]string{""}, states...) {
-		if got := terminal(from); got != (i > 5) {
+		if got := Terminal(from); got != (i > 5) {
 			t.Errorf("%q is terminal: %v", from, got)
 		}
 		for _, to := range append([]string{""}, states...) {

@@ -1,0 +1,73 @@
+package engine
+
+import (
+	"time"
+
+	"github.com/amux-dev/amux/pluginapi"
+)
+
+// emitter numbers events, and puts those into the log that it does not have.
+type emitter struct {
+	log  Log
+	skip uint64 // events that the log has
+	seq  uint64 // events made so far
+	mute bool   // only the end is missing: nothing is made before
+}
+
+// fresh reports that the log does not have the last event.
+func (e *emitter) fresh() bool { return e.seq > e.skip }
+
+// begin starts an event that comes in pieces.
+func (e *emitter) begin(t string, at time.Time) error {
+	if e.seq++; e.fresh() {
+		return e.log.Begin(t, at)
+	}
+	return nil
+}
+
+// piece adds to the event that was begun, and ends it if there is no more.
+func (e *emitter) piece(data []byte, more bool) error {
+	if !e.fresh() {
+		return nil
+	}
+	err := e.log.Piece(data)
+	if err == nil && !more {
+		err = e.log.End()
+	}
+	return err
+}
+
+// emit makes an event of the host's own.
+func (e *emitter) emit(payload pluginapi.Payload, at time.Time) {
+	if e.mute {
+		return
+	}
+	if e.seq++; !e.fresh() {
+		return
+	}
+	object, err := pluginapi.AppendPayload(nil, payload)
+	if err == nil {
+		err = e.log.Add(string(payload.EventType()), at, object)
+	}
+	if err != nil {
+		panic(err) // payloads of the host always encode
+	}
+}
+
+// unmute goes on behind what the log has.
+func (e *emitter) unmute() {
+	if e.mute {
+		e.mute, e.seq = false, e.skip
+	}
+}
+
+// skipAll is for events that were made of records that are lost: what follows comes
+// behind them.
+func (e *emitter) skipAll() { e.mute, e.seq = false, max(e.seq, e.skip) }
+
+// retreat goes back to seq events.
+func (e *emitter) retreat(seq uint64) {
+	e.log.Rollback()
+	e.skip = max(e.skip, e.log.Count())
+	e.seq = seq
+}

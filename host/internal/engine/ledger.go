@@ -1,0 +1,161 @@
+package engine
+
+import (
+	"bytes"
+	"encoding/json"
+	"time"
+
+	"github.com/amux-dev/amux/host/journal"
+	"github.com/amux-dev/amux/pluginapi"
+)
+
+// ledger is what the sequence of a run's events and records says so far. A replay
+// builds it again, and nothing else changes it.
+type ledger struct {
+	state   string
+	created time.Time // first record
+	ended   time.Time
+
+	session     string
+	sessionOver bool // the adapter has said session_end
+	usage
+	unknown int // lines of stdout that the adapter has not known
+
+	number   int            // of the last plan's attempt
+	attempt                 // that is under way, or was last
+	retry    *journal.Retry // the attempt that has not been started yet
+	gaveUp   string         // why it will not be: somebody asked for the end
+	tooled   bool           // a tool was called, in whatever attempt
+	prompted bool           // there was a prompt
+
+	askedAt     uint64 // the first input by which amux asked for the end
+	interrupted bool
+	signaled    bool // a person has sent a signal, and no prompt since
+
+	fault  *journal.Fault
+	damage *journal.Damage // records are missing
+}
+
+// attempt is what is known of one attempt alone.
+type attempt struct {
+	spawn       int // 0 while there is no plan
+	spawned     bool
+	spawnFailed *journal.SpawnFailed
+	turnActive  bool
+	idle        bool
+	paused      bool
+	endSent     bool
+	questions   Questions
+	text        string // last message of the main conversation
+	textLong    bool   // it was too long to be kept
+	outcome     *pluginapi.Outcome
+	outcomeAt   uint64 // the input that gave it
+	workDone    bool   // an outcome has said that the work of this attempt is done
+	exit        *journal.Exit
+	stderr      []byte // last bytes, for crash
+}
+
+// clone is a copy that does not change with l.
+func (l *ledger) clone() ledger {
+	c := *l
+	c.questions = l.questions.clone()
+	c.usage = l.usage.clone()
+	return c
+}
+
+// again begins the attempt that a retry announces. A session is over with its process.
+func (l *ledger) again(retry *journal.Retry) {
+	l.retry, l.attempt, l.sessionOver = retry, attempt{}, true
+}
+
+// prompt notes a prompt of the user.
+func (l *ledger) prompt() {
+	l.idle, l.prompted = false, true
+	if l.signaled { // and survived it
+		l.signaled, l.askedAt = false, 0
+	}
+}
+
+// lost reports that no record tells how the run's last process ended.
+func (l *ledger) lost() bool { return l.exit == nil && l.spawnFailed == nil && l.gaveUp == "" }
+
+// settle takes in what is known once nothing of the run is left. The exit that was
+// written beside a journal which took no more may be of an earlier attempt.
+func (l *ledger) settle(s Settled) {
+	lost := l.lost()
+	if exit := s.Exit; exit != nil {
+		abandoned := exit.Reason == "disk_full" || exit.Reason == "abandoned"
+		if abandoned || l.exit == nil && exit.Spawn == l.spawn {
+			l.exit = exit
+		}
+	}
+	if lost && s.Started {
+		l.spawned = true // or about to be
+	}
+}
+
+// wanted are the adapter's events that say something the host must know.
+var wanted = map[pluginapi.Type]bool{
+	"session_start": true, "turn_end": true, "cost": true, "token_usage": true,
+	"approval_request": true, "input_required": true, "approval_granted": true,
+	"approval_denied": true, "input_answered": true, "message_stop": true,
+}
+
+// isUnknownLine reports whether a log event is a line of stdout, which is how an
+// adapter tells of what it does not know. It looks at the beginning alone.
+func isUnknownLine(event []byte) bool {
+	_, rest, ok := bytes.Cut(event[:min(len(event), 256)], []byte(`"source"`))
+	rest = bytes.TrimLeft(rest, " :\t")
+	return ok && bytes.HasPrefix(rest, []byte(`"stdout"`))
+}
+
+// learn takes in an event of the adapter.
+func (l *ledger) learn(t pluginapi.Type, data []byte) {
+	var e struct {
+		SessionID string `json:"session_id"`
+		ParentID  string `json:"parent_id"`
+		Text      string `json:"text"`
+		Aborted   bool   `json:"aborted"`
+		Cost      *pluginapi.Money
+		pluginapi.TokenUsage
+	}
+	l.questions.Learn(t, data)
+	if json.Unmarshal(data, &e) != nil {
+		return // a field of another shape than ours: the event stays, we learn nothing
+	}
+	switch t {
+	case "session_start":
+		if e.ParentID == "" {
+			l.session, l.sessionOver = e.SessionID, false
+		}
+	case "turn_end":
+		l.turns++
+	case "cost":
+		l.addCost(e.Cost)
+	case "token_usage":
+		l.addTokens(e.TokenUsage)
+	case "message_stop":
+		if e.ParentID == "" && !e.Aborted {
+			l.text, l.textLong = e.Text, false
+		}
+	}
+}
+
+const stderrTail = 4 << 10
+
+func (l *ledger) addStderr(line []byte) {
+	l.stderr = append(append(l.stderr, line...), '\n')
+	if n := len(l.stderr); n > 2*stderrTail {
+		l.stderr = append([]byte(nil), l.stderr[n-stderrTail:]...) // a clone has the old one
+	}
+}
+
+// stderrText is the tail of stderr, at most stderrTail bytes of whole lines if
+// there are some.
+func (l *ledger) stderrText() string {
+	text := l.stderr
+	if n := len(text); n > stderrTail {
+		text = text[n-stderrTail:]
+	}
+	return string(text)
+}
