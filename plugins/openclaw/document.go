@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -205,8 +206,8 @@ func outcomeOf(doc jsonl.Value) *pluginapi.Outcome {
 	case kind == "context_overflow":
 		return &pluginapi.Outcome{Code: string(pluginapi.CodeContextExceeded), Message: message}
 	case kind == "timeout":
-		// A provider that cannot be reached is of this kind too.
-		if o := reason(message); o.Code == string(pluginapi.CodeNetwork) {
+		// Any failure that OpenClaw tried again until the end is of this kind too.
+		if o := reason(message); o.Code != string(pluginapi.CodeAgentFailed) {
 			return o
 		}
 		return &pluginapi.Outcome{Code: string(pluginapi.CodeTimeout), Message: message, Retryable: true}
@@ -229,7 +230,17 @@ var complaints = []struct {
 	{"gateway agent requires credentials", pluginapi.CodeConfig},
 	{"A Gateway is running for this state directory", pluginapi.CodeConfig},
 	{"billing", pluginapi.CodeBilling},
+	{"DNS lookup for the provider endpoint", pluginapi.CodeNetwork},
+	{"network connection was interrupted", pluginapi.CodeNetwork},
+	{"network connection error", pluginapi.CodeNetwork},
+	{"provider endpoint is unreachable", pluginapi.CodeNetwork},
+	{"proxy or tunnel configuration blocked", pluginapi.CodeNetwork},
+	{"provider returned an internal error", pluginapi.CodeOverloaded},
+	{"does not recognize option", pluginapi.CodeValidation},
 }
+
+// transient are the codes of failures that may pass by themselves.
+var transient = []pluginapi.Code{pluginapi.CodeRateLimited, pluginapi.CodeOverloaded, pluginapi.CodeNetwork}
 
 // reason tells errors apart by what is said: there is no code.
 func reason(message string) *pluginapi.Outcome {
@@ -239,7 +250,7 @@ func reason(message string) *pluginapi.Outcome {
 	}
 	for _, c := range complaints {
 		if strings.Contains(message, c.text) {
-			return &pluginapi.Outcome{Code: string(c.code), Message: message, Retryable: c.code == pluginapi.CodeRateLimited || c.code == pluginapi.CodeOverloaded}
+			return &pluginapi.Outcome{Code: string(c.code), Message: message, Retryable: slices.Contains(transient, c.code)}
 		}
 	}
 	return failure.Of(status, message)
