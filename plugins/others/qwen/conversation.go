@@ -26,6 +26,7 @@ type conversation struct {
 	mode     string
 	requests int
 	asked    map[string]string // our control requests: id → subtype
+	toolLast bool              // a tool of the main agent has ended, and nothing came after
 
 	// Of the message that is being streamed: how many of its blocks have come,
 	// whose assistant lines will say them again.
@@ -266,6 +267,7 @@ func (c *conversation) streamEvent(line jsonl.Value, out *sdk.Out) bool {
 		if parent == "" {
 			c.streamedText, c.streamedThinking = 0, 0
 			clear(c.blocks)
+			c.toolLast = false
 		}
 	case "content_block_start":
 		block := event.Get("content_block")
@@ -323,6 +325,7 @@ func (c *conversation) assistant(line jsonl.Value, out *sdk.Out) bool {
 	message := line.Get("message")
 	parent := line.Text("parent_tool_use_id")
 	s := c.Stream(parent)
+	c.toolLast = c.toolLast && parent != ""
 	known := true
 	for _, block := range message.Items("content") {
 		switch string(block.Bytes("type")) {
@@ -383,6 +386,7 @@ func (c *conversation) user(line jsonl.Value, out *sdk.Out) bool {
 				parent = t.Parent()
 			}
 			c.EndTool(t, result(t, text(block.Get("content")), block.Bool("is_error")), out)
+			c.toolLast = c.toolLast || parent == "" && !block.Bool("is_error")
 		case "text":
 			c.userText(parent, block.Text("text"), out)
 		default:
@@ -449,11 +453,14 @@ func (c *conversation) result(line jsonl.Value, out *sdk.Out) {
 		out.Event(pluginapi.ApprovalDenied{InteractionID: denial.Text("tool_use_id"), Reason: "refused by a rule of the agent's"})
 	}
 	outcome := failed(line)
+	if outcome == nil && c.toolLast && line.Text("result") == "" {
+		outcome = halted()
+	}
 	if outcome == nil && c.apiError != "" {
 		// The request failed, but the turn went on.
 		out.Event(pluginapi.ErrorEvent{Code: pluginapi.CodeAgentFailed, Message: c.apiError, Recoverable: true})
 	}
-	c.apiError = ""
+	c.apiError, c.toolLast = "", false
 	c.TurnEnd(outcome, nil, out)
 	clear(c.blocks)
 	c.streamedText, c.streamedThinking = 0, 0
@@ -484,5 +491,20 @@ func failed(line jsonl.Value) *pluginapi.Outcome {
 		return turn.Aborted()
 	}
 	message = strings.TrimSuffix(strings.TrimPrefix(message, apiErrorPrefix), "]")
+	for _, r := range refusals {
+		if strings.Contains(message, r.Text) {
+			return &pluginapi.Outcome{Code: string(r.Code), Message: message, Hint: r.Hint}
+		}
+	}
 	return failure.Of(failure.Status(message), message)
+}
+
+// halted is the outcome of a turn that the CLI calls a success though it ended after a
+// tool without asking the model again: so it stops at model.sessionTokenLimit, and says
+// nothing.
+func halted() *pluginapi.Outcome {
+	return &pluginapi.Outcome{
+		Code: string(pluginapi.CodeAgentFailed), Message: "Qwen stopped after a tool without asking the model again, and does not say why",
+		Hint: "if qwen's settings.json has model.sessionTokenLimit, raise it",
+	}
 }
