@@ -11,7 +11,7 @@ import (
 var qwenRow = agentRow{
 	id: "qwen", program: "qwen", env: toolchain.Chat, read: readChat, shell: "run_shell_command", home: qwenHome,
 	plan:     "plugins/others/qwen/plan.go",
-	unpriced: true, noCacheWrites: true, patience: 3 * time.Minute,
+	unpriced: true, noCacheWrites: true, patience: 8 * time.Minute,
 	model: "other-model", mcpTool: "mcp__echo__echo",
 	lacks: map[string]string{
 		"an answer begun again":   "it has the model go on where it was cut off",

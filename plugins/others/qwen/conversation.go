@@ -173,9 +173,10 @@ func (c *conversation) line(line jsonl.Value, out *sdk.Out) bool {
 
 // ignored are the lines that are known and give no event, with the reason.
 var ignored = map[string]string{
-	"stream_event/goal_state":   "a goal that the agent keeps for itself; printed in every turn",
-	"system/task_started":       "the tool's result says that it goes on in the background",
-	"stream_event/message_stop": "the assistant lines before it have ended what it ends",
+	"stream_event/goal_state":    "a goal that the agent keeps for itself; printed in every turn",
+	"system/task_started":        "the tool's result says that it goes on in the background",
+	"stream_event/message_stop":  "the assistant lines before it have ended what it ends",
+	"stream_event/tool_progress": "that a tool still runs, every ten seconds; its result says what it did",
 }
 
 func (c *conversation) system(line jsonl.Value, out *sdk.Out) bool {
