@@ -38,7 +38,7 @@ func TestOmpOptions(t *testing.T) {
 			if _, err := os.Stat(file); err == nil {
 				r.t.Error("the tool ran")
 			}
-			// Of files it does not ask.
+			// It asks about files by a question.
 			r.again().once("[fm:write="+file+"]", "--driver", "acp", "--approve", "deny").ok(1)
 			if _, err := os.Stat(file); err == nil {
 				r.t.Error("the file was written")

@@ -109,6 +109,6 @@ var eventTypes = []pluginapi.Type{
 	"tool_call_start", "tool_input_delta", "tool_call_ready", "tool_result", "tool_error",
 	"file_read", "file_write", "file_patch", "shell_start", "shell_stdout_delta", "shell_exit",
 	"mcp_tool_call_start", "mcp_tool_result", "mcp_tool_error", "context_compacted", "session_title",
-	"token_usage", "cost", "rate_limited", "retry", "approval_request", "approval_granted", "approval_denied", "interrupted",
+	"token_usage", "cost", "rate_limited", "retry", "approval_request", "approval_granted", "approval_denied", "input_required", "input_answered", "interrupted",
 	"auth_error", "rate_limit_error", "context_exceeded", "error", "debug", "log",
 }
