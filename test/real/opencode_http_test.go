@@ -119,7 +119,7 @@ func TestOpencodeHTTPOptions(t *testing.T) {
 		},
 		"a model that is not there": func(r *run) {
 			r.once("[fm:text]", "--model", "fake/none")
-			end := r.failed(pluginapi.CodeAgentFailed, 1)
+			end := r.failed(pluginapi.CodeValidation, 2)
 			if !strings.Contains(end.Message, "Model not found: fake/none") {
 				r.t.Errorf("message %q", end.Message)
 			}
