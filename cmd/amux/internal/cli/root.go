@@ -109,10 +109,9 @@ var words = map[string]string{
 // flagError says what is wrong with a flag: which, where, the way out.
 func flagError(cmd *cobra.Command, err error) error {
 	if e, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
-		cause := e.Unwrap()
-		text := cause.Error()
-		if strings.HasPrefix(text, "strconv.") || strings.HasPrefix(text, "parse error") {
-			text = "want " + words[e.GetFlag().Value.Type()]
+		text := e.Unwrap().Error()
+		if expected := words[e.GetFlag().Value.Type()]; expected != "" {
+			text = "want " + expected
 		}
 		return usage("--%s %s: %s", e.GetFlag().Name, e.GetValue(), text).WithHint("see: %s --help", cmd.CommandPath())
 	}
