@@ -13,7 +13,7 @@ TOOL  = $(GO) -C tools tool
 # The real agents begin first: they wait more than they work, and the rest fills that.
 TESTS = ./test/real ./...
 
-.PHONY: help build run check test race fuzz lint generate check-generated cross wine bench chaos chaos-minute test-real drift proof docs install licenses clean
+.PHONY: help build run check test race fuzz lint words generate check-generated cross wine bench chaos chaos-minute test-real drift proof docs install licenses clean
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -50,12 +50,16 @@ race: build ## the tests of library, sdk and command line under the race detecto
 fuzz: ## every fuzz test for FUZZTIME (10s)
 	@sh tools/fuzz.sh $(FUZZTIME)
 
-lint: check-generated ## gofmt, go vet, staticcheck, generated code
+lint: check-generated ## gofmt, go vet, staticcheck, generated code, vocabulary
 	@test -z "$$(gofmt -l . | tee /dev/stderr)"
 	@$(GO) vet ./...
 	@$(GO) -C tools build -o ../.cache/staticcheck honnef.co/go/tools/cmd/staticcheck
 	@.cache/staticcheck ./...
+	@$(GO) run -C tools ./words
 	@echo "lint: clean"
+
+words: ## check the vocabulary, and lower the numbers in tools/words/allowance.txt
+	@$(GO) run -C tools ./words -lower
 
 proof: build agents ## run all tests of the real agents and record in test/real/proof.txt what passed, for docs/agents.md and make test; AGENT=x for one
 	@AMUX_TEST_AGENT=$(AGENT) $(GO) test -count=1 -timeout 60m ./test/real -update; code=$$?; $(MAKE) -s docs && exit $$code
