@@ -130,7 +130,7 @@ func (b block) damage(from block) *Damage {
 }
 
 // checkTail looks at the events behind the last block. whole is the offset behind the
-// last good one, what the reason that the next is none.
+// last good one, what the reason why the next is invalid.
 func checkTail(file io.ReaderAt, last block, runID string) (whole int64, count uint64, what string, err error) {
 	whole, count = last.end, last.count
 	in := bufio.NewReaderSize(io.NewSectionReader(file, whole, 1<<62), 64<<10)

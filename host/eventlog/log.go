@@ -263,7 +263,7 @@ func (l *Log) sumWithBuf() (uint32, error) {
 	return crc32.Update(l.sums.flushed, castagnoli, l.buf), nil
 }
 
-// write is flush for who knows the sum already.
+// write is flush with a sum that the caller has computed.
 func (l *Log) write(sum uint32) error {
 	if _, err := (rawio.File{File: l.file}).WriteAt(l.buf, l.base); err != nil {
 		return err

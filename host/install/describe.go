@@ -56,7 +56,7 @@ func (in *Installer) checkDescription(ctx context.Context, stage, dir string, m 
 	}
 	if !proto.Equal(said, shipped) {
 		return pluginapi.Errorf(pluginapi.CodePluginInvalid, "%s: its %s is not what %s %s prints", label, DescribeName, ExecutableName(m.Name, Platform()), describeFlag).
-			WithHint("the author makes it anew: amux plugin package")
+			WithHint("the author must package it again: amux plugin package")
 	}
 	return nil
 }

@@ -17,7 +17,7 @@
 // Who vouches for the bytes: a signature by a trusted key over SHA256SUMS, whose
 // trusted comment names plugin and version, or a checksum that the user gave. The
 // lock keeps the hash over all unpacked files (h1), the receipt the hash of each;
-// package registry holds what it starts against both.
+// package registry compares what it starts with both.
 //
 // An Installer is safe for use by several processes at once: writers wait for
 // each other.

@@ -329,7 +329,7 @@ func (in *Installer) checkChange(req Request, current *Locked, r *release, sourc
 	return in.checkSerial(req.Source, req.AllowDowngrade)
 }
 
-// decide holds who vouches for a plugin against the policy.
+// decide checks against the policy who vouches for a plugin.
 func decide(req Request, r *release, current *Locked, who signed, unknown, sum string) (unverified bool, err error) {
 	locked := current != nil && current.Version == r.version && current.SHA256[underscored(Platform())] == sum
 	refuse := func(format string, args ...any) *pluginapi.Error {
@@ -361,8 +361,8 @@ func decide(req Request, r *release, current *Locked, who signed, unknown, sum s
 	return false, refuse("%s", reason).WithHint("%s", hint)
 }
 
-// unpackRelease unpacks an archive and holds its manifest against what the
-// release says.
+// unpackRelease unpacks an archive and compares its manifest with what the release
+// says.
 func (in *Installer) unpackRelease(packed, tree string, r *release, file, platform string) (*Manifest, map[string]string, []string, error) {
 	fail := func(err error) (*Manifest, map[string]string, []string, error) {
 		if e, ok := errors.AsType[*pluginapi.Error](err); ok && e.Code == pluginapi.CodePluginInvalid {

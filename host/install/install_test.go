@@ -180,7 +180,7 @@ func TestTamperedRelease(t *testing.T) {
 			w.must(os.WriteFile(filepath.Join(dir, SignatureName), bytes.Replace(sig, []byte("acme 1.0.0"), []byte("acme 1.0.1"), 1), 0o644))
 			return w.place(dir)
 		}, untrusted, "is wrong"},
-		{"signature is none", func(w *workshop) Request {
+		{"malformed signature", func(w *workshop) Request {
 			dir := w.release("acme", "1.0.0", "acme", nil)
 			w.must(os.WriteFile(filepath.Join(dir, SignatureName), []byte("signed, honestly\n"), 0o644))
 			return w.place(dir)

@@ -102,7 +102,7 @@ func Release(dir string) (name, version string, sums []byte, _ error) {
 		}
 		if got != parsed[file] {
 			return "", "", nil, pluginapi.Errorf(pluginapi.CodePluginInvalid, "%s is not what %s says", filepath.Join(dir, file), SumsName).
-				WithHint("make the release anew: amux plugin package")
+				WithHint("make the release again: amux plugin package")
 		}
 	}
 	return name, version, sums, nil

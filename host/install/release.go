@@ -199,7 +199,7 @@ func at(src fmt.Stringer, err error) error {
 
 func wrongHash(name, version, file, want, got string) error {
 	return pluginapi.Errorf(pluginapi.CodePluginUntrusted, "plugin %s %s: %s has the wrong SHA-256 sum (want %s, got %s)", name, version, file, want, got).
-		WithHint("it was changed on its way, or published anew; nothing was installed")
+		WithHint("it was changed on its way, or published a second time; nothing was installed")
 }
 
 // openPack opens an archive that was downloaded.

@@ -112,7 +112,7 @@ func TestHTTPS(t *testing.T) {
 		http.Redirect(rw, r, "http://example.invalid/x", http.StatusFound)
 	})
 	mux.HandleFunc("/loop/", func(rw http.ResponseWriter, r *http.Request) { http.Redirect(rw, r, r.URL.Path, http.StatusFound) })
-	mux.HandleFunc("/sick/", func(rw http.ResponseWriter, r *http.Request) {
+	mux.HandleFunc("/failing/", func(rw http.ResponseWriter, r *http.Request) {
 		http.Error(rw, "no", http.StatusServiceUnavailable)
 	})
 	mux.HandleFunc("/torn/", func(rw http.ResponseWriter, r *http.Request) {
@@ -135,7 +135,7 @@ func TestHTTPS(t *testing.T) {
 	w.refused(w.place(server.URL+"/files/acme/9.9.9/"+ArchiveName("acme", "9.9.9", Platform())), pluginapi.CodePluginNotFound, "there is no amux-plugin-acme_9.9.9")
 	w.refused(w.place(server.URL+"/plain/"+archive), pluginapi.CodePlugin, "without TLS")
 	w.refused(w.place(server.URL+"/loop/"+archive), pluginapi.CodePlugin, "without end")
-	w.refused(w.place(server.URL+"/sick/"+archive+"?token=secret"), pluginapi.CodePlugin, "503")
+	w.refused(w.place(server.URL+"/failing/"+archive+"?token=secret"), pluginapi.CodePlugin, "503")
 	w.refused(w.place(server.URL+"/torn/"+archive), pluginapi.CodePlugin, "the connection broke")
 	w.refused(w.place(server.URL+"/files/acme/1.0.0/"+archive+"#sha256="+strings.Repeat("0", 64)), pluginapi.CodePluginUntrusted, strings.Repeat("0", 64), sha256Hex(data))
 	if got := w.install(server.URL + "/moved/" + archive); got.Trust[:6] != "signed" {

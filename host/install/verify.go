@@ -30,7 +30,7 @@ func (p Problem) String() string {
 	return p.What + ": " + p.File
 }
 
-// inspect rehashes a folder of the store and holds it against its receipt. The
+// inspect rehashes a folder of the store and compares it with its receipt. The
 // receipt is nil if it cannot be read.
 func inspect(dir string) (*Receipt, []Problem) {
 	data, err := readSmall(filepath.Join(dir, receiptName))
@@ -89,8 +89,8 @@ func hashFile(path string) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// Verify rehashes an active plugin, checks its signature anew, and holds both
-// against the lock. It changes nothing.
+// Verify rehashes an active plugin, checks its signature again, and compares both
+// with the lock. It changes nothing.
 func (d *Folder) Verify(entry Locked) (*Receipt, []Problem) {
 	if entry.Link != "" {
 		data, err := readSmall(filepath.Join(entry.Link, ManifestName))

@@ -84,8 +84,8 @@ type Effect struct {
 
 // Terminal is of an agent that runs on a pseudo-terminal, whose output is Stdout.
 // Kind is open (with the size), resize (with the size), keys (typed by somebody:
-// their number only), or answer (the keeper's, to a question that the agent asked
-// its terminal). None is told to the adapter.
+// their number only), or answer (the shim's, to a question that the agent asked
+// its terminal). The adapter gets none of them.
 type Terminal struct {
 	Kind string `json:"kind"`
 	Cols int    `json:"cols,omitempty"`

@@ -8,7 +8,7 @@ import (
 // started are the children that this process has started itself. It is the
 // process's, as adoption is.
 var started struct {
-	// starting is held by who starts a child, until it is known.
+	// starting is held from the start of a child until it is known.
 	starting sync.RWMutex
 	mu       sync.Mutex
 	children map[ID]bool
@@ -47,7 +47,7 @@ func forgetDead() {
 }
 
 // Orphans are the live processes that this one has adopted, and all below them.
-// What it has started itself is none, nor is what is below that.
+// The children that it has started itself, and all below them, are no orphans.
 func Orphans() []ID {
 	started.starting.Lock()
 	defer started.starting.Unlock()

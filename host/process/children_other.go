@@ -8,5 +8,5 @@ func Starting(start func() (pid int, err error)) error {
 	return err
 }
 
-// Orphans are none: nothing is adopted here.
+// Orphans is empty: nothing is adopted here.
 func Orphans() []ID { return nil }

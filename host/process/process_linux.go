@@ -217,7 +217,7 @@ func entries(dir string) []string {
 	}
 }
 
-// execTime is for how long Marked waits for a process in the midst of its exec, which
+// execTime is for how long Marked waits for a process in the middle of its exec, which
 // has no environment yet. Microseconds are enough unless it waits for a processor.
 const execTime = time.Second
 
@@ -295,7 +295,7 @@ func owns(runID string, env []byte) bool {
 }
 
 // inExec reports whether a process whose environment was read as empty may be in the
-// midst of its exec: the kernel gives it new memory and then writes into it, the bounds
+// middle of its exec: the kernel gives it new memory and then writes into it, the bounds
 // of the environment last. One that was started without any looks the same for an
 // instant, and is told by how it stays so.
 func inExec(pid, looks int) bool {

@@ -59,7 +59,7 @@ func TestDescendantsMarkedAndSignal(t *testing.T) {
 }
 
 // A process that executes one program after the other is found however the moment
-// falls: in the midst of an exec it has no environment.
+// falls: in the middle of an exec it has no environment.
 func TestMarkedInExec(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {

@@ -112,7 +112,7 @@ func (s *sweeper) all() {
 			return
 		}
 		if now < last || now-last > chaseWidth {
-			last = now // the pids begin again
+			last = now // pids start at the bottom again
 			for _, pid := range everyPID() {
 				s.look(pid)
 			}
@@ -127,7 +127,7 @@ func (s *sweeper) all() {
 	}
 }
 
-// lookAgain waits for those that were in the midst of an exec.
+// lookAgain waits for those that were in the middle of an exec.
 func (s *sweeper) lookAgain() {
 	end := time.Now().Add(execTime)
 	for looks := 2; len(s.unsure) > 0 && time.Now().Before(end); looks++ {

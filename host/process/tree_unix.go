@@ -82,7 +82,7 @@ type state int
 
 const (
 	active  state = iota
-	stopped       // by a signal or by who traces it
+	stopped       // by a signal or by its tracer
 	asleep        // where no signal wakes it
 )
 

@@ -10,10 +10,10 @@ import (
 	"syscall"
 )
 
-// checkSize refuses what no terminal can have.
+// checkSize refuses sizes that no terminal has.
 func checkSize(cols, rows int) error {
 	if cols < 1 || rows < 1 || cols > 1<<15-1 || rows > 1<<15-1 {
-		return fmt.Errorf("a terminal of %d columns and %d rows cannot be", cols, rows)
+		return fmt.Errorf("invalid terminal size %d columns by %d rows", cols, rows)
 	}
 	return nil
 }
@@ -29,7 +29,7 @@ func (e errNone) Unwrap() error { return e.err }
 
 func (e errNone) Is(target error) bool { return target == errors.ErrUnsupported }
 
-// never reports whether to try again would be in vain.
+// never reports whether another try would fail too.
 func (e errNone) never() bool {
 	return errors.Is(e.err, fs.ErrNotExist) || errors.Is(e.err, fs.ErrPermission) || errors.Is(e.err, errors.ErrUnsupported) ||
 		errors.Is(e.err, syscall.ENODEV) || errors.Is(e.err, syscall.ENXIO) && !limited

@@ -115,7 +115,7 @@ func TestNoThreadEach(t *testing.T) {
 	}
 }
 
-func TestSizesThatCannotBe(t *testing.T) {
+func TestInvalidSizesAreRefused(t *testing.T) {
 	t.Parallel()
 	for _, size := range [][2]int{{0, 24}, {80, 0}, {-1, 24}, {1 << 20, 24}} {
 		if _, _, err := pty.Open(size[0], size[1]); err == nil {
@@ -192,7 +192,7 @@ func TestExhaustion(t *testing.T) {
 	}
 }
 
-func TestNoneToBeHad(t *testing.T) {
+func TestSystemWithoutTerminals(t *testing.T) {
 	if !alone(t) {
 		return
 	}

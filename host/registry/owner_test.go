@@ -90,7 +90,7 @@ func TestOwner(t *testing.T) {
 	}
 }
 
-// What looks like an agent's id is none, and so is its own in other letters.
+// An id that looks like another agent's is invalid, and so is an id in capitals.
 func TestAgentIDs(t *testing.T) {
 	t.Parallel()
 	for _, ids := range [][]string{{"Claude"}, {"сlaude"}, {"claude\u200b"}, {"claude "}, {"clau--de"}, {"ok", "ok"}, {""}} {

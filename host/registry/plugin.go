@@ -256,7 +256,7 @@ func (r *Registry) load(p *Plugin) {
 	}
 	seen := map[string]bool{}
 	for _, a := range description.Agents {
-		// One way to write an id: what looks like another agent's is none.
+		// An id is written in one way: no other can look like it.
 		if p.Err == nil && (checkName(a.Id) != nil || seen[a.Id]) {
 			p.Err = p.errorf(pluginapi.CodePluginInvalid, "%s: agent id %.60q is not of a-z, 0-9 and single hyphens, or is there twice", path, a.Id)
 		}

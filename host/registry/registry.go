@@ -47,7 +47,7 @@ func New(opts Options) *Registry {
 }
 
 // List returns all plugins by name, those that cannot be used with Err. It reads
-// the disk anew each time. A lock file that cannot be read is a row of its own.
+// the disk each time. A lock file that cannot be read is a row of its own.
 func (r *Registry) List() []Plugin {
 	chosen := r.choose()
 	plugins := slices.SortedFunc(maps.Values(chosen), func(a, b Plugin) int { return strings.Compare(a.Name, b.Name) })

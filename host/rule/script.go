@@ -316,7 +316,7 @@ func plainRedirect(r *syntax.Redirect) bool {
 	return false
 }
 
-// patternWords reads the pattern of a rule as a plain command; nil if it is none. A
+// patternWords reads the pattern of a rule as a plain command; nil if it is something else. A
 // :* at its end is a further word, as in the rules of Claude Code.
 func patternWords(pattern string) []word {
 	if rest, ok := strings.CutSuffix(pattern, ":*"); ok {

@@ -56,7 +56,7 @@ func TestOneServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := serve.Call(t.Context(), dir, serve.Request{}); !errors.Is(err, serve.ErrNone) {
-		t.Errorf("a socket that is none: %v", err)
+		t.Errorf("a file that is no socket: %v", err)
 	}
 	var won atomic.Int32
 	var all sync.WaitGroup
@@ -142,7 +142,7 @@ func TestServerDies(t *testing.T) {
 }
 
 // Both ends pass over what a later build has added, and what the first build said
-// is understood for ever.
+// is always understood.
 func TestOtherBuilds(t *testing.T) {
 	dir := folder(t)
 	asked := make(chan serve.Request, 1)

@@ -225,7 +225,7 @@ func (c *Conn) Spawn(s Spawn) error {
 // Keys types on the agent's terminal.
 func (c *Conn) Keys(data []byte) error {
 	if !c.Welcome.Terminals {
-		return errOldKeeper
+		return errOldShim
 	}
 	return c.call(frameKeys, data)
 }
@@ -233,12 +233,12 @@ func (c *Conn) Keys(data []byte) error {
 // Resize gives the agent's terminal another size.
 func (c *Conn) Resize(s Size) error {
 	if !c.Welcome.Terminals {
-		return errOldKeeper
+		return errOldShim
 	}
 	return c.call(frameResize, encode(s))
 }
 
-var errOldKeeper = &RemoteError{"CAPABILITY_ERROR", "the run was started by an older amux and has no terminal"}
+var errOldShim = &RemoteError{"CAPABILITY_ERROR", "the run was started by an older amux and has no terminal"}
 
 // Append commits a record.
 func (c *Conn) Append(kind journal.Kind, payload []byte) error {

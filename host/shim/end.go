@@ -89,7 +89,7 @@ func (s *supervisor) supervise(child *child) {
 		s.exit.write(journal.Encode(exit))
 	}
 	close(child.gone)
-	if s.recorder.inVain.Load() {
+	if s.recorder.gaveUp.Load() {
 		s.finish()
 	}
 	s.mu.Lock()
@@ -101,7 +101,7 @@ func (s *supervisor) supervise(child *child) {
 	}
 }
 
-// diskFull ends the run for which the recorder has waited in vain.
+// diskFull ends the run because the disk stayed full.
 func (s *supervisor) diskFull() {
 	s.mu.Lock()
 	if s.reason == "" {

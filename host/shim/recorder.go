@@ -16,11 +16,11 @@ import (
 type recorder struct {
 	journal *journal.Writer
 	ring    func()        // called when the journal has grown
-	full    func()        // called when the recorder has waited in vain
+	full    func()        // called when the disk stayed full for all of wait
 	wait    time.Duration // for a full disk
 
-	mu     sync.Mutex  // held by who waits for room
-	inVain atomic.Bool // it waited in vain: no output is recorded any more
+	mu     sync.Mutex  // held while somebody waits for room
+	gaveUp atomic.Bool // the disk stayed full: no output is recorded any more
 }
 
 // append commits a record and rings. On a full disk it waits, so that the agent
@@ -31,7 +31,7 @@ func (r *recorder) append(kind journal.Kind, payload []byte) bool {
 }
 
 func (r *recorder) appendFramed(kind journal.Kind, buf []byte) bool {
-	if r.inVain.Load() && (kind == journal.KindStdout || kind == journal.KindStderr) {
+	if r.gaveUp.Load() && (kind == journal.KindStdout || kind == journal.KindStderr) {
 		return false // what is recorded of the output has an end, and no gaps
 	}
 	err := r.journal.AppendFramed(kind, buf)
@@ -49,12 +49,12 @@ func (r *recorder) appendFramed(kind journal.Kind, buf []byte) bool {
 func (r *recorder) untilRoom(try func() error) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for since := time.Now(); !r.inVain.Load(); time.Sleep(50 * time.Millisecond) {
+	for since := time.Now(); !r.gaveUp.Load(); time.Sleep(50 * time.Millisecond) {
 		if err := try(); err == nil {
 			return nil
 		}
 		if time.Since(since) > r.wait {
-			r.inVain.Store(true)
+			r.gaveUp.Store(true)
 			r.full()
 		}
 	}

@@ -589,8 +589,8 @@ func TestStopOfWhatIsPaused(t *testing.T) {
 	}
 }
 
-// What cannot be killed is waited for, without haste, and the log says so.
-func TestWhatCannotBeKilled(t *testing.T) {
+// The shim waits, without haste, for a process that cannot be killed, and the log says so.
+func TestUnkillableProcessIsWaitedFor(t *testing.T) {
 	k := launch(t, nil)
 	if err := os.WriteFile(k.dir+"/stuck", nil, 0o600); err != nil {
 		t.Fatal(err)
@@ -619,7 +619,7 @@ func TestWhatCannotBeKilled(t *testing.T) {
 }
 
 // After a while the run ends without it, and the record names it.
-func TestWhatCannotBeKilledIsNamed(t *testing.T) {
+func TestUnkillableProcessIsNamed(t *testing.T) {
 	k := launch(t, nil)
 	if err := os.WriteFile(k.dir+"/stuck", nil, 0o600); err != nil {
 		t.Fatal(err)
@@ -789,7 +789,7 @@ func TestSpawnIsOneAtATime(t *testing.T) {
 	}
 }
 
-func TestReleaseEndsTheKeeper(t *testing.T) {
+func TestReleaseEndsTheShim(t *testing.T) {
 	k := launch(t, nil)
 	k.run("true")
 	k.exit()

@@ -185,7 +185,7 @@ func TestQuestionsWithoutEnd(t *testing.T) {
 }
 
 // What is printed last arrives, however the leader ends.
-func TestLastWordsOnTerminal(t *testing.T) {
+func TestFinalOutputOnTerminal(t *testing.T) {
 	for i, script := range []string{
 		`seq 1 20000; exit 3`,
 		`(sleep 0.05; seq 1 20000) & sleep 0.01; exit 3`,
@@ -201,7 +201,7 @@ func TestLastWordsOnTerminal(t *testing.T) {
 				said := strings.Fields(k.stdout())
 				for n, word := range said {
 					if i == 1 && n == len(said)-1 {
-						break // it was killed in the midst of it
+						break // it was killed while it wrote it
 					}
 					if word != fmt.Sprint(n+1) {
 						t.Fatalf("word %d is %q", n, word)
@@ -235,7 +235,7 @@ func TestNoTerminal(t *testing.T) {
 }
 
 // A shim of an older build says so instead of something else.
-func TestTerminalOfOlderKeeper(t *testing.T) {
+func TestTerminalOfOlderShim(t *testing.T) {
 	t.Parallel()
 	root, err := os.MkdirTemp("/tmp", "axk")
 	if err != nil {
@@ -276,8 +276,8 @@ func TestTerminalOfOlderKeeper(t *testing.T) {
 
 const namespaceEnv = "AMUX_TEST_NAMESPACE"
 
-// When no terminal can be had the error says why, and nothing is started.
-func TestNoTerminalToBeHad(t *testing.T) {
+// Without a terminal the error says why, and nothing is started.
+func TestNoTerminalAvailable(t *testing.T) {
 	if os.Getenv(namespaceEnv) == "" {
 		t.Parallel()
 		self, err := os.Executable()

@@ -15,7 +15,7 @@ import (
 // none.
 type Terminals struct {
 	// Open makes one. Reads of the master must not block a thread. An error that
-	// is errors.ErrUnsupported says that none is ever to be had.
+	// is errors.ErrUnsupported says that this system has none.
 	Open   func(cols, rows int) (master, slave *os.File, err error)
 	Resize func(master *os.File, cols, rows int) error
 	// Answerer makes what answers the questions that a program asks its terminal.

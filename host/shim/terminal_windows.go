@@ -11,7 +11,7 @@ import (
 // none.
 type Terminals struct {
 	// Start starts a program on a new one, in the job of this process. An error that
-	// is errors.ErrUnsupported says that none is ever to be had.
+	// is errors.ErrUnsupported says that this system has none.
 	Start func(program string, argv []string, attr *syscall.ProcAttr, cols, rows int) (Console, error)
 	// Answerer makes what answers the questions that a program asks its terminal.
 	Answerer func(cols, rows int) Answerer

@@ -27,7 +27,7 @@ type tree struct {
 	// reaps a process whose entry in /proc somebody has open.
 	mu     sync.Mutex
 	walked bool // since processes were last reaped
-	// asking is held by who stops, continues or terminates the tree: what was
+	// asking is held while the tree is stopped, continued or terminated: what was
 	// asked last is done last.
 	asking sync.Mutex
 
@@ -90,9 +90,9 @@ func (t *tree) pause(on bool, wanted func() bool) bool {
 	return true
 }
 
-// kill kills until the leader has exited and the system says that nothing is left. What
-// cannot be ended it names and leaves, after a while: the run is not to wait for it for
-// ever. Each nudge has it look again at once.
+// kill kills until the leader has exited and the system says that nothing is left. After
+// a while it names what cannot be ended and leaves it, so that the run ends. Each nudge
+// makes it look again at once.
 func (t *tree) kill(exited <-chan struct{}, nudge <-chan stopRequest) (held []string) {
 	t.signal(syscall.SIGKILL) // all at once; what they start meanwhile is hunted
 	var stuckSince time.Time

@@ -36,7 +36,7 @@ const (
 	frameKeys    frameType = 'Y' // bytes that are typed on the agent's terminal
 	frameResize  frameType = 'Z' // Size of the agent's terminal
 	frameLease   frameType = 'L' // Lease
-	// Keeper → host or client.
+	// Shim → host or client.
 	frameWelcome frameType = 'h' // Welcome
 	frameWake    frameType = 'w' // committed size of the journal (8)
 	frameReply   frameType = 'r' // empty, or CODE NUL message

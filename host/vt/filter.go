@@ -2,9 +2,9 @@ package vt
 
 import "github.com/amux-dev/amux/internal/sys/ansi"
 
-// Filter passes on what a program sends to a terminal, but for what its keeper
-// answers in the terminal's place: questions, and the keyboard protocol that the
-// keeper's terminal does not have. The zero value is ready.
+// Filter passes on what a program sends to a terminal, without what the shim answers
+// in the terminal's place: questions, and the keyboard protocol that the shim's
+// terminal does not have. The zero value is ready.
 type Filter struct {
 	parser   ansi.Parser
 	out      []byte

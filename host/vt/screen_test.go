@@ -132,7 +132,7 @@ func TestPicture(t *testing.T) {
 }
 
 // Whatever a program prints, drawing it ends, and not in a panic; what is drawn
-// fits, and the cursor is where the keeper believes it.
+// fits, and the cursor is where the shim believes it.
 func FuzzDraw(f *testing.F) {
 	for _, seed := range []string{
 		"plain\r\n", "\x1b[?1049h\x1b[1;31mred\x1b[0m\u4e16", "\x1b[6n\x1b[c\x1b[5n\x1b]4;1;?\a\x1b[?996n", "\x1b[99999;99999H\x1b[9999L\x1b[9999P\x1b[9999@x",

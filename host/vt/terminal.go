@@ -1,7 +1,7 @@
 // Package vt follows what programs send to a terminal. A Terminal follows cursor and
 // modes and answers what a program asks of its terminal; a Filter takes out those
 // questions; a Stripper leaves the text alone. A Screen is a Terminal that also knows
-// what is shown: it is for who looks, and no run has one.
+// what is shown: it is for people who look, and no run has one.
 //
 // All work on a stream in pieces: where the pieces end makes no difference. Nothing here
 // is safe for concurrent use.

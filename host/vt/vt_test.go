@@ -40,7 +40,7 @@ func TestStripper(t *testing.T) {
 		{"C1 as bytes are no sequences", "a\x9b31mb\x9c\x84", "a\x9b31mb\x9c\x84"},
 		{"characters with such bytes", "\u00db\u071b\u4e1b\U0001f49b", "\u00db\u071b\u4e1b\U0001f49b"},
 		{"CAN and SUB", "\x1b[31\x18a\x1b]0;x\x1ab", "ab"},
-		{"ESC begins anew", "\x1b[3\x1b[31ma\x1b]0;t\x1b[32mb", "ab"},
+		{"ESC begins another sequence", "\x1b[3\x1b[31ma\x1b]0;t\x1b[32mb", "ab"},
 		{"a character ends a sequence", "\x1b[31\u00e9x", "\u00e9x"},
 		{"a string without end does not hide what follows", "\x1b]0;oh\nnext\n", "\nnext\n"},
 		{"long sequences", "\x1b[" + strings.Repeat("1;", 1000) + "ma\x1b]52;c;" + strings.Repeat("x", 5000) + "\ab", "ab"},

@@ -111,7 +111,7 @@ func (p *Parser) rune(r rune, raw []byte, h Handler) {
 		p.state = ground
 		h.Control(r)
 	case r < 0x20:
-		h.Control(r) // in the midst of a sequence, too
+		h.Control(r) // also inside a sequence
 	case r == 0x7f:
 	case r >= 0x80 && r <= 0x9f:
 		p.single(byte(r)-0x40, h, r)

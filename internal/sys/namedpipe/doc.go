@@ -3,6 +3,6 @@
 // deadlines work and nobody who waits takes a thread, but for a Listener.
 //
 // A pipe has a name that every process of the machine can open. So each is for its
-// own user alone, for local processes alone, and made by who asks for it or not at
-// all: a name that somebody else has taken is an error.
+// own user alone, for local processes alone, and made by its listener or not at all: a
+// name that somebody else has taken is an error.
 package namedpipe

@@ -100,7 +100,7 @@ func connect(name string, access, flags uint32, inherit bool) (windows.Handle, e
 type Listener struct {
 	name string
 
-	mu        sync.Mutex     // held by who accepts
+	mu        sync.Mutex     // held by Accept
 	next      windows.Handle // the end that waits for a client; 0 if there is none
 	connected windows.Handle // an event
 	overlap   *windows.Overlapped
@@ -261,7 +261,7 @@ const (
 
 // Pair makes a pipe between this process and one that it starts, which inherits
 // theirs if it is on the list of what it inherits. That end is an ordinary one for
-// a program's stdio, but that of InOut is for who uses this package.
+// a program's stdio, but that of InOut is for users of this package.
 func Pair(way Direction) (ours *os.File, theirs windows.Handle, err error) {
 	name := prefix + strings.ToLower(rand.Text())
 	h, err := create(name, uint32(way), true, 1)

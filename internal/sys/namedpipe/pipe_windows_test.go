@@ -59,7 +59,7 @@ func TestConnections(t *testing.T) {
 }
 
 func TestNameIsTaken(t *testing.T) {
-	wine.Cannot(t, "it takes no heed of FILE_FLAG_FIRST_PIPE_INSTANCE")
+	wine.Cannot(t, "it ignores FILE_FLAG_FIRST_PIPE_INSTANCE")
 	_, name := listen(t)
 	if other, err := namedpipe.Listen(name); err == nil {
 		other.Close()

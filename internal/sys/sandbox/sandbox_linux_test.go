@@ -222,7 +222,7 @@ func TestHidesOtherProcesses(t *testing.T) {
 		t.Skip("this kernel does not offer Landlock")
 	}
 	if got := run(t, t.TempDir(), "read-parent"); got[0] == "<nil>" {
-		t.Error("it can read the environment of who started it")
+		t.Error("it can read the environment of the process that started it")
 	}
 }
 
