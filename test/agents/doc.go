@@ -5,7 +5,7 @@
 //
 // What the agent does is a script, one command a line; see agent.go. What goes
 // wrong in the adapter is told by the agent's lines, so that one plugin process
-// serves healthy and sick runs together; see adapter.go. What goes wrong before
+// serves healthy and failing runs together; see adapter.go. What goes wrong before
 // there are lines is the plugin's Trouble; see plugin.go.
 //
 // The tests judge by their own look at /proc (proc.go), not by amux's.

@@ -364,8 +364,8 @@ func (p *program) data(bytes ...byte) int {
 // ready says that the shape is what it is to be.
 func (p *program) ready() { p.sys(unix.SYS_WRITE, shapeFD, p.data('.'), 1) }
 
-// untilPipeBreaks leaves when nobody reads the pipe any more, for which it waits so
-// many milliseconds; -1: for ever.
+// untilPipeBreaks exits when nobody reads the pipe any more, after at most that many
+// milliseconds; -1: forever.
 func (p *program) untilPipeBreaks(wait int) {
 	p.sys(unix.SYS_POLL, p.data(shapeFD, 0, 0, 0, 0, 0, 0, 0), 1, wait)
 	p.ifNotZero("end")

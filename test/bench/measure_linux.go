@@ -161,7 +161,7 @@ func (o *output) end() error {
 	return o.cmd.Wait()
 }
 
-// stamp is the time that a delta carries, 0 if line is none.
+// stamp is the time that a delta carries, 0 if line is something else.
 func stamp(line []byte) int64 {
 	if !bytes.HasPrefix(line, []byte(`{"type":"text_delta"`)) && !bytes.HasPrefix(line, []byte(`{"type":"stream_event"`)) {
 		return 0

@@ -76,7 +76,7 @@ func newTable() *table {
 	return &table{floors: map[string][]float64{}, measured: map[string][]float64{}}
 }
 
-// add puts in a sample; a floor of NaN is none.
+// add puts in a sample; NaN stands for no floor.
 func (t *table) add(name string, floor, measured float64) {
 	if !slices.ContainsFunc(rows, func(r row) bool { return r.name == name }) {
 		panic("no row " + name)

@@ -168,7 +168,7 @@ func told(t *testing.T, r *host.Run, kind string) int {
 	return 0
 }
 
-// Host and keeper were killed, and others have their pids. Recovery finds out that
+// Host and shim were killed, and others have their pids. Recovery finds out that
 // they are not theirs, ends what is the run's, and lets them be.
 func TestRecoverySparesBystanders(t *testing.T) {
 	if !firstOfAll(t) {
@@ -189,7 +189,7 @@ func TestRecoverySparesBystanders(t *testing.T) {
 	}
 	for lines := bufio.NewScanner(out); lines.Scan() && !strings.Contains(lines.Text(), `"message":"pid setsid`); {
 	}
-	keeper, err := shim.ReadInfo(s.Config + "/runs/" + id)
+	shim, err := shim.ReadInfo(s.Config + "/runs/" + id)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -197,16 +197,16 @@ func TestRecoverySparesBystanders(t *testing.T) {
 	for _, kill := range []struct {
 		pid int
 		sig syscall.Signal
-	}{{cmd.Process.Pid, syscall.SIGSTOP}, {keeper.PID, syscall.SIGKILL}, {cmd.Process.Pid, syscall.SIGKILL}} {
+	}{{cmd.Process.Pid, syscall.SIGSTOP}, {shim.PID, syscall.SIGKILL}, {cmd.Process.Pid, syscall.SIGKILL}} {
 		if err := syscall.Kill(kill.pid, kill.sig); err != nil {
 			t.Fatal(err)
 		}
 	}
 	_ = cmd.Wait()
-	reap(t, keeper.PID)
+	reap(t, shim.PID)
 	// One that has just been started has no environment for a moment.
 	agents.Eventually(t, time.Minute, "agent and child are left behind", func() bool { return len(agents.OfRun(id)) >= 2 })
-	bystanders := []agents.Process{bystander(t, cmd.Process.Pid), bystander(t, keeper.PID)}
+	bystanders := []agents.Process{bystander(t, cmd.Process.Pid), bystander(t, shim.PID)}
 	h := s.Host()
 	if err := h.Recover(context.Background()); err != nil {
 		t.Error(err)

@@ -186,7 +186,7 @@ func (d death) round(t *testing.T, s *agents.Stage, kind string, round int, term
 		}
 	}
 	var survivors []agents.Process
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) { // keeper and plugins leave last
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) { // shim and plugins leave last
 		survivors = k.family()
 		for _, p := range k.all {
 			if p.Alive() {

@@ -316,15 +316,15 @@ func TestReadOnlyConfigFolder(t *testing.T) {
 	}
 }
 
-// The agent says its last words to a full disk and exits. They are in its pipe or
-// terminal, and nowhere else, until there is room.
-func TestLastWordsToAFullDisk(t *testing.T) {
+// The agent prints its last lines while the disk is full, and exits. They are in its pipe
+// or terminal, and nowhere else, until there is room.
+func TestOutputBeforeExitOnFullDisk(t *testing.T) {
 	if !alone(t) {
 		return
 	}
 	for _, c := range []struct {
 		terminal bool
-		lines    int // more than the keeper reads at once, less than that and what the system holds
+		lines    int // more than the shim reads at once, less than that and what the system holds
 	}{{false, 8000}, {true, 500}} {
 		s := agents.NewStage(t, "brief", "healthy")
 		mount(t, s, "4m")

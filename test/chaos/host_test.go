@@ -148,7 +148,7 @@ func (k *hosted) waitGone(limit time.Duration) time.Duration {
 	}
 }
 
-// wantEnd holds a recovered run against its journal.
+// wantEnd compares a recovered run with its journal.
 func (k *hosted) wantEnd(h *host.Host, state, code string) {
 	k.t.Helper()
 	got, err := os.ReadFile(filepath.Join(k.dir, "events.jsonl"))
@@ -245,8 +245,8 @@ func TestHostKilledInAFlood(t *testing.T) {
 	}
 }
 
-// The keeper is killed: the host sees to the processes, and the run is lost.
-func TestKeeperKilled(t *testing.T) {
+// The shim is killed: the host kills the processes, and the run is lost.
+func TestShimKilled(t *testing.T) {
 	t.Parallel()
 	s := agents.NewStage(t, "fake", "healthy")
 	for i := range agents.Times(4, 30) {
@@ -262,9 +262,9 @@ func TestKeeperKilled(t *testing.T) {
 	}
 }
 
-// Host and keeper are killed together: the next host's sweep finds what they
+// Host and shim are killed together: the next host's sweep finds what they
 // have left.
-func TestHostAndKeeperKilled(t *testing.T) {
+func TestHostAndShimKilled(t *testing.T) {
 	t.Parallel()
 	s := agents.NewStage(t, "fake", "healthy")
 	for i := range agents.Times(4, 30) {
@@ -287,7 +287,7 @@ func TestHostAndKeeperKilled(t *testing.T) {
 			t.Fatal(err)
 		}
 		k.waitGone(time.Second)
-		// Whoever was killed first: the keeper may have come to record the end.
+		// Whoever was killed first: the shim may have come to record the end.
 		end, err := os.ReadFile(filepath.Join(k.dir, "events.jsonl"))
 		if err != nil {
 			t.Fatal(err)

@@ -1,7 +1,7 @@
 //go:build linux
 
-// Package chaos kills every process of amux at every moment, and holds what is
-// left against what amux promises.
+// Package chaos kills every process of amux at every moment, and checks what is
+// left by what amux promises.
 package chaos
 
 import (

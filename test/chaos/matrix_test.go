@@ -25,7 +25,7 @@ import (
 
 const (
 	matrixGrace   = 100 * time.Millisecond
-	leftoverGrace = 500 * time.Millisecond // what is left by a leader that has exited is given; fixed in the keeper
+	leftoverGrace = 500 * time.Millisecond // what is left by a leader that has exited is given; fixed in the shim
 	goneBudget    = 50 * time.Millisecond  // from the end of the last grace to all gone
 )
 
@@ -180,7 +180,7 @@ func (e ending) round(t *testing.T, s *agents.Stage, h *host.Host, kind string) 
 	}
 	asked, exit := killTimes(t, r.Dir())
 	if over.IsZero() || kind == "chain" {
-		over = exit // nobody was there to look at, or nobody for long: the keeper's word
+		over = exit // nobody was there to look at, or nobody for long: the shim's word
 	}
 	latency := over.Sub(asked)
 	if e.deaf || kind == "chain" && latency > e.grace {
@@ -189,7 +189,7 @@ func (e ending) round(t *testing.T, s *agents.Stage, h *host.Host, kind string) 
 	return max(latency, 0)
 }
 
-// killTimes are when the tree was asked to end, and when the keeper saw it gone.
+// killTimes are when the tree was asked to end, and when the shim saw it gone.
 func killTimes(t *testing.T, dir string) (asked, gone time.Time) {
 	t.Helper()
 	for _, rec := range records(t, dir) {
@@ -253,8 +253,8 @@ func latencies(what string, rows []string, took map[string][]time.Duration) stri
 	return table.String()
 }
 
-// checkMedian holds all rounds against the budget. One slow round is the
-// machine's; when most rounds are slow it is ours.
+// checkMedian compares all rounds with the budget. One slow round is the machine's;
+// when most rounds are slow it is ours.
 func checkMedian(t *testing.T, took map[string][]time.Duration) {
 	t.Helper()
 	var all []time.Duration

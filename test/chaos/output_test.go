@@ -312,7 +312,7 @@ func TestConsumersOf100000Lines(t *testing.T) {
 			seen.Store(e.Seq)
 		},
 	})
-	// take reads events by the iterator and holds each against OnEvent.
+	// take reads events by the iterator and compares each with what OnEvent got.
 	take := func(from uint64, pause func(n int)) []byte {
 		var all bytes.Buffer
 		n := 0

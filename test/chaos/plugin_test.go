@@ -124,7 +124,7 @@ func undisturbed(t *testing.T) string {
 	return agents.Comparable(t, got)
 }
 
-// check holds a disturbed run against its replay and the undisturbed one.
+// check compares a disturbed run with its replay and the undisturbed one.
 func check(t *testing.T, h *host.Host, r *host.Run, w *watcher, calm, name string) {
 	t.Helper()
 	end := r.Wait()
@@ -137,7 +137,7 @@ func check(t *testing.T, h *host.Host, r *host.Run, w *watcher, calm, name strin
 	same(t, "replay", replay(t, h, r.ID()), w.all.Bytes())
 	got := agents.Comparable(t, w.all.Bytes())
 	calm = strings.ReplaceAll(calm, `"agent":"calm"`, `"agent":"`+name+`"`)
-	// Waiting for an answer is a matter of who is asked.
+	// The state waiting depends on how the run is approved.
 	if d := agents.Difference(withoutWaiting(got), withoutWaiting(calm)); d != "" {
 		t.Errorf("undisturbed: %s", d)
 	}

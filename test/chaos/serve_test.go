@@ -37,7 +37,7 @@ type swarm struct {
 	s      *agents.Stage
 	told   agents.Serving
 	lines  map[string]int  // that each run writes
-	killed map[string]bool // runs whose keeper was
+	killed map[string]bool // runs whose shim was
 	server *exec.Cmd
 	ended  chan error
 }
@@ -79,15 +79,15 @@ func (w *swarm) killServer() {
 	<-w.ended
 }
 
-// killKeeper kills that of a run, if it lives.
-func (w *swarm) killKeeper() int {
+// killShim kills that of a run, if it lives.
+func (w *swarm) killShim() int {
 	id := w.told.Specs[w.dice.IntN(len(w.told.Specs))].RunID
-	keeper, err := shim.ReadInfo(filepath.Join(w.s.Config, "runs", id))
-	if p, alive := agents.ReadProcess(keeper.PID); err != nil || !alive || fmt.Sprint(keeper.Start) != p.Start {
+	shim, err := shim.ReadInfo(filepath.Join(w.s.Config, "runs", id))
+	if p, alive := agents.ReadProcess(shim.PID); err != nil || !alive || fmt.Sprint(shim.Start) != p.Start {
 		return 0
 	}
 	w.killed[id] = true
-	_ = syscall.Kill(keeper.PID, syscall.SIGKILL) // it may have ended
+	_ = syscall.Kill(shim.PID, syscall.SIGKILL) // it may have ended
 	return 1
 }
 
@@ -151,11 +151,11 @@ func (w *swarm) wantAll() (states map[string]int) {
 }
 
 // Detached runs of agents that write numbered lines, whose server, plugins and
-// keepers are killed at any moment: each run ends once. If its keeper lived, all
+// shims are killed at any moment: each run ends once. If its shim lived, all
 // lines are there, each once, in order; else it is lost and has a beginning without
 // a gap. Nothing is left.
 //
-// Another server, which only loses plugins and keepers, has short runs all the time,
+// Another server, which only loses plugins and shims, has short runs all the time,
 // and needs no more memory at the end than at the beginning. The long version lasts
 // five minutes, or what AMUX_CHAOS says: 1m.
 func TestDetachedRunsInChaos(t *testing.T) {
@@ -191,7 +191,7 @@ func TestDetachedRunsInChaos(t *testing.T) {
 		switch what := dice.IntN(20); {
 		case what < 9:
 			if what < 2 {
-				counts["keeper"] += shaken.killKeeper()
+				counts["shim"] += shaken.killShim()
 			}
 			shaken.killServer()
 			counts["server"]++
@@ -208,7 +208,7 @@ func TestDetachedRunsInChaos(t *testing.T) {
 				counts["plugin"] += steady.killPlugins()
 			}
 		case what < 18 || agents.Full():
-			counts["keeper"] += shaken.killKeeper() + steady.killKeeper()
+			counts["shim"] += shaken.killShim() + steady.killShim()
 		}
 		if size := resident(steady.server.Process.Pid, "VmRSS:"); size > 0 { // it leaves when time is over
 			sizes = append(sizes, size)
@@ -306,7 +306,7 @@ func wantLines(t *testing.T, h *host.Host, s *agents.Stage, id string, n int, ki
 			t.Errorf("run %s is lost with %d lines in the journal and %d told", id, wrote, told)
 		}
 	default:
-		t.Errorf("run %s ended %s, %v; its keeper was killed: %v; its journal:\n%s", id, end.State, end.Err, killed, diary(t, r.Dir()))
+		t.Errorf("run %s ended %s, %v; its shim was killed: %v; its journal:\n%s", id, end.State, end.Err, killed, diary(t, r.Dir()))
 	}
 	if d := agents.Difference(string(replay(t, h, id)), string(got)); d != "" {
 		t.Errorf("run %s, replay: %s", id, d)

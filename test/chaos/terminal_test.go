@@ -72,7 +72,7 @@ func TestKillMatrixOnTerminal(t *testing.T) {
 }
 
 // A plugin that dies costs a run on a terminal nothing either: what it is fed
-// again is stripped again, to the same lines. Colours are in the midst of them.
+// again is stripped again, to the same lines. Colours are inside them.
 func TestPluginDiesOnTerminal(t *testing.T) {
 	t.Parallel()
 	s := agents.NewStage(t, "painter", "healthy")

@@ -1,5 +1,5 @@
-// Package compat holds today's amux against the first version of its plugin
-// protocol. Who has written a plugin or a host for v0.1.0 has what lies in
+// Package compat checks today's amux with the first version of its plugin protocol.
+// An author of a plugin or a host for v0.1.0 has what lies in
 // pluginapi/testdata/v0.1.0, which does not change any more:
 //
 //	amuxplugin1.proto  the contract
@@ -13,5 +13,5 @@
 // interrupt), and with Claude Code and a model server on loopback (a run, a stored
 // session, a refused option). Should one of
 // these adapters have to say something else of the same input, because it was wrong,
-// its conversation is recorded anew; the proto file and the words stay.
+// its conversation is recorded again; the proto file and the words stay.
 package compat

@@ -130,7 +130,7 @@ func TestLeaves(t *testing.T) {
 	}
 }
 
-// What authors link stays small, and the keeper smaller.
+// What authors link stays small, and the shim smaller.
 func TestLinked(t *testing.T) {
 	outside := func(path string) []string {
 		var found []string

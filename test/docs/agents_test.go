@@ -16,7 +16,7 @@ import (
 	"github.com/amux-dev/amux/pluginapi"
 )
 
-var update = flag.Bool("update", false, "write docs/agents.md anew")
+var update = flag.Bool("update", false, "rewrite docs/agents.md")
 
 // docs/agents.md says what describe.json says; make docs writes it.
 func TestAgentsPage(t *testing.T) {
@@ -68,8 +68,8 @@ func agentsPage(t *testing.T, agents []*pluginapi.Agent) string {
 		"*real*: a test sees it with the real CLI, of the version named here; `make test`\n" +
 		"runs it again when anything that it depends on changed. *recorded*: a recording of the real CLI is replayed. *made*: a test\n" +
 		"replays what somebody wrote after the documentation or the source. *stored*: in a\n" +
-		"session that is read. *no*: the agent has it not, or says nothing of it; an option that\n" +
-		"it has not is refused before anything starts. *unproven* means that the CLI could not be\n" +
+		"session that is read. *no*: the agent does not support it, or does not report it; an\n" +
+		"option that it does not support is refused before anything starts. *unproven* means that the CLI could not be\n" +
 		"had for tests.\n\n")
 	b.WriteString("| agent | CLI | at least | tested with | efforts | drivers | |\n|---|---|---|---|---|---|---|\n")
 	for _, a := range agents {

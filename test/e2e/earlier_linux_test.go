@@ -27,7 +27,7 @@ var earlier = []struct {
 	{name: "the first whose server makes room", commit: "57abafddb13033133413488e8c08129628920887", conversations: true, leaves: true},
 }
 
-// Server and keeper of an earlier build go on with today's amux: its commands reach
+// Server and shim of an earlier build go on with today's amux: its commands reach
 // their runs, today's server takes them up with no event lost or told twice, by the
 // plugin that they were started with, and what an old server cannot do it says.
 func TestEarlierBuilds(t *testing.T) {
@@ -38,7 +38,7 @@ func TestEarlierBuilds(t *testing.T) {
 		t.Run(e.name, func(t *testing.T) {
 			bin := build(t, e.commit)
 			t.Run("server", func(t *testing.T) { t.Parallel(); earlierServer(t, bin) })
-			t.Run("keeper", func(t *testing.T) { t.Parallel(); earlierKeeper(t, bin) })
+			t.Run("shim", func(t *testing.T) { t.Parallel(); earlierShim(t, bin) })
 			t.Run("foreground", func(t *testing.T) { t.Parallel(); earlierForeground(t, bin) })
 			t.Run("plugin", func(t *testing.T) { t.Parallel(); earlierPlugin(t, bin) })
 			if e.conversations {
@@ -163,7 +163,7 @@ func (u *user) events(id string) string {
 	return string(told)
 }
 
-// wantEvents holds the record of a run that has ended against itself.
+// wantEvents checks that the record of a run that has ended agrees with itself.
 func (u *user) wantEvents(id string, lines int, state string) {
 	u.t.Helper()
 	told := u.events(id)
@@ -255,8 +255,8 @@ func earlierServer(t *testing.T, bin string) {
 	followed.wantWhole(100)
 }
 
-// The old server is killed: today's takes up its run, whose keeper is the old one.
-func earlierKeeper(t *testing.T, bin string) {
+// The old server is killed: today's takes up its run, whose shim is the old one.
+func earlierShim(t *testing.T, bin string) {
 	u := newUser(t)
 	const lines = 3000
 	id := u.earlier(bin, "run", "-d", "demo", "--approve", "ask", "[spawn:setsid]"+ticking(lines/10)+"[approve][ask:which?]")

@@ -251,7 +251,7 @@ func TestFoldersOfOthers(t *testing.T) {
 }
 
 // What is piped into amux beside a prompt follows it, from a pipe and from a file. An
-// open pipe in which nothing comes does not hold a run up for ever.
+// open pipe in which nothing comes does not hold a run up.
 func TestPipedStdin(t *testing.T) {
 	amux, err := filepath.Abs("../../bin/amux")
 	if err != nil {

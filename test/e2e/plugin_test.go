@@ -109,7 +109,7 @@ func TestTamperedPlugin(t *testing.T) {
 	}
 	time.Sleep(100 * time.Millisecond) // file systems' clocks tick slowly
 
-	// forge writes a file anew and gives it the size and times that it had.
+	// forge rewrites a file and gives it the size and times that it had.
 	forge := func(t *testing.T, path string, change func([]byte) []byte) {
 		t.Helper()
 		info, err := os.Stat(path)

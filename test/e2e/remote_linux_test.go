@@ -250,7 +250,7 @@ func TestNestLeavesNothing(t *testing.T) {
 	t.Parallel()
 	for _, where := range []string{"beside", "elsewhere"} {
 		for _, kind := range []string{"daemon", "setsid"} {
-			for _, how := range []string{"stop", "kill", "amux killed", "amux and keeper killed"} {
+			for _, how := range []string{"stop", "kill", "amux killed", "amux and shim killed"} {
 				t.Run(where+"/"+kind+"/"+how, func(t *testing.T) {
 					t.Parallel()
 					var m *machine
@@ -269,7 +269,7 @@ func TestNestLeavesNothing(t *testing.T) {
 					switch how {
 					case "amux killed":
 						n.cmd.Process.Kill()
-					case "amux and keeper killed":
+					case "amux and shim killed":
 						var shim struct{ PID int }
 						data, err := os.ReadFile(filepath.Join(n.root, "config", "runs", outer.RunID, "shim.json"))
 						if err != nil || json.Unmarshal(data, &shim) != nil || shim.PID == 0 {

@@ -232,7 +232,7 @@ func (w *window) leaves(said string) {
 	}
 	for _, question := range []string{"\x1b[6n", "\x1b[c", "]11;?"} {
 		if bytes.Contains(w.raw, []byte(question)) {
-			w.Errorf("the window was asked %q, which the keeper answers", question)
+			w.Errorf("the window was asked %q, which the shim answers", question)
 		}
 	}
 }
@@ -284,7 +284,7 @@ func TestAttach(t *testing.T) {
 	late.leaves("has ended: completed")
 }
 
-// A shell has no screen that it draws anew: what it has printed is there, and
+// A shell has no screen that it redraws: what it has printed is there, and
 // job control is that of any terminal.
 func TestAttachShell(t *testing.T) {
 	bash, err := exec.LookPath("bash")
@@ -384,8 +384,8 @@ func TestAttachLess(t *testing.T) {
 	d.ended()
 }
 
-// The server of a detached run may be killed: attach reads what the keeper writes,
-// and types what the keeper takes.
+// The server of a detached run may be killed: attach reads what the shim writes,
+// and types what the shim takes.
 func TestAttachOfDetachedRun(t *testing.T) {
 	d := sit(t, "tui", "--detach")
 	d.ended()

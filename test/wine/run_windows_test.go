@@ -177,7 +177,7 @@ func (r *running) wait(what string, is func(event) bool) event {
 			}
 		}
 		if over || time.Since(since) > patience {
-			r.w.t.Fatalf("waited for %s in vain; it said %s", what, r.words.String())
+			r.w.t.Fatalf("%s did not happen; it said %s", what, r.words.String())
 		}
 	}
 }
@@ -204,8 +204,8 @@ func closed(c <-chan struct{}) bool {
 
 var pidRule = regexp.MustCompile(`pid ([0-9]+)`)
 
-// tree are the processes that the demo agent has left behind, and the keeper.
-func (r *running) tree(count int) (tree []process.ID, keeper process.ID) {
+// tree are the processes that the demo agent has left behind, and its shim.
+func (r *running) tree(count int) (tree []process.ID, owner process.ID) {
 	r.w.t.Helper()
 	for range patience / (10 * time.Millisecond) {
 		tree = nil
@@ -326,22 +326,22 @@ const family = "[spawn:child][spawn:setsid][spawn:daemon][sleep:1000]"
 func TestHostKilled(t *testing.T) {
 	w := newWorld(t)
 	r := w.start("demo", family)
-	tree, keeper := r.tree(3)
+	tree, owner := r.tree(3)
 	if err := r.cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	gone(t, append(tree, keeper)...)
+	gone(t, append(tree, owner)...)
 	if reason := w.ends(r.id, "failed"); reason != "host_gone" {
 		t.Errorf("the reason is %s", reason)
 	}
 }
 
-// The keeper is killed: the system ends its job.
-func TestKeeperKilled(t *testing.T) {
+// The shim is killed: the system ends its job.
+func TestShimKilled(t *testing.T) {
 	w := newWorld(t)
 	r := w.start("demo", family)
-	tree, keeper := r.tree(3)
-	terminate(t, keeper)
+	tree, owner := r.tree(3)
+	terminate(t, owner)
 	gone(t, tree...)
 	if code := r.code(); code == 0 {
 		t.Error("a run without an end is a success")
@@ -354,7 +354,7 @@ func TestKeeperKilled(t *testing.T) {
 func TestFromAnotherTerminal(t *testing.T) {
 	w := newWorld(t)
 	r := w.start("demo", family)
-	tree, keeper := r.tree(3)
+	tree, owner := r.tree(3)
 	if list := w.must("ps"); !strings.Contains(list, r.id[len(r.id)-6:]) || !strings.Contains(list, "running") {
 		t.Errorf("ps says %s", list)
 	}
@@ -375,14 +375,14 @@ func TestFromAnotherTerminal(t *testing.T) {
 	w.must("stop", r.id)
 	r.code()
 	w.ends(r.id, "canceled")
-	gone(t, append(tree, keeper)...)
+	gone(t, append(tree, owner)...)
 }
 
-// Who does not know the nonce of a run's keeper commands nothing.
+// A client that does not know the nonce of a run's shim is refused.
 func TestNonce(t *testing.T) {
 	w := newWorld(t)
 	r := w.start("demo", family)
-	tree, keeper := r.tree(3)
+	tree, owner := r.tree(3)
 	info, err := shim.ReadInfo(filepath.Join(w.home, "config", "runs", r.id))
 	if err != nil {
 		t.Fatal(err)
@@ -410,18 +410,18 @@ func TestNonce(t *testing.T) {
 	if reason := w.ends(r.id, "canceled"); reason != "killed" {
 		t.Errorf("it ended because it was %s", reason)
 	}
-	gone(t, append(tree, keeper)...)
+	gone(t, append(tree, owner)...)
 }
 
 func TestTimeout(t *testing.T) {
 	w := newWorld(t)
 	r := w.start("demo", family, "--timeout", "5s")
-	tree, keeper := r.tree(3)
+	tree, owner := r.tree(3)
 	if code := r.code(); code == 0 {
 		t.Error("it was in time")
 	}
 	w.ends(r.id, "timed_out")
-	gone(t, append(tree, keeper)...)
+	gone(t, append(tree, owner)...)
 }
 
 // A detached run's command ends at once, though its output is a pipe that somebody
@@ -463,7 +463,7 @@ func TestDetached(t *testing.T) {
 		}
 		r.events = append(r.events, e)
 	}
-	tree, keeper := r.tree(3)
+	tree, owner := r.tree(3)
 	var meta struct {
 		HostPID int `json:"host_pid"`
 	}
@@ -477,14 +477,14 @@ func TestDetached(t *testing.T) {
 	serve := alive(t, meta.HostPID)
 	terminate(t, serve)
 	gone(t, serve)
-	for _, id := range append(tree, keeper) {
+	for _, id := range append(tree, owner) {
 		if !process.Alive(id) {
 			t.Errorf("process %d has ended with serve", id.PID)
 		}
 	}
 	w.must("stop", id)
 	w.ends(id, "canceled")
-	gone(t, append(tree, keeper)...)
+	gone(t, append(tree, owner)...)
 }
 
 // configure gives the world an agent of its own: command is as config.toml has it.
@@ -550,13 +550,13 @@ func TestBreak(t *testing.T) {
 func TestInterrupt(t *testing.T) {
 	w := newWorld(t)
 	r := w.start("demo", family)
-	tree, keeper := r.tree(3)
+	tree, owner := r.tree(3)
 	w.must("kill", "--signal", "INT", r.id)
 	r.code()
 	if reason := w.ends(r.id, "canceled"); reason != "signal" {
 		t.Errorf("the reason is %s", reason)
 	}
-	gone(t, append(tree, keeper)...)
+	gone(t, append(tree, owner)...)
 }
 
 // A signal that cannot be delivered says so and changes nothing, and nobody waits for an
@@ -568,7 +568,7 @@ func TestNotDelivered(t *testing.T) {
 	w := newWorld(t)
 	w.env = append(w.env, "AGENT_MUX_GRACE_PERIOD_MS=600000")
 	r := w.start("demo", family)
-	tree, keeper := r.tree(3)
+	tree, owner := r.tree(3)
 	if _, words, code := w.amux("kill", "--signal", "BREAK", r.id); code == 0 || !strings.Contains(words, "SIGBREAK cannot be delivered") ||
 		!strings.Contains(words, "stop or kill") {
 		t.Errorf("code %d: %s", code, words)
@@ -579,7 +579,7 @@ func TestNotDelivered(t *testing.T) {
 	w.must("stop", r.id)
 	r.code()
 	w.ends(r.id, "canceled")
-	gone(t, append(tree, keeper)...)
+	gone(t, append(tree, owner)...)
 }
 
 func TestRunOnPseudoConsoleEnds(t *testing.T) {

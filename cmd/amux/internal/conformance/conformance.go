@@ -170,7 +170,7 @@ func (r *runner) describes(ctx context.Context) error {
 		return err
 	}
 	if !install.SameDescription(text, shipped) {
-		return fmt.Errorf("%s is not what --amux-describe prints: make it anew", install.DescribeName)
+		return fmt.Errorf("%s is not what --amux-describe prints: write it again", install.DescribeName)
 	}
 	return nil
 }

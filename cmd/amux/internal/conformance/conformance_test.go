@@ -192,7 +192,7 @@ func TestFaults(t *testing.T) {
 	for _, test := range []struct{ fault, id, says string }{
 		{"manifest with a typo", "M1", "unknown key"},
 		{"not executable", "M2", "chmod"},
-		{"stale describe.json", "M3", "make it anew"},
+		{"stale describe.json", "M3", "write it again"},
 		{"describes with help", "M3", "failed"},
 		{"another command", "M4", `"acme-cli"`},
 		{"prints", "H1", `"hello"`},
