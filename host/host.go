@@ -69,8 +69,21 @@ func (l *limits) engine() engine.Limits {
 // runs at once.
 const pluginMemory = 4 << 30
 
+// CheckSystem returns an error where the processes of a run could not be found, and so
+// not be ended: on Linux without /proc. New calls it.
+func CheckSystem() error {
+	if err := process.Check(); err != nil {
+		return pluginapi.Errorf(pluginapi.CodeConfig, "amux cannot see processes here: %w", err).
+			WithHint("mount it (mount -t proc proc /proc), or run amux outside this container or chroot")
+	}
+	return nil
+}
+
 // New returns a host. It touches no file.
 func New(opts Options) (*Host, error) {
+	if err := CheckSystem(); err != nil {
+		return nil, err
+	}
 	if opts.Env == nil {
 		opts.Env = os.Environ()
 	}

@@ -36,6 +36,9 @@ func Alive(id ID) bool {
 	return ok && id.Start != 0 && start == id.Start
 }
 
+// Check returns nil: the system's calls show all processes.
+func Check() error { return nil }
+
 // BootID tells one boot of the machine from another.
 func BootID() string {
 	id, err := unix.Sysctl("kern.bootsessionuuid")

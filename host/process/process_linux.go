@@ -24,6 +24,14 @@ func Alive(id ID) bool {
 	return ok && id.Start != 0 && start == id.Start
 }
 
+// Check returns an error where this system shows no processes: none could be ended.
+func Check() error {
+	if _, ok := readStat(os.Getpid()); !ok {
+		return errors.New("/proc is not mounted, or does not show this process")
+	}
+	return nil
+}
+
 // BootID tells one boot of the machine from another.
 func BootID() string {
 	data, err := os.ReadFile("/proc/sys/kernel/random/boot_id")

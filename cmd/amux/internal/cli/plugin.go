@@ -19,7 +19,7 @@ import (
 )
 
 func newPlugin(s *session) *cobra.Command {
-	return group("plugin", "Install, check and remove the plugins that know the agents",
+	cmd := group("plugin", "Install, check and remove the plugins that know the agents",
 		newPluginInstall(s),
 		newPluginList(s),
 		newPluginInfo(s),
@@ -37,6 +37,8 @@ func newPlugin(s *session) *cobra.Command {
 		newPluginPackage(s),
 		newPluginSign(s),
 	)
+	cmd.PersistentPreRunE = func(*cobra.Command, []string) error { return host.CheckSystem() }
+	return cmd
 }
 
 // pluginDir is where plugins are installed.

@@ -71,6 +71,9 @@ func (s *session) serve(idle time.Duration, maxRuns int, onDemand bool) error {
 	if s.getenv(process.RunEnv) != "" {
 		return insideRun()
 	}
+	if err := host.CheckSystem(); err != nil {
+		return err
+	}
 	dir := s.runtimeDir()
 	if err := host.PrepareRuntimeDir(dir); err != nil {
 		return err
