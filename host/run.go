@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"iter"
 	"os"
@@ -511,8 +512,14 @@ func (r *Run) fault(ctx context.Context, broken *engine.Broken) {
 			msg += " at input " + strconv.FormatUint(broken.Done+1, 10)
 		}
 	}
+	hint := cmp.Or(e.Hint, e.Code.Info().Hint)
+	if held := cmp.Or(r.own, r.process).Memory(); errors.Is(broken.Cause, engine.ErrHung) && held > r.h.limits.memory/8 {
+		// It is more than slow, and would have reached its limit.
+		msg += fmt.Sprintf("; it holds %d MiB of memory", held>>20)
+		hint = "its adapter may recurse or collect without end: report it to the plugin's author"
+	}
 	record := journal.Fault{
-		Code: string(e.Code), Msg: msg, Hint: cmp.Or(e.Hint, e.Code.Info().Hint), Done: r.engine.Answered(),
+		Code: string(e.Code), Msg: msg, Hint: hint, Done: r.engine.Answered(),
 	}
 	if e.Code == pluginapi.CodeDiskFull {
 		record.Hint = e.Code.Info().Hint

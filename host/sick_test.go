@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -196,5 +197,34 @@ func TestMemoryBomb(t *testing.T) {
 	end := r.Wait()
 	if want := "was ended: it held more than 256 MiB of memory (converse) at input "; end.End.Code != pluginapi.CodePluginCrashed || !strings.Contains(end.End.Message, want) {
 		t.Errorf("%s, %s %q; want … %q", end.State, end.End.Code, end.End.Message, want)
+	}
+}
+
+// A plugin that is slow because of all the memory it takes is told from one that waits.
+func TestHungPluginWithMuchMemory(t *testing.T) {
+	t.Parallel()
+	s := agents.NewStage(t, "same", "healthy")
+	h := hurried(t, s.Options())
+	h.LimitMemory(1 << 30)
+	hung := "^plugin same made no progress for " + patience.String() + " at input [0-9]+"
+	for script, want := range map[string]string{"do hoard 200": hung + "; it holds 2[0-9][0-9] MiB of memory$", "do hang": hung + "$"} {
+		end := s.Start(h, host.RunSpec{Agent: "same", Prompt: script}).Wait().End
+		if !regexp.MustCompile(want).MatchString(end.Message) {
+			t.Errorf("%s: %q, want %s", script, end.Message, want)
+		}
+		if strings.Contains(end.Hint, "recurse") != strings.Contains(want, "memory") {
+			t.Errorf("%s: hint %q", script, end.Hint)
+		}
+	}
+}
+
+// A plugin that recurses without end says so before it dies.
+func TestEndlessRecursion(t *testing.T) {
+	t.Parallel()
+	s := agents.NewStage(t, "same", "healthy")
+	h := hurried(t, s.Options())
+	end := s.Start(h, host.RunSpec{Agent: "same", Prompt: "do recurse"}).Wait().End
+	if want := "plugin same died: fatal error: stack overflow (converse) at input "; !strings.HasPrefix(end.Message, want) {
+		t.Errorf("%q, want %q …", end.Message, want)
 	}
 }

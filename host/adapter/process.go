@@ -400,6 +400,19 @@ func (c *Conversation) Recv() (*pb.ConverseResponse, error) { return c.stream.Re
 // Error turns an error of Send or Recv into one that names the plugin.
 func (c *Conversation) Error(err error) error { return c.p.Error("converse", err) }
 
+// Memory is what the process holds, in bytes; 0 if that is not known.
+func (p *Process) Memory() int64 {
+	if p == nil {
+		return 0
+	}
+	select {
+	case <-p.runner.dead:
+		return 0 // the pid may be another's
+	default:
+		return resident(p.PID)
+	}
+}
+
 // Dead is closed when the process has ended.
 func (p *Process) Dead() <-chan struct{} { return p.runner.dead }
 

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime/debug"
 	"strconv"
 	"strings"
 	"time"
@@ -21,7 +22,7 @@ import (
 // adapter knows the agent of this package. It does as it should until a line of
 // the agent says otherwise:
 //
-//	do X            at once: panic, hang, exit, nap MILLISECONDS (then exit), goroutine-panic, print, orphan, eat, files, outside FOLDER,
+//	do X            at once: panic, hang, exit, nap MILLISECONDS (then exit), goroutine-panic, print, orphan, eat, hoard MIB, recurse, files, outside FOLDER,
 //	                big N, events N, outcomes, fail CODE [MILLISECONDS] (an outcome that may pass, and when)
 //	arm X           the same when the agent has exited
 //	event TYPE OBJ  an event as it is
@@ -192,6 +193,15 @@ func (c *conversation) stdout(line []byte, out *sdk.Out) {
 	}
 }
 
+// recurse does so until the stack is full.
+func recurse(depth int) int {
+	var room [64]int
+	for i := range room {
+		room[i] = depth + i
+	}
+	return recurse(depth+1) + room[depth%len(room)]
+}
+
 func (c *conversation) misbehave(what string, out *sdk.Out) {
 	what, rest, _ := strings.Cut(what, " ")
 	n, _ := strconv.Atoi(rest)
@@ -212,6 +222,12 @@ func (c *conversation) misbehave(what string, out *sdk.Out) {
 		for {
 			c.eaten = append(c.eaten, bytes.Repeat([]byte{1}, 64<<20))
 		}
+	case "hoard": // hoard MIB, and hang
+		c.eaten = append(c.eaten, bytes.Repeat([]byte{1}, n<<20))
+		time.Sleep(time.Hour)
+	case "recurse":
+		debug.SetMaxStack(32 << 20) // the limit of one gigabyte takes its time
+		recurse(1)
 	case "files":
 		for n := 0; ; n++ {
 			f, err := os.Open(os.DevNull)
