@@ -52,7 +52,7 @@ func ReadLock(file string) (*Lock, error) {
 // a cloned repository, so no link is followed to it.
 func ReadProjectLock(file string) (*Lock, error) {
 	project, name := splitProjectFile(file)
-	data, err := foreign.ReadIn(project, name, foreign.Rule{Limit: maxSmall})
+	data, err := foreign.ReadIn(project, name, foreign.Rule{Limit: manifestSize})
 	return parseLock(file, data, err)
 }
 

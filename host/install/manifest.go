@@ -46,8 +46,11 @@ type ManifestAgent struct {
 }
 
 const (
-	manifestMax  = 1 // highest manifest = N that is understood
-	manifestSize = 1 << 20
+	manifestMax = 1 // highest manifest = N that is understood
+
+	// manifestSize is also what a project's lock may have. A key may be as long as its
+	// file and as deep: to read it takes two hundred times its size.
+	manifestSize = 256 << 10
 )
 
 var agentPlatformRule = regexp.MustCompile(`^[a-z0-9]+(/[a-z0-9]+)?$`)
@@ -58,7 +61,7 @@ var agentPlatformRule = regexp.MustCompile(`^[a-z0-9]+(/[a-z0-9]+)?$`)
 func ParseManifest(place string, data []byte) (m *Manifest, unknown []string, err error) {
 	m = &Manifest{}
 	if len(data) > manifestSize {
-		return nil, nil, pluginapi.Errorf(pluginapi.CodePluginInvalid, "%s is larger than 1 MiB", place)
+		return nil, nil, pluginapi.Errorf(pluginapi.CodePluginInvalid, "%s is larger than 256 KiB", place)
 	}
 	decode := toml.Unmarshal(data, m)
 	if m.Manifest > manifestMax {
@@ -72,7 +75,7 @@ func ParseManifest(place string, data []byte) (m *Manifest, unknown []string, er
 	if missing, ok := errors.AsType[*toml.StrictMissingError](strict.Decode(&Manifest{})); ok {
 		for _, e := range missing.Errors {
 			row, _ := e.Position()
-			unknown = append(unknown, fmt.Sprintf("%s:%d: unknown key %s", place, row, strings.Join(e.Key(), ".")))
+			unknown = append(unknown, fmt.Sprintf("%s:%d: unknown key %.100s", place, row, strings.Join(e.Key(), ".")))
 		}
 	}
 	if err := m.check(place); err != nil {
@@ -248,12 +251,12 @@ func (m *Manifest) Agrees(d *pluginapi.Description) error {
 func tomlError(place string, err error) string {
 	if strict, ok := errors.AsType[*toml.StrictMissingError](err); ok && len(strict.Errors) > 0 {
 		row, _ := strict.Errors[0].Position()
-		return fmt.Sprintf("%s:%d: unknown key %s", place, row, strings.Join(strict.Errors[0].Key(), "."))
+		return fmt.Sprintf("%s:%d: unknown key %.100s", place, row, strings.Join(strict.Errors[0].Key(), "."))
 	}
 	if decode, ok := errors.AsType[*toml.DecodeError](err); ok {
 		row, column := decode.Position()
 		text := strings.TrimPrefix(decode.Error(), "toml: ")
-		if key := strings.Join(decode.Key(), "."); key != "" && strings.Contains(text, "Go ") {
+		if key := fmt.Sprintf("%.100s", strings.Join(decode.Key(), ".")); key != "" && strings.Contains(text, "Go ") {
 			text = "the value of " + key + " is of the wrong type" // go-toml speaks of Go's types
 		}
 		return fmt.Sprintf("%s:%d:%d: %s", place, row, column, text)

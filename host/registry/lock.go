@@ -78,7 +78,7 @@ func (r *Registry) readUserLock() ([]byte, error) {
 
 // readProjectLock reads the lock of a project, which comes with a cloned repository.
 func (r *Registry) readProjectLock() ([]byte, error) {
-	return foreign.ReadIn(r.opts.ProjectDir, ".agent-mux/"+lockName, foreign.Rule{Limit: maxSmall})
+	return foreign.ReadIn(r.opts.ProjectDir, ".agent-mux/"+lockName, foreign.Rule{Limit: maxTOML})
 }
 
 // readLock reads and parses a lock; absent is empty.
@@ -216,7 +216,7 @@ func (r *Registry) fromStore(entry lockEntry, lockPath string, origin Origin, us
 func tomlError(path string, err error) string {
 	if strict, ok := errors.AsType[*toml.StrictMissingError](err); ok && len(strict.Errors) > 0 {
 		row, _ := strict.Errors[0].Position()
-		return fmt.Sprintf("%s:%d: unknown key %s", path, row, strings.Join(strict.Errors[0].Key(), "."))
+		return fmt.Sprintf("%s:%d: unknown key %.100s", path, row, strings.Join(strict.Errors[0].Key(), "."))
 	}
 	if decode, ok := errors.AsType[*toml.DecodeError](err); ok {
 		row, column := decode.Position()

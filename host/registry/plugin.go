@@ -99,7 +99,11 @@ const (
 	describeName = "describe.json"
 	manifestMax  = 1 // highest number of manifest = N that is understood
 
-	maxSmall = 4 << 20 // bytes of a file beside an executable, or of a lock
+	maxSmall = 4 << 20 // bytes of a file beside an executable, or of the user's lock
+
+	// maxTOML is for TOML that others wrote. A key may be as long as its file and as
+	// deep: to read it takes two hundred times its size.
+	maxTOML = 256 << 10
 )
 
 // label names the plugin in errors.
@@ -178,7 +182,7 @@ func (r *Registry) At(path string) Plugin {
 // there is no manifest, describe.json.
 func nameIn(dir string) (string, error) {
 	path := filepath.Join(dir, manifestName)
-	data, err := foreign.Read(path, foreign.Rule{Limit: maxSmall})
+	data, err := foreign.Read(path, foreign.Rule{Limit: maxTOML})
 	if err == nil {
 		var m struct {
 			Name string `toml:"name"`
@@ -273,7 +277,7 @@ func (r *Registry) load(p *Plugin) {
 
 func (r *Registry) loadManifest(p *Plugin) error {
 	path := filepath.Join(p.Dir, manifestName)
-	data, err := foreign.Read(path, foreign.Rule{Limit: maxSmall})
+	data, err := foreign.Read(path, foreign.Rule{Limit: maxTOML})
 	if errors.Is(err, fs.ErrNotExist) && p.Origin == OriginOverride {
 		// Somebody's build folder; describe.json says what matters.
 		p.Manifest = &Manifest{Name: p.Name}

@@ -69,7 +69,7 @@ func TestHostileRepository(t *testing.T) {
 		{name: "settings choose a deceiving agent", make: func(_, own, _ string) error { return write(own+config, "agent = "+quoted+"\n") }},
 		{name: "lock leads to a device", make: func(_, own, _ string) error { return os.Symlink("/dev/zero", own+lock) }, run: lock + ": it is a link", info: lock + ": it is a link"},
 		{name: "lock is a FIFO", make: func(_, own, _ string) error { return fifo(own + lock) }, run: lock + ": it is a FIFO", info: lock + ": it is a FIFO"},
-		{name: "lock of a gigabyte", make: func(_, own, _ string) error { return sparse(own + lock) }, run: lock + ": it is larger than 4 MiB", info: lock + ": it is larger than 4 MiB"},
+		{name: "lock of a gigabyte", make: func(_, own, _ string) error { return sparse(own + lock) }, run: lock + ": it is larger than 256 KiB", info: lock + ": it is larger than 256 KiB"},
 		{name: "lock links a plugin", make: func(_, own, _ string) error {
 			return write(own+lock, "lock = 1\n[[plugin]]\nname = \"others\"\nversion = \"0.1.0\"\nlink = \"/tmp\"\n")
 		}, run: "plugin others 0.1.0 cannot be used", info: "plugin others 0.1.0 cannot be used"},
@@ -79,6 +79,18 @@ func TestHostileRepository(t *testing.T) {
 		{name: "lock deceives", make: func(_, own, _ string) error {
 			return write(own+lock, "lock = 1\n[[plugin]]\nname = "+quoted+"\nversion = "+quoted+"\nsource = "+quoted+"\n")
 		}},
+		{name: "lock of one deep key", make: func(_, own, _ string) error {
+			return write(own+lock, strings.Repeat("a.", 100<<10)+"a = 1\n")
+		}, run: lock + ":1: unknown key a.a.", info: lock + ":1: unknown key a.a."},
+		{name: "lock of arrays in arrays", make: func(_, own, _ string) error {
+			return write(own+lock, "a = "+strings.Repeat("[", 200<<10))
+		}, run: "nested more than the maximum", info: "nested more than the maximum"},
+		{name: "settings of one deep key", make: func(_, own, _ string) error {
+			return write(own+config, "["+strings.Repeat("a.", 100<<10)+"a]\n")
+		}, run: config + ":1: unknown table [a.a."},
+		{name: "settings of tables in tables", make: func(_, own, _ string) error {
+			return write(own+config, "a = "+strings.Repeat("{a=", 50<<10)+"1"+strings.Repeat("}", 50<<10))
+		}, run: "nested more than the maximum"},
 		{name: "folder leads to the user's", make: func(_, own, home string) error {
 			return errors.Join(os.Remove(own), os.MkdirAll(home+"/victim", 0o700), os.Symlink(home+"/victim", strings.TrimSuffix(own, "/")))
 		}, run: ".agent-mux: it is a link", info: ".agent-mux: it is a link"},
