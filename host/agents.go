@@ -42,6 +42,9 @@ type AgentInfo struct {
 func (h *Host) Agents(ctx context.Context) ([]AgentInfo, error) {
 	byID := map[string]AgentInfo{}
 	plugins := h.registry.List()
+	// What a lock that cannot be read has chosen is not known: its row says so, and the
+	// others what there is.
+	readable := slices.DeleteFunc(slices.Clone(plugins), registry.Plugin.IsLock)
 	for _, p := range plugins {
 		if p.Err != nil {
 			if chosen, _, err := registry.Choose(plugins, p.Name); err == nil && chosen.Name != p.Name {
@@ -57,7 +60,7 @@ func (h *Host) Agents(ctx context.Context) ([]AgentInfo, error) {
 				continue // it is run under the users' own names
 			}
 			// Of two plugins for one agent the registry's choice counts.
-			if chosen, _, err := registry.Choose(plugins, agent.Id); err == nil && chosen.Name == p.Name {
+			if chosen, _, err := registry.Choose(readable, agent.Id); err == nil && chosen.Name == p.Name {
 				byID[agent.Id] = h.agentInfo(p, agent)
 			}
 		}

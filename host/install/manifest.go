@@ -256,8 +256,8 @@ func tomlError(place string, err error) string {
 	if decode, ok := errors.AsType[*toml.DecodeError](err); ok {
 		row, column := decode.Position()
 		text := strings.TrimPrefix(decode.Error(), "toml: ")
-		if key := fmt.Sprintf("%.100s", strings.Join(decode.Key(), ".")); key != "" && strings.Contains(text, "Go ") {
-			text = "the value of " + key + " is of the wrong type" // go-toml speaks of Go's types
+		if key := strings.Join(decode.Key(), "."); key != "" && (strings.Contains(text, "Go ") || strings.Contains(text, "struct field")) {
+			text = fmt.Sprintf("the value of %.100s is of the wrong type", key) // go-toml speaks of Go's types
 		}
 		return fmt.Sprintf("%s:%d:%d: %s", place, row, column, text)
 	}

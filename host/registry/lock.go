@@ -220,7 +220,11 @@ func tomlError(path string, err error) string {
 	}
 	if decode, ok := errors.AsType[*toml.DecodeError](err); ok {
 		row, column := decode.Position()
-		return fmt.Sprintf("%s:%d:%d: %s", path, row, column, strings.TrimPrefix(decode.Error(), "toml: "))
+		text := strings.TrimPrefix(decode.Error(), "toml: ")
+		if key := strings.Join(decode.Key(), "."); key != "" && (strings.Contains(text, "Go ") || strings.Contains(text, "struct field")) {
+			text = fmt.Sprintf("the value of %.100s is of the wrong type", key) // go-toml speaks of Go's types
+		}
+		return fmt.Sprintf("%s:%d:%d: %s", path, row, column, text)
 	}
 	return path + ": " + strings.TrimPrefix(err.Error(), "toml: ")
 }

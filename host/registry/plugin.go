@@ -106,6 +106,10 @@ const (
 	maxTOML = 256 << 10
 )
 
+// IsLock reports that this stands for a lock that cannot be read, and not for a plugin.
+// Choose gives no agent whose plugin the lock may have chosen.
+func (p Plugin) IsLock() bool { return p.lockFile }
+
 // label names the plugin in errors.
 func (p Plugin) label() string {
 	if p.Version == "" {

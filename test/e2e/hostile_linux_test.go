@@ -146,6 +146,13 @@ func TestHostileRepository(t *testing.T) {
 						t.Errorf("%s: no word of the other owner: %s", line, stderr)
 					}
 				}
+				if line == "agents list" {
+					broken := strings.Count(stdout, "broken: ")
+					// Only where the lock chose demo's plugin is there nothing to say about demo.
+					if shown := strings.Contains(stdout, "\ndemo "); shown == strings.Contains(repo.info, "cannot be used") || broken > 1 || broken == 0 && repo.info != "" {
+						t.Errorf("agents list: %s", said)
+					}
+				}
 				if line == "ps" && strings.Contains(said, "error") {
 					t.Errorf("ps needs no project: %s", said)
 				}
