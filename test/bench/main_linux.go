@@ -23,6 +23,7 @@ var probes = []probe{
 	{"verify", 1, verify},
 	{"throughput", 1, throughput},
 	{"latency", 1, latency},
+	{"sync", 1, synced},
 	{"memory", 0.5, memory},
 	{"idle", 0.3, idleRuns},
 	{"many", 0.3, manyRuns},
