@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/amux-dev/amux/cmd/amux/internal/app"
 	"github.com/amux-dev/amux/cmd/amux/internal/cli"
 	"github.com/amux-dev/amux/cmd/amux/internal/iostreams"
 	"github.com/amux-dev/amux/host/process"
@@ -29,7 +30,7 @@ func run() int {
 	home, _ := os.UserHomeDir()      // empty: the configuration folder must be named
 	cwd, _ := os.Getwd()             // empty: relative paths stay relative
 	executable, _ := os.Executable() // empty: what lies beside it is not found, and said to be missing
-	app := &cli.App{
+	p := &app.Process{
 		IO:            iostreams.System(os.Getenv),
 		Env:           process.Environ(os.Environ()),
 		Home:          home,
@@ -40,9 +41,9 @@ func run() int {
 		Signals:       catchSignals,
 		Resized:       catchResize,
 		Started:       useOneProcessor,
-		NewHost:       cli.NewHost,
+		NewHost:       app.NewHost,
 	}
-	return app.Main(os.Args[1:])
+	return cli.Main(p, os.Args[1:])
 }
 
 // useOneProcessor is for a process with one run, whose lines are handled one step

@@ -61,7 +61,7 @@ func TestHostileRepository(t *testing.T) {
 		{name: "settings are a FIFO", make: func(_, own, _ string) error { return fifo(own + config) }, run: config + ": it is a FIFO"},
 		{name: "settings of a gigabyte", make: func(_, own, _ string) error { return sparse(own + config) }, run: config + ": it is larger than 256 KiB"},
 		{name: "settings are a folder", make: func(_, own, _ string) error { return os.Mkdir(own+config, 0o700) }, run: config + ": it is a folder"},
-		{name: "settings grant", make: func(_, own, _ string) error { return write(own+config, `approve = "auto"`) }, run: "approve is not for a project's file"},
+		{name: "settings grant", make: func(_, own, _ string) error { return write(own+config, `approve = "auto"`) }, run: "approve is not allowed in a project's file"},
 		{name: "settings deceive", make: func(_, own, _ string) error { return write(own+config, quoted+" = 1\n") }, run: config + ":1: unknown key"},
 		{name: "settings with deceiving values", make: func(_, own, _ string) error {
 			return write(own+config, "tags = ["+quoted+"]\nsystem_prompt = "+quoted+"\nmodel = "+quoted+"\n")
@@ -301,11 +301,11 @@ func TestPipedStdin(t *testing.T) {
 		stdin        io.Reader
 		says, prompt string
 	}{
-		{"pipe", strings.NewReader("from a pipe"), "11 bytes of stdin follow the prompt", "review\n\nfrom a pipe"},
-		{"file", regular, "11 bytes of stdin follow the prompt", "review\n\nfrom a file"},
+		{"pipe", strings.NewReader("from a pipe"), "adding 11 bytes of stdin to the prompt", "review\n\nfrom a pipe"},
+		{"file", regular, "adding 11 bytes of stdin to the prompt", "review\n\nfrom a file"},
 		{"device", null, "", "review"},
 		{"ended pipe", strings.NewReader(""), "", "review"},
-		{"idle pipe", idle, "nothing came on stdin for 3s", "review"},
+		{"idle pipe", idle, "no data on stdin for 3s", "review"},
 	} {
 		ctx, cancel := context.WithTimeout(t.Context(), hostileTime)
 		defer cancel()
@@ -333,7 +333,7 @@ func TestPipedStdin(t *testing.T) {
 	yes := exec.Command("sh", "-c", `yes | "$0" run demo -`, amux)
 	yes.Env = append(os.Environ(), "AGENT_MUX_CONFIG_DIR="+filepath.Join(dir, "config"))
 	out, err := yes.CombinedOutput()
-	if err == nil || !strings.Contains(string(out), "more on stdin than a prompt may have (8 MiB)") {
+	if err == nil || !strings.Contains(string(out), "stdin is longer than a prompt may be (8 MiB)") {
 		t.Errorf("yes: %v: %s", err, out)
 	}
 	if held := yes.ProcessState.SysUsage().(*syscall.Rusage).Maxrss; held > hostileMemory {
@@ -343,7 +343,7 @@ func TestPipedStdin(t *testing.T) {
 		gone := exec.Command("sh", "-c", `mkdir gone && cd gone && rmdir ../gone && "$0" run demo hi`+detach, amux)
 		gone.Dir = dir
 		gone.Env = append(os.Environ(), "AGENT_MUX_CONFIG_DIR="+filepath.Join(dir, "config"))
-		if out, err := gone.CombinedOutput(); err == nil || !strings.Contains(string(out), "the folder that amux was started in does not exist any more") {
+		if out, err := gone.CombinedOutput(); err == nil || !strings.Contains(string(out), "the current folder was removed") {
 			t.Errorf("a folder that is gone: %v: %s", err, out)
 		}
 	}

@@ -85,7 +85,7 @@ func TestConversation(t *testing.T) {
 	w.types("[sleep:100]\r")
 	time.Sleep(300 * time.Millisecond) // so that the turn has begun
 	w.types(ctrlC)
-	w.sees("interrupting; Ctrl-C again stops the run")
+	w.sees("interrupting; press Ctrl-C again to stop the run")
 	w.types("[say:after that]\r")
 	w.sees("after that\n")
 	w.types(ctrlD)

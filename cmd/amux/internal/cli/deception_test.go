@@ -16,6 +16,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
+	"github.com/amux-dev/amux/cmd/amux/internal/clitest"
 	"github.com/amux-dev/amux/host"
 	"github.com/amux-dev/amux/internal/sys/printable"
 	"github.com/amux-dev/amux/pluginapi"
@@ -97,8 +98,8 @@ func poisonedEvents(t *testing.T) []host.Event {
 		t.Fatalf("only %d types of events were found", len(types))
 	}
 	for i, match := range append(types, []string{"", "of_later"}, []string{"", "text_delta"}, []string{"", "tool_result"}) {
-		raw := fmt.Sprintf(`{"type":%q,"run_id":%q,"seq":%d%s`, match[1], runID, i+1, body)
-		events = append(events, host.Event{Type: pluginapi.Type(match[1]), RunID: runID, Seq: uint64(i + 1), Raw: json.RawMessage(raw)})
+		raw := fmt.Sprintf(`{"type":%q,"run_id":%q,"seq":%d%s`, match[1], clitest.RunID, i+1, body)
+		events = append(events, host.Event{Type: pluginapi.Type(match[1]), RunID: clitest.RunID, Seq: uint64(i + 1), Raw: json.RawMessage(raw)})
 	}
 	return events
 }
@@ -161,7 +162,7 @@ func TestNothingForeignDeceives(t *testing.T) {
 	broken.Err = pluginapi.Errorf(pluginapi.CodePluginInvalid, "%s", poison).WithHint("%s", poison)
 	var run host.RunInfo
 	fill(reflect.ValueOf(&run).Elem())
-	run.ID, run.Dir, run.Created = runID, t.TempDir(), time.Now()
+	run.ID, run.Dir, run.Created = clitest.RunID, t.TempDir(), time.Now()
 	var session host.Session
 	fill(reflect.ValueOf(&session).Elem())
 	session.ID = "s-12345" + poison
@@ -183,23 +184,23 @@ func TestNothingForeignDeceives(t *testing.T) {
 		for _, line := range commands {
 			b := newBench(t, "")
 			if terminal {
-				b.terminal(strings.NewReader(""))
+				b.Terminal(strings.NewReader(""))
 			}
-			b.host.agents = []host.AgentInfo{info, broken}
-			b.host.auth = poisoned(&pluginapi.AuthResponse{})
-			b.host.plugins = []*pluginapi.AgentPlugin{poisoned(&pluginapi.AgentPlugin{})}
-			b.host.models = []*pluginapi.Model{poisoned(&pluginapi.Model{})}
-			b.host.list = []host.RunInfo{run}
-			b.host.sessions = []host.Session{session, second}
-			b.host.talks = map[string][]host.Event{session.ID: events, second.ID: events[:10]}
-			b.host.removed = []host.Removed{{Kind: poison, Path: poison, Why: poison}}
-			fill(reflect.ValueOf(&b.host.way).Elem())
-			b.host.run = newFakeRun()
-			b.host.run.events = events
-			b.host.run.over = true
-			b.host.run.result.Err = failure
+			b.Host.AgentList = []host.AgentInfo{info, broken}
+			b.Host.Auth = poisoned(&pluginapi.AuthResponse{})
+			b.Host.PluginList = []*pluginapi.AgentPlugin{poisoned(&pluginapi.AgentPlugin{})}
+			b.Host.ModelList = []*pluginapi.Model{poisoned(&pluginapi.Model{})}
+			b.Host.RunList = []host.RunInfo{run}
+			b.Host.SessionList = []host.Session{session, second}
+			b.Host.Talks = map[string][]host.Event{session.ID: events, second.ID: events[:10]}
+			b.Host.Removed = []host.Removed{{Kind: poison, Path: poison, Why: poison}}
+			fill(reflect.ValueOf(&b.Host.Way).Elem())
+			b.Host.Run = clitest.NewRun()
+			b.Host.Run.Log = events
+			b.Host.Run.Over = true
+			b.Host.Run.Result.Err = failure
 			if strings.HasPrefix(line, "run") && strings.Contains(line, "--quiet") {
-				b.host.refuse = failure
+				b.Host.Refuse = failure
 			}
 			var args []string
 			for _, arg := range strings.Split(line, " ") {
@@ -208,12 +209,12 @@ func TestNothingForeignDeceives(t *testing.T) {
 				case "P":
 					arg = poison
 				case "RUN":
-					arg = runID
+					arg = clitest.RunID
 				}
 				args = append(args, arg)
 			}
-			b.main(args...)
-			for name, out := range map[string]fmt.Stringer{"stdout": b.out, "stderr": b.err} {
+			b.Main(args...)
+			for name, out := range map[string]fmt.Stringer{"stdout": b.Out, "stderr": b.Err} {
 				if err := deceives(out.String()); err != nil {
 					t.Errorf("%q, terminal %v: %s has %v", line, terminal, name, err)
 				}

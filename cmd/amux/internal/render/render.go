@@ -82,45 +82,65 @@ func (r *Renderer) Err() error { return r.err }
 // event has the fields that are shown, of all types.
 type event struct {
 	pluginapi.Nested
-	RunID       string               `json:"run_id"`
-	Agent       string               `json:"agent"`
-	Delta       string               `json:"delta"`
-	Text        string               `json:"text"`
-	Thinking    string               `json:"thinking"`
-	ToolCallID  string               `json:"tool_call_id"`
-	ToolName    string               `json:"tool_name"`
-	Input       json.RawMessage      `json:"input"`
-	Output      json.RawMessage      `json:"output"`
-	Error       string               `json:"error"`
-	Message     string               `json:"message"`
-	Guidance    string               `json:"guidance"`
-	Level       string               `json:"level"`
-	Line        string               `json:"line"`
-	Reason      string               `json:"reason"`
-	Code        pluginapi.Code       `json:"code"`
-	Recoverable bool                 `json:"recoverable"`
-	Attempt     int                  `json:"attempt"`
-	MaxAttempts *int                 `json:"max_attempts"`
-	DelayMS     *int64               `json:"delay_ms"`
-	RetryAfter  *int64               `json:"retry_after_ms"`
-	PctUsed     *float64             `json:"pct_used"`
-	FilePath    string               `json:"file_path"`
-	Items       json.RawMessage      `json:"items"`
-	State       string               `json:"state"`
-	To          string               `json:"to"`
-	Turns       int                  `json:"turns"`
-	Tokens      pluginapi.Tokens     `json:"tokens"`
-	Cost        *pluginapi.Money     `json:"cost"`
-	DurationMS  int64                `json:"duration_ms"`
-	Action      string               `json:"action"`
-	Detail      string               `json:"detail"`
-	Aborted     bool                 `json:"aborted"`
-	ExitCode    *int                 `json:"exit_code"`
-	Capability  string               `json:"capability"`
-	RiskLevel   string               `json:"risk_level"`
-	Question    string               `json:"question"`
-	Context     string               `json:"context"`
-	Questions   []pluginapi.Question `json:"questions"`
+	toolUse
+	failure
+	request
+	ending
+	RunID      string          `json:"run_id"`
+	Agent      string          `json:"agent"`
+	Delta      string          `json:"delta"`
+	Text       string          `json:"text"`
+	Thinking   string          `json:"thinking"`
+	Level      string          `json:"level"`
+	Line       string          `json:"line"`
+	PctUsed    *float64        `json:"pct_used"`
+	FilePath   string          `json:"file_path"`
+	Items      json.RawMessage `json:"items"`
+	To         string          `json:"to"`
+	Capability string          `json:"capability"`
+}
+
+// toolUse are the fields of what an agent does with a tool.
+type toolUse struct {
+	ToolCallID string          `json:"tool_call_id"`
+	ToolName   string          `json:"tool_name"`
+	Input      json.RawMessage `json:"input"`
+	Output     json.RawMessage `json:"output"`
+	ExitCode   *int            `json:"exit_code"`
+	Aborted    bool            `json:"aborted"`
+}
+
+// failure are the fields of what went wrong, and of the next attempt.
+type failure struct {
+	Error       string         `json:"error"`
+	Message     string         `json:"message"`
+	Guidance    string         `json:"guidance"`
+	Reason      string         `json:"reason"`
+	Code        pluginapi.Code `json:"code"`
+	Recoverable bool           `json:"recoverable"`
+	Attempt     int            `json:"attempt"`
+	MaxAttempts *int           `json:"max_attempts"`
+	DelayMS     *int64         `json:"delay_ms"`
+	RetryAfter  *int64         `json:"retry_after_ms"`
+}
+
+// request are the fields of what an agent asks.
+type request struct {
+	Action    string               `json:"action"`
+	Detail    string               `json:"detail"`
+	RiskLevel string               `json:"risk_level"`
+	Question  string               `json:"question"`
+	Context   string               `json:"context"`
+	Questions []pluginapi.Question `json:"questions"`
+}
+
+// ending are the fields of the end of a run.
+type ending struct {
+	State      string           `json:"state"`
+	Turns      int              `json:"turns"`
+	Tokens     pluginapi.Tokens `json:"tokens"`
+	Cost       *pluginapi.Money `json:"cost"`
+	DurationMS int64            `json:"duration_ms"`
 }
 
 // Event writes one event: its type and its whole JSON object.

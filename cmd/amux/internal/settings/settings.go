@@ -143,13 +143,13 @@ var wholeDuration = regexp.MustCompile(`^\+?([0-9]+(\.[0-9]*)?(ns|us|µs|ms|s|m|
 func ParseDuration(text string) (time.Duration, error) {
 	d, err := time.ParseDuration(text)
 	if err != nil && wholeDuration.MatchString(text) {
-		return 0, errors.New("the longest duration there is has 2562047h, which are 292 years")
+		return 0, errors.New("the longest duration is 2562047h (292 years)")
 	}
 	if err != nil {
-		return 0, errors.New("want a duration with a unit, such as 90s, 10m or 1h30m")
+		return 0, errors.New("expected a duration with a unit, such as 90s, 10m or 1h30m")
 	}
 	if d < 0 {
-		return 0, errors.New("want a duration that is not negative")
+		return 0, errors.New("expected a duration of 0 or more")
 	}
 	return d, nil
 }
@@ -188,14 +188,14 @@ func (s *Settings) parse(path string, data []byte, project bool) error {
 			table = name
 			agent, own := strings.CutPrefix(name, agentsTable+".")
 			if table != overridesTable && !own || expression.Kind != unstable.Table {
-				return fail(first, "unknown table [%s]; there are [%s] and [%s.NAME]", name, overridesTable, agentsTable)
+				return fail(first, "unknown table [%s]; the tables are [%s] and [%s.NAME]", name, overridesTable, agentsTable)
 			}
 			if own && !agentName.MatchString(agent) {
-				return fail(first, "[%s]: want a name of small letters, digits and hyphens", name)
+				return fail(first, "[%s]: expected a name of lower-case letters, digits and hyphens", name)
 			}
 			if project {
-				return fail(first, "[%s] is not for a project's file", name).
-					WithHint("a project comes from elsewhere, so it may set only: %s", strings.Join(allowed(true), ", "))
+				return fail(first, "[%s] is not allowed in a project's file", name).
+					WithHint("a project is not trusted; it may set only: %s", strings.Join(allowed(true), ", "))
 			}
 			continue
 		case unstable.KeyValue:
@@ -227,8 +227,8 @@ func (s *Settings) parse(path string, data []byte, project bool) error {
 		case i < 0:
 			return fail(first, "unknown key %s", name).WithHint("known keys: %s", strings.Join(allowed(project), ", "))
 		case project && !keys[i].project:
-			return fail(first, "%s is not for a project's file", name).
-				WithHint("a project comes from elsewhere, so it may set only: %s", strings.Join(allowed(true), ", "))
+			return fail(first, "%s is not allowed in a project's file", name).
+				WithHint("a project is not trusted; it may set only: %s", strings.Join(allowed(true), ", "))
 		}
 		if err := keys[i].set(s, expression.Value()); err != nil {
 			return fail(first, "%s: %v", name, err)
@@ -244,9 +244,9 @@ func (s *Settings) parse(path string, data []byte, project bool) error {
 	for _, name := range slices.Sorted(maps.Keys(s.Agents)) {
 		switch a := s.Agents[name]; {
 		case a.Adapter == "":
-			return fail(nil, "[%s.%s] lacks adapter, such as \"command\"", agentsTable, name)
+			return fail(nil, "[%s.%s] needs adapter, such as \"command\"", agentsTable, name)
 		case a.Line == "" && a.Argv == nil:
-			return fail(nil, "[%s.%s] lacks command", agentsTable, name)
+			return fail(nil, "[%s.%s] needs command", agentsTable, name)
 		}
 	}
 	return nil
@@ -263,19 +263,19 @@ func (s *Settings) agent(path string, v *unstable.Node) error {
 	case field == "adapter" && v.Kind == unstable.String && len(v.Data) > 0:
 		a.Adapter = string(v.Data)
 	case field == "adapter":
-		return errors.New("want the name of an adapter that takes a command")
+		return errors.New("expected the name of an adapter that runs a command")
 	case field == "command" && v.Kind == unstable.String && len(v.Data) > 0:
 		a.Line = string(v.Data)
 	case field == "command" && v.Kind == unstable.Array:
 		var words Settings
 		if err := list(func(s *Settings) *[]string { return &s.Tags })(&words, v); err != nil || len(words.Tags) == 0 {
-			return errors.New(`want a line for a shell, or a list such as ["program", "argument"]`)
+			return errors.New(`expected a shell command line, or a list such as ["program", "argument"]`)
 		}
 		a.Argv = words.Tags
 	case field == "command":
-		return errors.New(`want a line for a shell, or a list such as ["program", "argument"]`)
+		return errors.New(`expected a shell command line, or a list such as ["program", "argument"]`)
 	default:
-		return errors.New("unknown key; there are adapter and command")
+		return errors.New("unknown key; the keys are adapter and command")
 	}
 	s.Agents[name] = a
 	return nil
@@ -318,7 +318,7 @@ func allowed(project bool) []string {
 func text(field func(*Settings) *string) func(*Settings, *unstable.Node) error {
 	return func(s *Settings, v *unstable.Node) error {
 		if v.Kind != unstable.String {
-			return errors.New("want a text in quotes")
+			return errors.New("expected a string in quotes")
 		}
 		*field(s) = string(v.Data)
 		return nil
@@ -328,7 +328,7 @@ func text(field func(*Settings) *string) func(*Settings, *unstable.Node) error {
 func oneOf(field func(*Settings) *string, values ...string) func(*Settings, *unstable.Node) error {
 	return func(s *Settings, v *unstable.Node) error {
 		if v.Kind != unstable.String || !slices.Contains(values, string(v.Data)) {
-			return fmt.Errorf("want one of %s", strings.Join(values, ", "))
+			return fmt.Errorf("expected one of %s", strings.Join(values, ", "))
 		}
 		*field(s) = string(v.Data)
 		return nil
@@ -337,7 +337,7 @@ func oneOf(field func(*Settings) *string, values ...string) func(*Settings, *uns
 
 func list(field func(*Settings) *[]string) func(*Settings, *unstable.Node) error {
 	return func(s *Settings, v *unstable.Node) error {
-		wrong := errors.New(`want a list of texts, such as ["a", "b"]`)
+		wrong := errors.New(`expected a list of strings, such as ["a", "b"]`)
 		if v.Kind != unstable.Array {
 			return wrong
 		}
@@ -358,7 +358,7 @@ func folders(field func(*Settings) *[]string) func(*Settings, *unstable.Node) er
 	return func(s *Settings, v *unstable.Node) error {
 		var words Settings
 		if err := list(func(s *Settings) *[]string { return &s.Tags })(&words, v); err != nil {
-			return errors.New(`want a list of folders, such as ["/home/ada/app"]`)
+			return errors.New(`expected a list of folders, such as ["/home/ada/app"]`)
 		}
 		for _, folder := range words.Tags {
 			if !filepath.IsAbs(folder) {
@@ -374,7 +374,7 @@ func folders(field func(*Settings) *[]string) func(*Settings, *unstable.Node) er
 func duration(field func(*Settings) *time.Duration, none bool) func(*Settings, *unstable.Node) error {
 	return func(s *Settings, v *unstable.Node) error {
 		if v.Kind != unstable.String {
-			return errors.New(`want a duration in quotes, such as "90s" or "10m"`)
+			return errors.New(`expected a duration in quotes, such as "90s" or "10m"`)
 		}
 		d, err := ParseDuration(string(v.Data))
 		if err != nil {
@@ -392,7 +392,7 @@ func count(field func(*Settings) *int) func(*Settings, *unstable.Node) error {
 	return func(s *Settings, v *unstable.Node) error {
 		n, err := strconv.ParseUint(string(v.Data), 10, 16)
 		if v.Kind != unstable.Integer || err != nil {
-			return errors.New("want a number, not less than 0")
+			return errors.New("expected a number, 0 or more")
 		}
 		*field(s) = int(n)
 		return nil
@@ -402,7 +402,7 @@ func count(field func(*Settings) *int) func(*Settings, *unstable.Node) error {
 func boolean(field func(*Settings) *bool) func(*Settings, *unstable.Node) error {
 	return func(s *Settings, v *unstable.Node) error {
 		if v.Kind != unstable.Bool {
-			return errors.New("want true or false")
+			return errors.New("expected true or false")
 		}
 		*field(s) = string(v.Data) == "true"
 		return nil

@@ -1,0 +1,188 @@
+// Package app is one command line of amux at work: what all commands share.
+//
+// Each part has a job of its own. Process is the world outside, Printer the words of
+// amux, Config the settings, Project the folder that the command line is about, Opener
+// the host, Plugins the plugins, Runs the recorded runs, Server the user's amux serve,
+// Prompts the prompt on stdin. A part does its work when it is first needed: help and
+// version read no settings and open no host. A command takes the parts that it needs.
+//
+// Data goes to stdout, everything else to stderr, where each line that amux itself
+// writes begins with "amux: ". Text from agents and files is stripped of control
+// sequences. One goroutine uses an App.
+package app
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/amux-dev/amux/cmd/amux/internal/render"
+	"github.com/amux-dev/amux/internal/sys/printable"
+	"github.com/amux-dev/amux/pluginapi"
+)
+
+// App is one command line at work.
+type App struct {
+	*Process
+	Flags   *Flags
+	Print   *Printer
+	Project *Project
+	Config  *Config
+	Server  *Server
+	Opener  *Opener
+	Plugins *Plugins
+	Runs    *Runs
+	Prompts *Prompts
+}
+
+// New returns a command line in a process. It reads and starts nothing.
+func New(p *Process) *App {
+	a := &App{Process: p, Flags: &Flags{}}
+	a.Print = &Printer{io: p.IO, flags: a.Flags}
+	a.Project = &Project{process: p, flags: a.Flags, print: a.Print}
+	a.Config = &Config{process: p, flags: a.Flags, print: a.Print, project: a.Project}
+	a.Server = &Server{process: p, config: a.Config, project: a.Project}
+	a.Opener = &Opener{process: p, flags: a.Flags, config: a.Config, project: a.Project, server: a.Server}
+	a.Plugins = &Plugins{process: p, config: a.Config, opener: a.Opener}
+	a.Runs = &Runs{opener: a.Opener, server: a.Server, print: a.Print}
+	a.Prompts = &Prompts{io: p.IO, print: a.Print}
+	return a
+}
+
+// Main runs a command line, given without the program's name, and returns the exit
+// code. root makes the commands.
+func Main(p *Process, root func(*App) *cobra.Command, args []string) int {
+	out := &output{w: p.IO.Out}
+	p.IO.Out = out
+	a := New(p)
+	defer a.Opener.Close()
+	cmd := root(a)
+	cmd.SetArgs(args)
+	cmd.SetIn(p.IO.In)
+	cmd.SetOut(p.IO.Out)
+	cmd.SetErr(p.IO.Err)
+	err := cmd.ExecuteContext(context.Background())
+	if out.failed(err) {
+		err = nil // reported by exitCode
+	}
+	return a.exitCode(a.report(err), out)
+}
+
+// report prints what went wrong, if anything, and returns the exit code.
+func (a *App) report(err error) int {
+	if err == nil {
+		return 0
+	}
+	if code, ok := errors.AsType[ExitError](err); ok {
+		return int(code)
+	}
+	e, ok := errors.AsType[*pluginapi.Error](err)
+	if !ok {
+		// Every error of a command is ours, so this one is cobra's: a wrong command line.
+		e = Usagef("%s", strings.ReplaceAll(err.Error(), "\n", " "))
+	}
+	a.Print.Error(e, "", "")
+	return e.Code.Info().Exit
+}
+
+// Interruptible does something until it is done or a signal cancels its context.
+func (a *App) Interruptible(do func(ctx context.Context) error) error {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	sigs, stop := a.Signals()
+	defer stop()
+	done := make(chan error, 1)
+	go func() { done <- do(ctx) }()
+	var caught os.Signal
+	for {
+		select {
+		case err := <-done:
+			if caught != nil && errors.Is(err, context.Canceled) {
+				a.Print.Notef("interrupted")
+				return ExitError(SignalCode(caught))
+			}
+			return err
+		case sig := <-sigs:
+			if IsSuspend(sig) {
+				Suspend()
+				continue
+			}
+			caught = sig
+			cancel()
+		}
+	}
+}
+
+// Each does something for every name. It reports an error and goes on with the next
+// name; the exit code is that of the first error.
+func (a *App) Each(names []string, do func(name string) error) error {
+	var failed error
+	for _, name := range names {
+		err := do(name)
+		switch e := pluginapi.AsError(err); {
+		case err == nil:
+		case errors.Is(err, context.Canceled):
+			return err
+		case failed == nil && len(names) == 1:
+			return err
+		default:
+			a.Print.Error(e, "", "")
+			if failed == nil {
+				failed = ExitError(e.Code.Info().Exit)
+			}
+		}
+	}
+	return failed
+}
+
+// Confirm asks a question that is answered with y or n. It reads one line and no byte
+// more: another question may follow.
+func (a *App) Confirm(question string) bool {
+	_, _ = io.WriteString(a.IO.Err, render.String(question)+" [y/N] ")
+	if a.IO.DiscardTyped != nil {
+		a.IO.DiscardTyped()
+	}
+	var text strings.Builder
+	for b := make([]byte, 1); text.Len() < 100; {
+		n, err := a.IO.In.Read(b)
+		if n == 1 && b[0] != '\n' {
+			text.WriteByte(b[0])
+		}
+		if n == 1 && b[0] == '\n' || err != nil {
+			break
+		}
+	}
+	answer := strings.ToLower(strings.TrimSpace(text.String()))
+	return answer == "y" || answer == "yes"
+}
+
+// CompleteAgent completes the name of an agent as a command's first argument.
+func (a *App) CompleteAgent(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	h, err := a.Opener.Host()
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	agents, err := h.Agents(context.Background())
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	var names []string
+	for _, a := range agents {
+		if a.Description != nil {
+			names = append(names, completion(a.Description.Id, a.Description.Summary))
+		}
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
+}
+
+// completion is a word that the shell may complete, with its description.
+func completion(word, about string) string {
+	return printable.Line(word) + "\t" + printable.Line(about)
+}

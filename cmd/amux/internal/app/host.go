@@ -1,0 +1,155 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"iter"
+
+	"github.com/amux-dev/amux/host"
+	"github.com/amux-dev/amux/pluginapi"
+)
+
+// Host is what the commands ask of a host.Host.
+type Host interface {
+	Starter
+	Agents
+	Sessions
+	Installer
+	Records
+	Cleaner
+	Adopter
+	Close(ctx context.Context) error
+}
+
+// Starter starts runs.
+type Starter interface {
+	Start(ctx context.Context, spec host.RunSpec) (Run, error)
+}
+
+// Agents knows the agents.
+type Agents interface {
+	Agents(ctx context.Context) ([]host.AgentInfo, error)
+	Agent(ctx context.Context, name string) (host.AgentInfo, error)
+	DetectAuth(ctx context.Context, name string) (*pluginapi.AuthResponse, error)
+	AgentPlugins(ctx context.Context, name string) ([]*pluginapi.AgentPlugin, error)
+	AgentModels(ctx context.Context, name string) ([]*pluginapi.Model, error)
+}
+
+// Sessions knows the sessions in the agents' own stores.
+type Sessions interface {
+	Sessions(ctx context.Context, q host.SessionQuery) ([]host.Session, error)
+	ReadSession(ctx context.Context, agent, id string, allBranches bool, each func(host.Event) bool) error
+}
+
+// Installer installs the agents' CLIs.
+type Installer interface {
+	Installation(ctx context.Context, name, kind string) (host.Installation, error)
+	Install(ctx context.Context, i host.Installation, in io.Reader, out io.Writer) (host.AgentInfo, error)
+	Refresh(ctx context.Context, name string) (host.AgentInfo, error)
+}
+
+// Records knows the recorded runs, whoever hosts them.
+type Records interface {
+	Open(ctx context.Context, ref string) (Recorded, error)
+	Runs(ctx context.Context) ([]host.RunInfo, error)
+	Recover(ctx context.Context) error
+	RecoverRun(ctx context.Context, ref string) (orphan bool, err error)
+	ReplayWith(ctx context.Context, ref string, o host.ReplayOptions, w io.Writer) error
+	Check(ctx context.Context, ref string) (host.Integrity, error)
+	Cancel(ctx context.Context, ref string, kill bool) (host.Outcome, error)
+	Delete(ctx context.Context, ref string) (host.Outcome, error)
+}
+
+// Cleaner keeps the folders of amux within limits.
+type Cleaner interface {
+	Clean(ctx context.Context, dry bool) ([]host.Removed, error)
+	Retain(ctx context.Context) error
+}
+
+// Adopter takes over runs that have lost their host.
+type Adopter interface {
+	Adopt(ctx context.Context) ([]Run, error)
+	Orphans() []string
+	Abandoned() []string
+}
+
+// Run is a run at work, which this process started or adopted.
+type Run interface {
+	Controlled
+	ID() string
+	Events(from uint64) iter.Seq2[host.Event, error]
+	CopyEvents(ctx context.Context, w io.Writer, from uint64) error
+	Wait() host.Result
+}
+
+// Controlled is a run that takes commands.
+type Controlled interface {
+	Waits(interactionID string) bool
+	Send(ctx context.Context, prompt string) error
+	Approve(ctx context.Context, interactionID string, updatedInput json.RawMessage) error
+	Deny(ctx context.Context, interactionID, reason string) error
+	Answer(ctx context.Context, interactionID, text string) error
+	SetModel(ctx context.Context, model string) error
+	Interrupt(ctx context.Context) error
+	End(ctx context.Context) error
+	Stop(ctx context.Context) error
+	Kill(ctx context.Context) error
+	Pause(ctx context.Context) error
+	Resume(ctx context.Context) error
+}
+
+// Recorded is a run that has a record, whoever started it.
+type Recorded interface {
+	Run
+	Info() host.RunInfo
+	Signal(ctx context.Context, name string) error
+	Tail(n int, w io.Writer) error
+	Terminal(ctx context.Context, follow bool) iter.Seq2[host.TerminalPiece, error]
+	Keys(ctx context.Context, keys []byte) error
+	Resize(ctx context.Context, cols, rows int) error
+	Lease(ctx context.Context, holder string, steal bool) error
+	GiveBack(ctx context.Context, holder string) error
+}
+
+// realHost is host.Host as the commands use it.
+type realHost struct{ *host.Host }
+
+var _ Host = realHost{}
+
+// NewHost makes the real host.
+func NewHost(o host.Options) (Host, error) {
+	h, err := host.New(o)
+	if err != nil {
+		return nil, err
+	}
+	return realHost{h}, nil
+}
+
+// Start keeps a nil *host.Run from becoming a Run that is not nil.
+func (h realHost) Start(ctx context.Context, spec host.RunSpec) (Run, error) {
+	r, err := h.Host.Start(ctx, spec)
+	if err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// Adopt returns the runs as Runs.
+func (h realHost) Adopt(ctx context.Context) ([]Run, error) {
+	adopted, err := h.Host.Adopt(ctx)
+	runs := make([]Run, len(adopted))
+	for i, r := range adopted {
+		runs[i] = r
+	}
+	return runs, err
+}
+
+// Open does for recorded runs what Start does.
+func (h realHost) Open(ctx context.Context, ref string) (Recorded, error) {
+	r, err := h.Host.Open(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	return r, nil
+}

@@ -1,0 +1,115 @@
+package app
+
+import (
+	"context"
+	"time"
+
+	"github.com/amux-dev/amux/cmd/amux/internal/settings"
+	"github.com/amux-dev/amux/host"
+)
+
+// Opener opens the host of a command line when it is first needed.
+type Opener struct {
+	process *Process
+	flags   *Flags
+	config  *Config
+	project *Project
+	server  *Server
+
+	host Host
+}
+
+// Host returns the host.
+func (o *Opener) Host() (Host, error) { return o.open(o.Options) }
+
+// ForRuns returns the host for commands about runs that exist. It opens with an invalid
+// config.toml too: a run can always be listed and stopped.
+func (o *Opener) ForRuns() (Host, error) {
+	return o.open(func() (host.Options, error) {
+		set, err := o.config.Known()
+		if err != nil {
+			return host.Options{}, err
+		}
+		return o.OptionsFor(set)
+	})
+}
+
+// HostFor returns the host that options describe.
+func (o *Opener) HostFor(options host.Options) (Host, error) {
+	return o.open(func() (host.Options, error) { return options, nil })
+}
+
+func (o *Opener) open(options func() (host.Options, error)) (Host, error) {
+	if o.host == nil {
+		opts, err := options()
+		if err != nil {
+			return nil, err
+		}
+		h, err := o.process.NewHost(opts)
+		if err != nil {
+			return nil, err
+		}
+		o.host = h
+	}
+	return o.host, nil
+}
+
+// Options are all the options of the host, so that nothing is left to its defaults.
+// Only the user's settings count: a project's are for runs.
+func (o *Opener) Options() (host.Options, error) {
+	set, err := o.config.User()
+	if err != nil {
+		return host.Options{}, err
+	}
+	dir, err := o.config.Dir()
+	if err != nil {
+		return host.Options{}, err
+	}
+	o.project.WarnIgnored(dir)
+	return o.OptionsFor(set)
+}
+
+// OptionsFor are the options of the host with these settings of the user.
+func (o *Opener) OptionsFor(set settings.Settings) (host.Options, error) {
+	dir, err := o.config.Dir()
+	if err != nil {
+		return host.Options{}, err
+	}
+	overrides, err := o.config.Overrides(set)
+	if err != nil {
+		return host.Options{}, err
+	}
+	if o.flags.Verify != "" && o.flags.Verify != "always" {
+		return host.Options{}, Usagef("invalid --verify %q: expected always", o.flags.Verify)
+	}
+	agents := map[string]host.Launch{}
+	for name, a := range set.Agents {
+		agents[name] = host.Launch{Adapter: a.Adapter, Line: a.Line, Argv: a.Argv}
+	}
+	p := o.process
+	return host.Options{
+		ConfigDir: dir, ProjectDir: o.project.Dir(dir), RuntimeDir: p.RuntimeDir(),
+		BundledDir: p.Beside("plugins"), BundledHashes: p.BundledHashes, Plugins: overrides,
+		ShimPath: p.Beside(ProgramName("amux-shim")), Env: p.Env,
+		Agents: agents, AlwaysVerify: set.AlwaysVerify || o.flags.Verify == "always", AutoMTLS: set.AutoMTLS, Subreaper: true, Version: p.Version,
+		IndexProjects: set.ProjectIndex, Logger: o.config.print.Logger(), OnOrphan: o.server.FindHost,
+	}, nil
+}
+
+// closeTime is how long the end of amux waits for its runs to end by themselves.
+const closeTime = 10 * time.Second
+
+// Close closes the host, if it was opened.
+func (o *Opener) Close() {
+	if o.host != nil {
+		CloseHost(o.host)
+	}
+}
+
+// CloseHost closes a host. Its error says only that time was up; the runs are killed
+// then.
+func CloseHost(h Host) {
+	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
+	defer cancel()
+	_ = h.Close(ctx)
+}

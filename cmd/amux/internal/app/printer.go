@@ -1,0 +1,142 @@
+package app
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/amux-dev/amux/cmd/amux/internal/iostreams"
+	"github.com/amux-dev/amux/cmd/amux/internal/render"
+	"github.com/amux-dev/amux/internal/sys/printable"
+	"github.com/amux-dev/amux/pluginapi"
+)
+
+// Printer prints data on stdout and what amux itself has to say on stderr.
+type Printer struct {
+	io    *iostreams.IO
+	flags *Flags
+}
+
+// Notef prints a line of amux's own on stderr, stripped of control sequences.
+func (p *Printer) Notef(format string, args ...any) {
+	text := render.String(fmt.Sprintf(format, args...))
+	fmt.Fprintf(p.io.Err, "amux: %s\n", strings.ReplaceAll(strings.TrimSpace(text), "\n", "\n      "))
+}
+
+// Warnf prints a warning on stderr.
+func (p *Printer) Warnf(format string, args ...any) { p.Notef("warning: "+format, args...) }
+
+// Debugf prints a warning on stderr where --debug is set.
+func (p *Printer) Debugf(format string, args ...any) {
+	if p.flags.Debug {
+		p.Warnf(format, args...)
+	}
+}
+
+// Error prints an error and the way out. Hints speak of RUN and AGENT; where these are
+// known, their names take that place.
+func (p *Printer) Error(e *pluginapi.Error, runID, agent string) {
+	hint := e.Hint
+	if hint == "" {
+		hint = e.Code.Info().Hint
+	}
+	if runID != "" {
+		hint = strings.ReplaceAll(hint, "RUN", render.ShortID(runID))
+	}
+	if agent != "" {
+		hint = strings.ReplaceAll(hint, "AGENT", agent)
+	}
+	p.Notef("error: %s", e.Error())
+	if hint != "" {
+		p.Notef("hint: %s", hint)
+	}
+}
+
+// Outf prints text for people on stdout. Each text argument becomes one line without
+// control sequences.
+func (p *Printer) Outf(format string, args ...any) {
+	for i, arg := range args {
+		if text, ok := arg.(string); ok {
+			args[i] = printable.Line(text)
+		}
+	}
+	fmt.Fprintf(p.io.Out, format, args...)
+}
+
+// JSON prints one JSON document on stdout.
+func (p *Printer) JSON(v any) error {
+	var data bytes.Buffer
+	encoder := json.NewEncoder(&data)
+	encoder.SetEscapeHTML(false)
+	encoder.SetIndent("", "  ")
+	if err := encoder.Encode(v); err != nil {
+		return err
+	}
+	_, err := p.io.Out.Write(printable.JSON(data.Bytes()))
+	return err
+}
+
+// Table prints rows in columns on stdout. Each cell becomes one line without control
+// sequences.
+func (p *Printer) Table(rows [][]string) {
+	var widths []int
+	for _, row := range rows {
+		for i, cell := range row {
+			cell = printable.Line(cell)
+			row[i] = cell
+			if i == len(widths) {
+				widths = append(widths, 0)
+			}
+			widths[i] = max(widths[i], render.Columns(cell))
+		}
+	}
+	for _, row := range rows {
+		var line strings.Builder
+		for i, cell := range row {
+			line.WriteString(cell)
+			if i < len(row)-1 {
+				line.WriteString(strings.Repeat(" ", widths[i]-render.Columns(cell)+2))
+			}
+		}
+		fmt.Fprintln(p.io.Out, strings.TrimRight(line.String(), " "))
+	}
+}
+
+// RenderOptions are those of a renderer of events on stdout and stderr.
+func (p *Printer) RenderOptions() render.Options {
+	return render.Options{
+		Out: p.io.Out, Err: p.io.Err, Color: p.io.Color, Width: p.io.Width,
+		Live: p.io.OutTTY, Shared: p.io.OutTTY && p.io.ErrTTY, Debug: p.flags.Debug,
+	}
+}
+
+// Logger is the host's log with --debug; else nil.
+func (p *Printer) Logger() hclog.Logger {
+	if !p.flags.Debug {
+		return nil
+	}
+	return hclog.New(&hclog.LoggerOptions{Name: "amux", Level: hclog.Debug, Output: printable.NewWriter(p.io.Err)})
+}
+
+// ErrorJSON is an error in the output of --json.
+type ErrorJSON struct {
+	Code    pluginapi.Code `json:"code"`
+	Message string         `json:"message"`
+	Hint    string         `json:"hint,omitempty"`
+}
+
+// JSONError returns an error for --json; nil if there is none.
+func JSONError(err error) *ErrorJSON {
+	e := pluginapi.AsError(err)
+	if e == nil {
+		return nil
+	}
+	hint := e.Hint
+	if hint == "" {
+		hint = e.Code.Info().Hint
+	}
+	return &ErrorJSON{e.Code, e.Error(), hint}
+}

@@ -1,0 +1,87 @@
+package app
+
+import (
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+
+	"github.com/amux-dev/amux/cmd/amux/internal/iostreams"
+	"github.com/amux-dev/amux/host"
+)
+
+// Process is the process that a command runs in. main fills it in; nothing else reads
+// the environment, the working folder or the standard streams.
+type Process struct {
+	IO         *iostreams.IO
+	Env        []string // NAME=VALUE
+	Home       string   // empty if there is none
+	Cwd        string   // empty if the folder was removed
+	Executable string
+	Version    string
+	// BundledHashes are those of the bundled plugins, by name.
+	BundledHashes map[string]string
+	// Signals starts to catch signals, until the function it returns is called.
+	Signals func() (<-chan os.Signal, func())
+	// Resized starts to report that the terminal has another size, until the function
+	// it returns is called.
+	Resized func() (<-chan os.Signal, func())
+	// Started is called when the process has the one run that it is for; it may be nil.
+	Started func()
+	// NewHost makes the host when a command first needs one.
+	NewHost func(host.Options) (Host, error)
+}
+
+// Getenv returns the value of an environment variable; empty if it is not set.
+func (p *Process) Getenv(name string) string { return EnvValue(p.Env, name) }
+
+// EnvValue returns the value of a variable in a list of NAME=VALUE; the last one wins.
+func EnvValue(env []string, name string) string {
+	for i := len(env) - 1; i >= 0; i-- {
+		if value, ok := strings.CutPrefix(env[i], name+"="); ok {
+			return value
+		}
+	}
+	return ""
+}
+
+// Abs makes a path that the user gave absolute.
+func (p *Process) Abs(path string) string {
+	if path == "" || filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(p.Cwd, path)
+}
+
+// RuntimeDir is the folder of sockets. Its path is short, because a socket's path has
+// at most 108 bytes.
+func (p *Process) RuntimeDir() string {
+	if dir := p.Getenv("XDG_RUNTIME_DIR"); filepath.IsAbs(dir) && len(dir) < 40 {
+		return filepath.Join(dir, "amux")
+	}
+	if runtime.GOOS == "windows" {
+		return filepath.Join(os.TempDir(), "amux")
+	}
+	return "/tmp/amux-" + strconv.Itoa(os.Getuid())
+}
+
+// Beside returns a path next to the amux executable.
+func (p *Process) Beside(name string) string {
+	self := p.Executable
+	if resolved, err := filepath.EvalSymlinks(self); err == nil {
+		self = resolved
+	}
+	return filepath.Join(filepath.Dir(self), name)
+}
+
+// Attended reports whether somebody at a terminal can be asked.
+func (p *Process) Attended() bool { return p.IO.InTTY && p.IO.ErrTTY }
+
+// ProgramName returns the file name of one of amux's own programs.
+func ProgramName(name string) string {
+	if IsWindows {
+		return name + ".exe"
+	}
+	return name
+}

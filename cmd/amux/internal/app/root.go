@@ -1,0 +1,30 @@
+package app
+
+import "github.com/spf13/cobra"
+
+// NewRoot makes the root command without subcommands: the flags that all commands have,
+// and the errors of a wrong command line.
+func NewRoot(a *App) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "amux",
+		Short: "Run any coding agent under one contract",
+		Long: `amux runs coding-agent CLIs (Claude Code and others) under one contract: one command
+line, one stream of events, one set of promises about processes.`,
+		Example: `  amux run demo "hello"
+  amux run claude "why does the build fail?"
+  amux ps`,
+		Args:          cobra.ArbitraryArgs,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return UnknownCommand(cmd, args[0])
+			}
+			return cmd.Help()
+		},
+	}
+	a.Flags.Add(root.PersistentFlags())
+	root.SetFlagErrorFunc(FlagError)
+	root.CompletionOptions.HiddenDefaultCmd = false
+	return root
+}

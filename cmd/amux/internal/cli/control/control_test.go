@@ -1,0 +1,90 @@
+package control
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/amux-dev/amux/cmd/amux/internal/clitest"
+	"github.com/amux-dev/amux/host"
+	"github.com/amux-dev/amux/pluginapi"
+)
+
+func newBench(t *testing.T, stdin string) *clitest.Bench {
+	return clitest.New(t, stdin, clitest.Commands(NewCmdSend, NewCmdApprove, NewCmdDeny, NewCmdAnswer, NewCmdInterrupt, NewCmdPause, NewCmdResume, NewCmdStop, NewCmdKill))
+}
+
+// What each command asks of the run, and what it refuses before it asks.
+func TestControlCommands(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		args  string
+		stdin string
+		code  int
+		calls []string
+		err   string
+	}{
+		{"interrupt RUN", "", 0, []string{"interrupt"}, ""},
+		{"pause RUN", "", 0, []string{"pause"}, ""},
+		{"resume RUN", "", 0, []string{"resume"}, ""},
+		{"send RUN hello", "", 0, []string{"send hello"}, ""},
+		{"send RUN -", "two\nlines", 0, []string{"send two\nlines"}, ""},
+		{"send RUN -", "", 2, nil, "stdin is empty"},
+		{"send RUN \xff", "", 2, nil, "not valid UTF-8"},
+		{"send RUN", "", 2, nil, "needs a prompt"},
+		{"send RUN --end", "", 0, []string{"end"}, ""},
+		{"send RUN last --end", "", 0, []string{"send last", "end"}, ""},
+		{"send RUN \xff --end", "", 2, nil, "not valid UTF-8"},
+		{"send --end", "", 2, nil, "needs a run"},
+		{"send RUN --end --keys Enter", "", 2, nil, "cannot be combined with --end"},
+		{"send RUN --keys C-c =text Enter", "", 0, []string{`keys "\x03text\r"`}, ""},
+		{"send RUN --keys Entr", "", 2, nil, `unknown key "Entr"`},
+		{"send RUN --keys", "", 2, nil, "needs a key"},
+		{"send RUN --keys Up", "", 6, nil, "has no terminal"},
+		{"approve RUN", "", 0, []string{"approve "}, ""},
+		{"approve RUN id", "", 0, []string{"approve id"}, ""},
+		{`approve RUN id --input {"a":1}`, "", 0, []string{`approve id{"a":1}`}, ""},
+		{"approve RUN id more", "", 2, nil, `takes no argument "more"`},
+		{"approve", "", 2, nil, "needs a run"},
+		{"deny RUN", "", 0, []string{"deny : "}, ""},
+		{"deny RUN id --reason no", "", 0, []string{"deny id: no"}, ""},
+		{"answer RUN blue", "", 0, []string{"answer : blue"}, ""},
+		{"answer RUN id blue", "", 0, []string{"answer id: blue"}, ""},
+		{"answer RUN", "", 2, nil, "needs an answer"},
+		{"kill RUN --signal INT", "", 0, []string{"signal INT"}, ""},
+		{"pause gone", "", 2, nil, `there is no run "gone"`},
+	} {
+		b := newBench(t, test.stdin)
+		code := b.Main(strings.Fields(strings.Replace(test.args, "RUN", clitest.RunID, 1))...)
+		if code != test.code || !cmp.Equal(b.Host.Run.Calls(), test.calls) || !strings.Contains(b.Err.String(), test.err) || test.err == "" && b.Err.String() != "" {
+			t.Errorf("%s: code %d, calls %q, stderr %s", test.args, code, b.Host.Run.Calls(), b.Err)
+		}
+	}
+}
+
+func TestOutcomes(t *testing.T) {
+	t.Parallel()
+	gone := pluginapi.Errorf(pluginapi.CodeValidation, "there is no run x")
+	for _, test := range []struct {
+		args    string
+		outcome host.Outcome
+		refuse  error
+		code    int
+		asked   string
+		err     string
+	}{
+		{"stop x", host.CancelRequested, nil, 0, "cancel x false recover x", ""},
+		{"kill x", host.CancelRequested, nil, 0, "cancel x true recover x", ""},
+		{"stop x", host.AlreadyFinished, nil, 0, "cancel x false recover x", "amux: run x has already finished\n"},
+		{"stop x", host.NotFound, gone, 2, "cancel x false", "amux: error: there is no run x\n"},
+	} {
+		b := newBench(t, "")
+		b.Host.Outcome, b.Host.Refuse = test.outcome, test.refuse
+		b.Host.Removed = []host.Removed{{Kind: "run", Path: "/r", Why: "old", Size: 7}}
+		code := b.Main(strings.Fields(test.args)...)
+		if code != test.code || strings.Join(b.Host.Asked, " ") != test.asked || b.Err.String() != test.err {
+			t.Errorf("%s: code %d, asked %q, stderr %s", test.args, code, b.Host.Asked, b.Err)
+		}
+	}
+}

@@ -1,0 +1,29 @@
+package doctor
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/amux-dev/amux/cmd/amux/internal/render"
+	"github.com/amux-dev/amux/host/store"
+)
+
+// checkRuns finds runs that are marked active although no host holds them.
+func checkRuns(configDir string) []finding {
+	st := store.New(configDir)
+	active, dead := 0, []string{}
+	for _, id := range st.Active() {
+		run := st.Run(id)
+		if err := run.Lock(); err != nil {
+			active++
+			continue
+		}
+		run.Unlock()
+		dead = append(dead, id)
+	}
+	if len(dead) > 0 {
+		return []finding{{"runs", "fail", fmt.Sprintf("the host of %s died before it recorded the end", strings.Join(dead, ", ")),
+			"amux inspect " + render.ShortID(dead[0])}}
+	}
+	return []finding{{"runs", "ok", fmt.Sprintf("%d active", active), ""}}
+}

@@ -1,0 +1,174 @@
+package plugin
+
+import (
+	"bytes"
+	"embed"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"text/template"
+
+	"github.com/spf13/cobra"
+
+	"github.com/amux-dev/amux/cmd/amux/internal/app"
+	"github.com/amux-dev/amux/host/install"
+	"github.com/amux-dev/amux/pluginapi"
+)
+
+//go:embed template
+var templates embed.FS
+
+// NewOptions are what amux plugin new needs.
+type NewOptions struct {
+	Print   *app.Printer
+	Version string // of amux
+
+	Name     string
+	Dir      string
+	Module   string
+	Checkout string // of amux, for its SDK
+}
+
+// NewCmdNew makes amux plugin new.
+func NewCmdNew(a *app.App) *cobra.Command {
+	o := &NewOptions{Print: a.Print, Version: a.Version}
+	var dir, checkout string
+	cmd := &cobra.Command{
+		Use:   "new NAME",
+		Short: "Create a plugin",
+		Long: `Create a plugin for the agent NAME: a Go module with adapter, tests, recordings and
+manifest, which builds and passes its tests. --sdk takes the SDK from a checkout of amux
+on this machine, so that no network is needed.`,
+		Example: `  amux plugin new acme
+  amux plugin new acme --module github.com/acme/amux-plugin-acme --sdk ~/src/amux`,
+		Args: app.ExactArgs("a name"),
+		RunE: app.Command(func(_ *cobra.Command, args []string) error {
+			o.Name = args[0]
+			if dir == "" {
+				dir = "amux-plugin-" + o.Name
+			}
+			o.Dir, o.Checkout = a.Abs(dir), a.Abs(checkout)
+			return newPlugin(o)
+		}),
+	}
+	cmd.Flags().StringVar(&dir, "dir", "", "`FOLDER` to create (default amux-plugin-NAME)")
+	cmd.Flags().StringVar(&o.Module, "module", "", "`PATH` of the Go module (default example.com/amux-plugin-NAME)")
+	cmd.Flags().StringVar(&checkout, "sdk", "", "use the SDK of this `CHECKOUT` of amux")
+	return cmd
+}
+
+var moduleRule = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]*(/[A-Za-z0-9._~-]+)*$`)
+
+func newPlugin(o *NewOptions) error {
+	name, dir, module := o.Name, o.Dir, o.Module
+	if err := install.CheckName(name); err != nil {
+		return err
+	}
+	if module == "" {
+		module = "example.com/amux-plugin-" + name
+	}
+	if !moduleRule.MatchString(module) {
+		return app.Usagef("invalid --module %q: expected the path of a Go module", module).WithHint("for example github.com/acme/amux-plugin-%s", name)
+	}
+	if _, err := os.Lstat(dir); err == nil {
+		return pluginapi.Errorf(pluginapi.CodeValidation, "%s already exists", dir).WithHint("name another folder with --dir")
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return pluginapi.Errorf(pluginapi.CodeValidation, "%w", err)
+	}
+	files, err := moduleFiles(o, module)
+	if err != nil {
+		return err
+	}
+	data := struct{ Name, Title, Executable string }{name, strings.ToUpper(name[:1]) + name[1:], "amux-plugin-" + name}
+	err = fs.WalkDir(templates, "template", func(path string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return err
+		}
+		text, err := templates.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		t, err := template.New(path).Parse(string(text))
+		if err != nil {
+			return err
+		}
+		var b bytes.Buffer
+		if err := t.Execute(&b, data); err != nil {
+			return err
+		}
+		to := strings.TrimSuffix(strings.TrimPrefix(path, "template/"), ".tmpl")
+		if to == "gitignore" {
+			to = ".gitignore" // go:embed leaves out names that begin with a dot
+		}
+		files[to] = b.Bytes()
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if err := writeNew(dir, files); err != nil {
+		return err
+	}
+	o.Print.Notef("created %s", dir)
+	steps := []string{"cd " + dir, "go test ./...", "make build && amux plugin install ."}
+	if o.Checkout == "" {
+		steps[1] = "go mod tidy && go test ./..."
+	}
+	for _, step := range steps {
+		o.Print.Notef("  %s", step)
+	}
+	return nil
+}
+
+// moduleFiles are go.mod and, for a checkout, go.sum: the checkout's own requirements
+// are enough for its SDK, and need no network where it was built.
+func moduleFiles(o *NewOptions, module string) (map[string][]byte, error) {
+	const amux = "github.com/amux-dev/amux"
+	head := "module " + module + "\n\ngo 1.26.0\n\n"
+	checkout := o.Checkout
+	if checkout == "" {
+		return map[string][]byte{"go.mod": []byte(head + "require " + amux + " v" + strings.TrimPrefix(o.Version, "v") + "\n")}, nil
+	}
+	own, err := os.ReadFile(filepath.Join(checkout, "go.mod"))
+	if err != nil || !bytes.HasPrefix(own, []byte("module "+amux+"\n")) {
+		return nil, app.Usagef("invalid --sdk %q: not a checkout of amux", checkout).WithHint("name the folder with amux's go.mod")
+	}
+	sums, err := os.ReadFile(filepath.Join(checkout, "go.sum"))
+	if err != nil {
+		return nil, pluginapi.Errorf(pluginapi.CodeValidation, "--sdk: %w", err)
+	}
+	_, requires, _ := strings.Cut(string(own), "\nrequire (\n")
+	requires = regexp.MustCompile(`(?m)^(\t\S+ v\S+)$`).ReplaceAllString("require (\n"+requires, "$1 // indirect")
+	return map[string][]byte{
+		"go.mod": []byte(head + "require " + amux + " v0.0.0\n\nreplace " + amux + " => " + checkout + "\n\n" + requires),
+		"go.sum": sums,
+	}, nil
+}
+
+// writeNew writes files into a new folder. After an error the folder is gone.
+func writeNew(dir string, files map[string][]byte) (retErr error) {
+	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
+		return pluginapi.Errorf(pluginapi.CodeConfig, "%w", err)
+	}
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		return pluginapi.Errorf(pluginapi.CodeConfig, "%w", err)
+	}
+	defer func() {
+		if retErr != nil {
+			_ = os.RemoveAll(dir)
+		}
+	}()
+	for name, data := range files {
+		path := filepath.Join(dir, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			return pluginapi.Errorf(pluginapi.CodeConfig, "%w", err)
+		}
+		if err := os.WriteFile(path, data, 0o644); err != nil {
+			return pluginapi.Errorf(pluginapi.CodeConfig, "%w", err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,166 @@
+package records
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/amux-dev/amux/cmd/amux/internal/clitest"
+	"github.com/amux-dev/amux/host"
+	"github.com/amux-dev/amux/pluginapi"
+)
+
+func newBench(t *testing.T, stdin string) *clitest.Bench {
+	return clitest.New(t, stdin, clitest.Commands(NewCmdPs, NewCmdLogs, NewCmdWait, NewCmdScreen, NewCmdRm, NewCmdClean, NewCmdInspect, NewCmdReplay))
+}
+
+func TestRecordedRuns(t *testing.T) {
+	t.Parallel()
+	run := clitest.Finished(pluginapi.UserMessage{Text: "hi"}, pluginapi.TextDelta{Delta: "answer"}, pluginapi.MessageStop{Text: "answer"}, pluginapi.RunEnd{State: "completed", Turns: 1})
+	for _, test := range []struct {
+		args     []string
+		code     int
+		out, err string
+	}{
+		{[]string{"logs", clitest.RunID}, 0, "answer\n", "> hi\n1 turn"},
+		{[]string{"logs", clitest.RunID, "--json"}, 0, `"type":"user_message"`, ""},
+		{[]string{"replay", clitest.RunID}, 0, `"type":"run_end"`, ""},
+		{[]string{"replay", clitest.RunID, "--plugin", "dir"}, 0, "of the other plugin", "amux: replaying with plugin other 2.0.0"},
+		{[]string{"replay", clitest.RunID, "--plugin="}, 2, "", `invalid --plugin "": expected the folder of a plugin`},
+		{[]string{"replay", clitest.RunID, "--diff"}, 0, "", ""},
+		{[]string{"replay", clitest.RunID, "--diff", "--plugin", "dir"}, 1, "+++ replayed with other 2.0.0\n", "amux: replaying with plugin other 2.0.0"},
+		{[]string{"replay", clitest.RunID, "--diff", "damaged"}, 17, "", "events.jsonl is damaged at offset 12"},
+		{[]string{"inspect", clitest.RunID}, 0, "state    completed", ""},
+		{[]string{"inspect", clitest.RunID, "--json"}, 0, `"run_id": "` + clitest.RunID + `"`, ""},
+		{[]string{"logs", "nope"}, 2, "", `there is no run "nope"`},
+		{[]string{"logs", clitest.RunID, "damaged"}, 17, "answer\n", "amux: warning: run DGXP98"},
+		{[]string{"logs", clitest.RunID, "--json", "damaged"}, 17, `"type":"user_message"`, "events.jsonl is damaged at offset 12: it is torn\namux: hint: rebuild its events from its journal"},
+		{[]string{"inspect", clitest.RunID, "damaged"}, 17, "damaged in 1 place", "events.jsonl is damaged at offset 12"},
+		{[]string{"inspect", clitest.RunID, "--json", "damaged"}, 17, `"offset": 12,`, "events.jsonl is damaged at offset 12"},
+		{[]string{"wait", clitest.RunID, "damaged"}, 17, "", "events.jsonl is damaged at offset 12"},
+	} {
+		b := newBench(t, "")
+		b.Host.Run = run
+		if n := len(test.args) - 1; test.args[n] == "damaged" {
+			test.args = test.args[:n]
+			b.Host.Integrity.Damage = []host.Damage{{File: "events.jsonl", Offset: 12, Reason: "it is torn"}}
+		}
+		if code := b.Main(test.args...); code != test.code || !strings.Contains(b.Out.String(), test.out) || !strings.Contains(b.Err.String(), test.err) {
+			t.Errorf("%v: code %d, stdout %s, stderr %s", test.args, code, b.Out, b.Err)
+		}
+	}
+}
+
+func TestPs(t *testing.T) {
+	t.Parallel()
+	var runs []host.RunInfo
+	for i := range 150 {
+		r := host.RunInfo{ID: fmt.Sprintf("01M7X9DSQ827BHWDSGN2DG0%03d", 999-i), Agent: "alpha", State: "timed_out", Prompt: "a\n\x1b[31mb" + strings.Repeat("c", 60),
+			Created: time.Now().Add(-time.Duration(i) * time.Hour), End: &pluginapi.RunEnd{}, Project: "/elsewhere"}
+		if i == 120 {
+			r.End, r.State, r.Name = nil, "running", "the-one"
+		}
+		runs = append(runs, r)
+	}
+	b := newBench(t, "")
+	b.Host.RunList = runs
+	if code := b.Main("ps"); code != 0 {
+		t.Fatalf("code %d: %s", code, b.Err)
+	}
+	lines := strings.Split(b.Out.String(), "\n")
+	prompt := "a b" + strings.Repeat("c", 46) + "…"
+	want := []string{
+		"RUN     NAME     AGENT  STATE      AGE  PROMPT",
+		"DG0879  the-one  alpha  running    5d   " + prompt,
+		"DG0999  -        alpha  timed out  0s   " + prompt,
+	}
+	if len(lines) != 102 || !cmp.Equal(lines[:3], want) {
+		t.Errorf("%d lines:\n%s", len(lines), cmp.Diff(want, lines[:3]))
+	}
+	for args, n := range map[string]int{"ps --json": 100, "ps --all --json": 150, "ps --all --json --project --project-dir /elsewhere": 150, "ps --json --project --project-dir /here": 0} {
+		b := newBench(t, "")
+		b.Host.RunList = append([]host.RunInfo(nil), runs...)
+		var got []host.RunInfo
+		if code := b.Main(strings.Fields(args)...); code != 0 || json.Unmarshal([]byte(b.Out.String()), &got) != nil || len(got) != n {
+			t.Errorf("%s: code %d, %d runs: %s", args, code, len(got), b.Err)
+		}
+	}
+	b = newBench(t, "")
+	b.Host.RunList = runs
+	if b.Main("__complete", "wait", ""); !strings.HasPrefix(b.Out.String(), "DG0879\talpha running: a b") || !strings.Contains(b.Out.String(), "the-one\t") || strings.Contains(b.Out.String(), "timed_out") {
+		t.Errorf("completion: %.200s", b.Out)
+	}
+}
+
+func TestLogsFollows(t *testing.T) {
+	t.Parallel()
+	for _, args := range []string{"logs -f RUN", "logs -f --json RUN", "logs RUN", "logs --json RUN"} {
+		b := newBench(t, "")
+		run := clitest.NewRun(pluginapi.TextDelta{Delta: "first "})
+		b.Host.Run = run
+		run.Watched = func() {
+			go func() {
+				run.Emit(pluginapi.TextDelta{Delta: "later"}, pluginapi.MessageStop{Text: "first later"}, pluginapi.RunEnd{State: "completed"})
+				run.Finish()
+			}()
+		}
+		code := b.Main(strings.Fields(strings.Replace(args, "RUN", clitest.RunID, 1))...)
+		if follows := strings.Contains(args, "-f"); code != 0 || !strings.Contains(b.Out.String(), "first") || strings.Contains(b.Out.String(), "later") != follows {
+			t.Errorf("%s: code %d, %s", args, code, b.Out)
+		}
+	}
+}
+
+// What the commands refuse before they read a record.
+func TestRecordCommandsRefuse(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		args  string
+		stdin string
+		code  int
+		calls []string
+		err   string
+	}{
+		{"screen RUN", "", 6, nil, "has no terminal"},
+		{"logs RUN -n -1", "", 2, nil, `invalid --lines -1: expected a number`},
+		{"logs RUN -n 2 -f", "", 2, nil, "not events"},
+		{"wait RUN", "", 0, nil, ""},
+		{"rm", "", 2, nil, "needs a run"},
+	} {
+		b := newBench(t, test.stdin)
+		code := b.Main(strings.Fields(strings.Replace(test.args, "RUN", clitest.RunID, 1))...)
+		if code != test.code || !cmp.Equal(b.Host.Run.Calls(), test.calls) || !strings.Contains(b.Err.String(), test.err) || test.err == "" && b.Err.String() != "" {
+			t.Errorf("%s: code %d, calls %q, stderr %s", test.args, code, b.Host.Run.Calls(), b.Err)
+		}
+	}
+}
+
+func TestRemovedOutcomes(t *testing.T) {
+	t.Parallel()
+	gone := pluginapi.Errorf(pluginapi.CodeValidation, "there is no run x")
+	for _, test := range []struct {
+		args    string
+		outcome host.Outcome
+		refuse  error
+		code    int
+		asked   string
+		err     string
+	}{
+		{"rm x y", host.Deleted, nil, 0, "recover x delete x recover y delete y", ""},
+		{"rm x y", host.NotFound, gone, 2, "recover x delete x recover y delete y", "amux: error: there is no run x\namux: error: there is no run x\n"},
+		{"clean", "", nil, 0, "clean false", "amux: removed 1 item, 7 bytes\n"},
+		{"clean --dry-run", "", nil, 0, "clean true", "amux: would remove 1 item, 7 bytes\n"},
+	} {
+		b := newBench(t, "")
+		b.Host.Outcome, b.Host.Refuse = test.outcome, test.refuse
+		b.Host.Removed = []host.Removed{{Kind: "run", Path: "/r", Why: "old", Size: 7}}
+		code := b.Main(strings.Fields(test.args)...)
+		if code != test.code || strings.Join(b.Host.Asked, " ") != test.asked || b.Err.String() != test.err {
+			t.Errorf("%s: code %d, asked %q, stderr %s", test.args, code, b.Host.Asked, b.Err)
+		}
+	}
+}

@@ -1,0 +1,83 @@
+package run
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/oklog/ulid/v2"
+
+	"github.com/amux-dev/amux/cmd/amux/internal/app"
+	"github.com/amux-dev/amux/host/serve"
+	"github.com/amux-dev/amux/pluginapi"
+)
+
+// detach hands the run to amux serve and prints its id.
+func (r *request) detach(h app.Host) error {
+	if err := r.confirmPlugin(context.Background()); err != nil {
+		return err
+	}
+	if r.spec.RunID == "" {
+		r.spec.RunID = ulid.Make().String() // known here, in case serve dies before it answers
+	}
+	data, err := json.Marshal(r.spec)
+	if err != nil {
+		return err
+	}
+	run := &serve.Run{Spec: data, Env: r.spec.Env}
+	for _, server := range r.spec.MCPServers {
+		run.MCP = append(run.MCP, serve.MCP{Env: server.Env, Headers: server.Headers})
+	}
+	config, err := r.Config.Dir()
+	if err != nil {
+		return err
+	}
+	ctx := context.Background() // a signal ends this process, and with it the start
+	req := serve.Request{Op: serve.OpRun, World: r.Server.World(config), Run: run}
+	reply, err := r.Server.Ask(ctx, req)
+	for try := 0; errors.Is(err, serve.ErrLost) && try < 2; try++ {
+		var started bool
+		if started, err = r.startedAnyway(ctx, h); err == nil && !started {
+			reply, err = r.Server.Ask(ctx, req)
+		}
+	}
+	if errors.Is(err, serve.ErrLost) {
+		err = pluginapi.Errorf(pluginapi.CodeHostGone, "amux serve died before it started the run").WithHint("try again")
+	}
+	if err != nil {
+		return err
+	}
+	r.printWarnings()
+	if r.denyWarning != "" {
+		r.Print.Warnf("%s", r.denyWarning)
+	}
+	id := r.spec.RunID
+	if reply.RunID != "" {
+		id = reply.RunID
+	}
+	if !r.agent.Bundled && !r.Quiet {
+		if run, err := h.Open(ctx, id); err == nil && run.Info().Program != "" {
+			r.Print.Notef("%s", startLine(r.agent, run.Info().Program))
+		}
+	}
+	_, err = fmt.Fprintln(r.Process.IO.Out, id)
+	return app.IgnoreClosed(err)
+}
+
+// startedAnyway reports whether the run lives although its server died before it
+// answered.
+func (r *request) startedAnyway(ctx context.Context, h app.Host) (bool, error) {
+	if err := r.Server.FindHost(ctx); err != nil {
+		return false, err
+	}
+	r.Runs.Recover(h, r.spec.RunID)
+	run, err := h.Open(ctx, r.spec.RunID)
+	if err != nil {
+		return false, nil // it was not started
+	}
+	if end := run.Info().End; end != nil && end.Code == pluginapi.CodeHostGone {
+		return false, pluginapi.Errorf(end.Code, "%s", end.Message).WithHint("try again with another --run-id, or none")
+	}
+	return true, nil
+}

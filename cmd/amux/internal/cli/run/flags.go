@@ -1,0 +1,275 @@
+package run
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/amux-dev/amux/cmd/amux/internal/app"
+	"github.com/amux-dev/amux/host"
+	"github.com/amux-dev/amux/host/process"
+	"github.com/amux-dev/amux/host/schema"
+	"github.com/amux-dev/amux/internal/sys/foreign"
+)
+
+// Mode is how the caller and the run talk to each other.
+type Mode struct {
+	JSON, Quiet, Interactive, Detach bool
+	Input                            string
+	MonitorParent, MonitorStdin      bool
+}
+
+// Session is the agent's conversation that the run belongs to.
+type Session struct {
+	Resume                    string
+	Continue, Fork, NoSession bool
+}
+
+// Agent is how the agent works.
+type Agent struct {
+	Model, Effort, System, SystemMode string
+	Schema, Driver                    string
+	PTY                               bool
+}
+
+// Context is what the agent works with.
+type Context struct {
+	Cwd                      string
+	AddDirs, Env, Files, MCP []string
+}
+
+// Approvals decide who answers permission requests.
+type Approvals struct {
+	Approve     string
+	Allow, Deny []string
+}
+
+// Limits end the run, or start it again.
+type Limits struct {
+	MaxTurns                    uint32
+	MaxBudget                   float64
+	Timeout, IdleTimeout, Grace app.DurationFlag
+	Retry                       retryFlag
+}
+
+// Label names the run and its record.
+type Label struct {
+	RunID, Name string
+	Tags        []string
+	NoRecord    bool
+}
+
+// AddFlags adds the flags of a run to a command.
+func (o *Options) AddFlags(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.SortFlags = false
+	f.BoolVar(&o.JSON, "json", false, "print every event as one line of JSON")
+	f.StringVar(&o.Input, "input", "", "with --json: read prompts and answers from stdin as `ndjson`; with - as PROMPT, the first line is the only prompt")
+	f.BoolVar(&o.Quiet, "quiet", false, "print only the assistant's last message")
+	f.BoolVarP(&o.Interactive, "interactive", "i", false, "hold a conversation: each line is a prompt; Ctrl-D ends it")
+	f.BoolVarP(&o.Detach, "detach", "d", false, "print the run's id and return; the run goes on in amux serve")
+	f.StringVar(&o.Model, "model", "", "`MODEL` to use")
+	f.StringVar(&o.Effort, "effort", "", "how hard to think: low, medium, high, max, or the agent's own `WORD`")
+	f.StringVar(&o.System, "system", "", "system prompt `TEXT`")
+	f.Var(app.OneOf(&o.SystemMode, "append", "replace", "prepend"), "system-mode", "how to use the system prompt: append (default), replace, prepend")
+	f.StringVar(&o.Resume, "resume", "", "resume this `SESSION` of the agent")
+	f.BoolVar(&o.Continue, "continue", false, "resume the agent's last session in this folder")
+	f.BoolVar(&o.Fork, "fork", false, "with --resume or --continue: work on a copy of the session")
+	f.BoolVar(&o.NoSession, "no-session", false, "have the agent save no session")
+	f.StringVar(&o.Cwd, "cwd", "", "`FOLDER` to work in (default: the current one)")
+	f.StringArrayVar(&o.AddDirs, "add-dir", nil, "another `FOLDER` to work in (repeatable)")
+	f.StringArrayVar(&o.Env, "env", nil, "environment variable for the agent, as `NAME=VALUE` (repeatable)")
+	f.StringArrayVar(&o.Files, "file", nil, "attach a `FILE` (repeatable)")
+	f.StringArrayVar(&o.MCP, "mcp", nil, "tool server: `NAME=COMMAND ARGS…`, NAME=https://…, or a JSON file with mcpServers (repeatable)")
+	f.StringVar(&o.Schema, "json-schema", "", "require an answer that matches this JSON schema, given as `TEXT or FILE`")
+	f.Var(app.OneOf(&o.Approve, "ask", "auto", "deny", "rules"), "approve", "who answers permission requests: ask (you), auto (yes), deny (no), rules")
+	f.StringArrayVar(&o.Allow, "allow", nil, "approve what this `RULE` names, such as Bash(go test *) or Edit(src/*) (repeatable)")
+	f.StringArrayVar(&o.Deny, "deny", nil, "deny what this `RULE` names (repeatable)")
+	f.Uint32Var(&o.MaxTurns, "max-turns", 0, "stop after this `NUMBER` of turns")
+	f.Float64Var(&o.MaxBudget, "max-budget", 0, "stop when this many `DOLLARS` are spent")
+	f.Var(&o.Timeout, "timeout", "end the run after this time")
+	f.Var(&o.IdleTimeout, "idle-timeout", "end the run after this long without output; 0s: never")
+	f.BoolVar(&o.MonitorParent, "monitor-parent", false, "end the run when the process that started this amux ends")
+	f.BoolVar(&o.MonitorStdin, "monitor-stdin", false, "with --input: end the run when stdin ends")
+	f.Var(&o.Retry, "retry", "retry after a rate limit, overload, network failure or crash: `ATTEMPTS` in all, 3 if no number is given")
+	f.Lookup("retry").NoOptDefVal = "3"
+	f.Var(&o.Grace, "grace", "time between TERM and KILL (default 5s)")
+	f.StringVar(&o.Name, "name", "", "`NAME` for the run")
+	f.StringVar(&o.RunID, "run-id", "", "`ULID` for the run")
+	f.StringArrayVar(&o.Tags, "tag", nil, "`TAG` for the run (repeatable)")
+	f.BoolVar(&o.PTY, "pty", false, "run the agent on a terminal: see amux attach, amux screen, amux send --keys")
+	f.StringVar(&o.Driver, "driver", "", "`DRIVER` to use, where an agent has several")
+	f.BoolVar(&o.NoRecord, "no-record", false, "delete the run's record when it ends")
+}
+
+// check refuses flags that cannot be combined.
+func (o *Options) check() error {
+	session := o.Resume != "" || o.Continue
+	switch {
+	case o.Input != "" && o.Input != "ndjson":
+		return app.Usagef("invalid --input %q: expected ndjson", o.Input)
+	case o.Input != "" && !o.JSON:
+		return app.Usagef("--input ndjson requires --json").WithHint("add --json")
+	case o.MonitorStdin && o.Input == "":
+		return app.Usagef("--monitor-stdin requires --input ndjson").WithHint("add --json --input ndjson")
+	case o.JSON && o.Quiet:
+		return app.Usagef("--json cannot be combined with --quiet")
+	case o.Detach && (o.JSON || o.Quiet || o.Input != ""):
+		return app.Usagef("--detach prints the run's id, so it cannot be combined with --json, --quiet or --input").
+			WithHint("afterwards: amux logs -f --json RUN, amux wait RUN")
+	case o.Interactive && (o.JSON || o.Quiet || o.Input != ""):
+		return app.Usagef("--interactive is for people, so it cannot be combined with --json, --quiet or --input").
+			WithHint("for programs: --json --input ndjson")
+	case o.Resume != "" && o.Continue:
+		return app.Usagef("--resume cannot be combined with --continue")
+	case o.Fork && !session:
+		return app.Usagef("--fork requires a session").WithHint("add --resume SESSION or --continue")
+	case o.NoSession && (session || o.Fork):
+		return app.Usagef("--no-session cannot be combined with --resume, --continue or --fork")
+	case o.SystemMode != "" && o.System == "":
+		return app.Usagef("--system-mode requires --system")
+	case o.Approve == "rules" && len(o.Allow)+len(o.Deny) == 0:
+		return app.Usagef("--approve rules requires a rule").WithHint("add --allow RULE or --deny RULE")
+	case o.Retry.attempts > 0 && (o.Interactive || o.Input != ""):
+		return app.Usagef("--retry is for runs of one prompt, so it cannot be combined with --interactive or --input")
+	case o.MaxBudget < 0, math.IsNaN(o.MaxBudget), math.IsInf(o.MaxBudget, 0):
+		return app.Usagef("invalid --max-budget \"%v\": expected dollars, 0 or more", o.MaxBudget)
+	}
+	return nil
+}
+
+// spec makes the part of the RunSpec that the flags set.
+func (o *Options) spec() (host.RunSpec, error) {
+	spec := host.RunSpec{
+		RunID: o.RunID, Name: o.Name, Model: o.Model, Effort: o.Effort,
+		SystemPrompt: o.System, SystemMode: o.SystemMode,
+		Resume: o.Resume, Continue: o.Continue, Fork: o.Fork, NoSession: o.NoSession,
+		Cwd: o.Process.Cwd, Driver: o.Driver, PTY: o.PTY, Tags: o.Tags,
+		MaxTurns: int(o.MaxTurns), MaxBudget: o.MaxBudget, AllowRules: o.Allow, DenyRules: o.Deny,
+		Timeout: o.Timeout.D, IdleTimeout: o.IdleTimeout.D, Grace: o.Grace.D, NoRecord: o.NoRecord,
+	}
+	if n := o.Retry.attempts; n > 0 {
+		spec.Retry = &host.Retry{MaxAttempts: int(min(n, math.MaxInt32))}
+	}
+	if o.MonitorParent {
+		start, alive := process.Start(os.Getppid())
+		if !alive {
+			return spec, app.Usagef("--monitor-parent: the process that started this amux has already ended")
+		}
+		spec.Parent = &host.Parent{PID: os.Getppid(), Start: start}
+	}
+	if o.Cwd != "" {
+		spec.Cwd = o.Process.Abs(o.Cwd)
+	}
+	if err := checkCwd(spec.Cwd, o.Cwd); err != nil {
+		return spec, err
+	}
+	if o.IdleTimeout.Given && o.IdleTimeout.D == 0 {
+		spec.IdleTimeout = -1
+	}
+	for _, dir := range o.AddDirs {
+		spec.AddDirs = append(spec.AddDirs, o.Process.Abs(dir))
+	}
+	for _, file := range o.Files {
+		path := o.Process.Abs(file)
+		f, err := foreign.Open(path, foreign.Rule{})
+		if err != nil {
+			return spec, fileError("--file", file, err)
+		}
+		f.Close()
+		spec.Files = append(spec.Files, path)
+	}
+	for _, variable := range o.Env {
+		name, value, ok := strings.Cut(variable, "=")
+		if !ok || name == "" {
+			// The value may be a secret, so the text is not repeated.
+			return spec, app.Usagef("invalid --env: expected NAME=VALUE").WithHint("for example: --env CI=1")
+		}
+		if spec.Env == nil {
+			spec.Env = map[string]string{}
+		}
+		spec.Env[name] = value
+	}
+	for _, text := range o.MCP {
+		servers, err := mcpServers(o.Process, text)
+		if err != nil {
+			return spec, err
+		}
+		spec.MCPServers = append(spec.MCPServers, servers...)
+	}
+	if o.Schema != "" {
+		spec.JSONSchema = o.Schema
+		name := ""
+		if !strings.HasPrefix(strings.TrimSpace(o.Schema), "{") {
+			data, err := foreign.Read(o.Process.Abs(o.Schema), foreign.Rule{Limit: app.MaxConfigFile})
+			if errors.Is(err, fs.ErrNotExist) {
+				return spec, app.Usagef("invalid --json-schema %.200q: neither a JSON object nor an existing file", o.Schema)
+			}
+			if err != nil {
+				return spec, fileError("--json-schema", o.Schema, err)
+			}
+			name, spec.JSONSchema = fmt.Sprintf(" %.200q", o.Schema), string(data)
+		}
+		if err := schema.Validate(spec.JSONSchema); err != nil {
+			return spec, app.Usagef("invalid --json-schema%s: %w", name, err)
+		}
+	}
+	return spec, nil
+}
+
+// checkCwd refuses a folder that an agent cannot work in. flag is the value of --cwd;
+// dir is not absolute if the current folder was removed.
+func checkCwd(dir, flag string) error {
+	if !filepath.IsAbs(dir) {
+		return app.Usagef("the current folder was removed").
+			WithHint("change to another folder, or name one with --cwd and its whole path")
+	}
+	info, err := os.Stat(dir)
+	name := "folder " + dir
+	if flag != "" {
+		name = fmt.Sprintf("invalid --cwd %q: it", flag)
+	}
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return app.Usagef("%s does not exist", name).WithHint("create it, or name another folder with --cwd")
+	case err != nil:
+		return app.Usagef("%s cannot be used: %v", name, errors.Unwrap(err)).WithHint("name another folder with --cwd")
+	case !info.IsDir():
+		return app.Usagef("%s is not a folder", name).WithHint("name a folder with --cwd")
+	}
+	return nil
+}
+
+// fileError says why a file that a flag names cannot be used.
+func fileError(flag, file string, err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return app.Usagef("invalid %s %q: no such file", flag, file)
+	}
+	if e, ok := errors.AsType[*fs.PathError](err); ok {
+		err = e.Err
+	}
+	return app.Usagef("invalid %s %q: %v", flag, file, err).WithHint("%s", foreign.Fix(err))
+}
+
+// retryFlag is the value of --retry.
+type retryFlag struct {
+	attempts uint32
+	given    bool
+}
+
+func (v *retryFlag) String() string { return "" }
+
+func (v *retryFlag) Type() string { return "uint32" }
+
+func (v *retryFlag) Set(text string) error {
+	n, err := strconv.ParseUint(text, 0, 32)
+	v.attempts, v.given = uint32(n), err == nil
+	return err
+}

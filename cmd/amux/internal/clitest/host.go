@@ -1,0 +1,179 @@
+// Package clitest is a made-up world for the tests of commands: a host with agents, a run
+// that plays events, somebody who types.
+package clitest
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/amux-dev/amux/cmd/amux/internal/app"
+	"github.com/amux-dev/amux/host"
+	"github.com/amux-dev/amux/pluginapi"
+)
+
+// Host is a host with made-up agents and one made-up run.
+type Host struct {
+	AgentList []host.AgentInfo
+	Auth      *pluginapi.AuthResponse
+	Run       *Run
+	Refuse    error // of Start
+	// Starting, if not nil, is what Start does; done is that of its context.
+	Starting    func(done <-chan struct{}) error
+	Opts        host.Options
+	Spec        host.RunSpec
+	Started     bool
+	RunList     []host.RunInfo
+	Outcome     host.Outcome
+	Removed     []host.Removed
+	Integrity   host.Integrity
+	Asked       []string
+	Closed      bool
+	SessionList []host.Session
+	PluginList  []*pluginapi.AgentPlugin
+	ModelList   []*pluginapi.Model
+	Way         host.Installation
+	Talks       map[string][]host.Event
+}
+
+var _ app.Host = (*Host)(nil)
+
+func (h *Host) Start(ctx context.Context, spec host.RunSpec) (app.Run, error) {
+	h.Spec, h.Started = spec, true
+	if h.Starting != nil {
+		if err := h.Starting(ctx.Done()); err != nil {
+			return nil, err
+		}
+	}
+	if h.Refuse != nil {
+		return nil, h.Refuse
+	}
+	return h.Run, nil
+}
+
+func (h *Host) Agents(context.Context) ([]host.AgentInfo, error) { return h.AgentList, nil }
+
+func (h *Host) Agent(_ context.Context, name string) (host.AgentInfo, error) {
+	for _, a := range h.AgentList {
+		if a.Description.Id == name {
+			return a, a.Err
+		}
+	}
+	return host.AgentInfo{}, pluginapi.Errorf(pluginapi.CodeAgentNotFound, "there is no agent named %q", name).WithHint("did you mean x?")
+}
+
+func (h *Host) AgentPlugins(_ context.Context, name string) ([]*pluginapi.AgentPlugin, error) {
+	if name != "alpha" {
+		return nil, pluginapi.Errorf(pluginapi.CodeCapability, "agent %s: its adapter cannot list plugins", name)
+	}
+	return h.PluginList, nil
+}
+
+func (h *Host) AgentModels(context.Context, string) ([]*pluginapi.Model, error) {
+	return h.ModelList, nil
+}
+
+func (h *Host) DetectAuth(context.Context, string) (*pluginapi.AuthResponse, error) {
+	return h.Auth, nil
+}
+
+func (h *Host) Sessions(_ context.Context, q host.SessionQuery) ([]host.Session, error) {
+	h.Asked = append(h.Asked, fmt.Sprintf("sessions %s %q %d", q.Agent, q.Cwd, q.Limit))
+	return h.SessionList, h.Refuse
+}
+
+func (h *Host) ReadSession(_ context.Context, agent, id string, _ bool, each func(host.Event) bool) error {
+	for _, e := range h.Talks[id] {
+		if !each(e) {
+			return nil
+		}
+	}
+	return nil
+}
+
+func (h *Host) Installation(_ context.Context, name, kind string) (host.Installation, error) {
+	h.Asked = append(h.Asked, fmt.Sprintf("installation %s %q", name, kind))
+	return h.Way, h.Refuse
+}
+
+func (h *Host) Install(_ context.Context, i host.Installation, _ io.Reader, _ io.Writer) (host.AgentInfo, error) {
+	h.Asked = append(h.Asked, "install "+strings.Join(i.Argv, " "))
+	return Agent(i.Agent, func(a *host.AgentInfo) { a.Version, a.Program = i.Version, "/bin/"+i.Agent }), h.Refuse
+}
+
+func (h *Host) Refresh(ctx context.Context, name string) (host.AgentInfo, error) {
+	h.Asked = append(h.Asked, "refresh "+name)
+	return h.Agent(ctx, name)
+}
+
+func (h *Host) Open(_ context.Context, ref string) (app.Recorded, error) {
+	if h.Run == nil || h.Run.ID() != ref {
+		return nil, pluginapi.Errorf(pluginapi.CodeValidation, "there is no run %q", ref)
+	}
+	return h.Run, nil
+}
+
+func (h *Host) Runs(context.Context) ([]host.RunInfo, error) { return h.RunList, nil }
+
+func (h *Host) Cancel(_ context.Context, ref string, kill bool) (host.Outcome, error) {
+	h.Asked = append(h.Asked, fmt.Sprintf("cancel %s %v", ref, kill))
+	return h.Outcome, h.Refuse
+}
+
+func (h *Host) Delete(_ context.Context, ref string) (host.Outcome, error) {
+	h.Asked = append(h.Asked, "delete "+ref)
+	return h.Outcome, h.Refuse
+}
+
+func (h *Host) Clean(_ context.Context, dry bool) ([]host.Removed, error) {
+	h.Asked = append(h.Asked, fmt.Sprintf("clean %v", dry))
+	return h.Removed, nil
+}
+
+func (h *Host) Retain(context.Context) error {
+	h.Asked = append(h.Asked, "retain")
+	return nil
+}
+
+func (h *Host) Adopt(context.Context) ([]app.Run, error) { return nil, nil }
+
+func (h *Host) Orphans() []string { return nil }
+
+func (h *Host) Abandoned() []string { return nil }
+
+func (h *Host) Recover(context.Context) error { return nil }
+
+func (h *Host) Check(context.Context, string) (host.Integrity, error) { return h.Integrity, nil }
+
+func (h *Host) RecoverRun(_ context.Context, ref string) (bool, error) {
+	h.Asked = append(h.Asked, "recover "+ref)
+	return false, nil
+}
+
+func (h *Host) ReplayWith(_ context.Context, _ string, o host.ReplayOptions, w io.Writer) error {
+	if o.Plugin != "" {
+		o.OnPlugin("other", "2.0.0")
+		_, err := fmt.Fprintln(w, `{"type":"log","seq":1,"message":"of the other plugin"}`)
+		return err
+	}
+	return h.Run.CopyEvents(context.Background(), w, 1)
+}
+
+func (h *Host) Close(context.Context) error {
+	h.Closed = true
+	return nil
+}
+
+func Agent(id string, change func(*host.AgentInfo)) host.AgentInfo {
+	a := host.AgentInfo{
+		Bundled:     true,
+		Description: &pluginapi.Agent{Id: id, Summary: "Agent " + id, Capabilities: &pluginapi.Capabilities{Approvals: true, SystemAppend: true}},
+		Plugin:      id, PluginVersion: "1.0.0", Trust: "bundled", PlatformOK: true, Installed: true, SignedIn: true,
+		Auth: []*pluginapi.AuthState{{Provider: "p", Status: "authenticated", Method: "api_key", Found: "env P_KEY"}},
+	}
+	if change != nil {
+		change(&a)
+	}
+	return a
+}

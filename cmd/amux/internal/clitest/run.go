@@ -1,0 +1,203 @@
+package clitest
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"iter"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/amux-dev/amux/host"
+	"github.com/amux-dev/amux/pluginapi"
+)
+
+// Run plays events. A call goes on to the function that On has under its name, if any.
+type Run struct {
+	Waiting bool // permission requests wait for people, whatever the mode
+	mu      sync.Mutex
+	more    *sync.Cond
+	Log     []host.Event
+	Over    bool
+	calls   []string
+	On      map[string]func(r *Run)
+	Fail    map[string]error
+	Result  host.Result
+	Cut     error // in place of the end, which is not recorded
+	watch   sync.Once
+	// Watched is called when somebody begins to read the events.
+	Watched func()
+	Pieces  []host.TerminalPiece // of its terminal
+}
+
+// RunID is the id of the run.
+const RunID = "01M7X9DSQ827BHWDSGN2DGXP98"
+
+func NewRun(events ...pluginapi.Payload) *Run {
+	r := &Run{On: map[string]func(*Run){}, Fail: map[string]error{}, Result: host.Result{RunID: RunID, State: "completed"}}
+	r.more = sync.NewCond(&r.mu)
+	r.Emit(events...)
+	return r
+}
+
+// Finished returns a run whose events are all there.
+func Finished(events ...pluginapi.Payload) *Run {
+	r := NewRun(events...)
+	r.Finish()
+	return r
+}
+
+func (r *Run) Waits(string) bool { return r.Waiting }
+
+func (r *Run) Emit(events ...pluginapi.Payload) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, p := range events {
+		data, err := json.Marshal(p)
+		if err != nil {
+			panic(err)
+		}
+		raw := fmt.Sprintf(`{"type":%q,"run_id":%q,"seq":%d`, p.EventType(), RunID, len(r.Log)+1)
+		if string(data) != "{}" {
+			raw += "," + strings.TrimPrefix(string(data), "{")
+		} else {
+			raw += "}"
+		}
+		r.Log = append(r.Log, host.Event{Type: p.EventType(), RunID: RunID, Seq: uint64(len(r.Log) + 1), Raw: json.RawMessage(raw)})
+	}
+	r.more.Broadcast()
+}
+
+func (r *Run) Finish() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.Over = true
+	r.more.Broadcast()
+}
+
+func (r *Run) called(format string, args ...any) error {
+	call := fmt.Sprintf(format, args...)
+	word, _, _ := strings.Cut(call, " ")
+	r.mu.Lock()
+	r.calls = append(r.calls, call)
+	then, err := r.On[word], r.Fail[word]
+	r.mu.Unlock()
+	if then != nil && err == nil {
+		then(r)
+	}
+	return err
+}
+
+func (r *Run) Calls() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return append([]string(nil), r.calls...)
+}
+
+func (r *Run) ID() string { return RunID }
+
+func (r *Run) Info() host.RunInfo {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	info := host.RunInfo{ID: RunID, Agent: "alpha", State: "completed", Prompt: "hi", Created: time.Unix(0, 0), Events: uint64(len(r.Log))}
+	if r.Cut != nil {
+		info.State, info.Code = "failed", pluginapi.CodeDiskFull
+	} else if r.Over {
+		info.End = &pluginapi.RunEnd{State: "completed"}
+	}
+	return info
+}
+
+func (r *Run) Events(from uint64) iter.Seq2[host.Event, error] {
+	return func(yield func(host.Event, error) bool) {
+		if r.Watched != nil {
+			r.watch.Do(r.Watched)
+		}
+		for i := int(from - 1); ; i++ {
+			r.mu.Lock()
+			for i >= len(r.Log) && !r.Over {
+				r.more.Wait()
+			}
+			if i >= len(r.Log) {
+				r.mu.Unlock()
+				if r.Cut != nil {
+					yield(host.Event{}, r.Cut)
+				}
+				return
+			}
+			e := r.Log[i]
+			r.mu.Unlock()
+			if !yield(e, nil) {
+				return
+			}
+		}
+	}
+}
+
+func (r *Run) CopyEvents(_ context.Context, w io.Writer, from uint64) error {
+	for e, err := range r.Events(from) {
+		if err != nil {
+			return err
+		}
+		if _, err := fmt.Fprintf(w, "%s\n", e.Raw); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *Run) Wait() host.Result {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for !r.Over {
+		r.more.Wait()
+	}
+	return r.Result
+}
+
+func (r *Run) Send(_ context.Context, text string) error { return r.called("send %s", text) }
+func (r *Run) Approve(_ context.Context, id string, in json.RawMessage) error {
+	return r.called("approve %s%s", id, in)
+}
+func (r *Run) Deny(_ context.Context, id, reason string) error {
+	return r.called("deny %s: %s", id, reason)
+}
+func (r *Run) Answer(_ context.Context, id, text string) error {
+	return r.called("answer %s: %s", id, text)
+}
+func (r *Run) SetModel(_ context.Context, m string) error { return r.called("model %s", m) }
+func (r *Run) Interrupt(context.Context) error            { return r.called("interrupt") }
+func (r *Run) End(context.Context) error                  { return r.called("end") }
+func (r *Run) Stop(context.Context) error                 { return r.called("stop") }
+func (r *Run) Kill(context.Context) error                 { return r.called("kill") }
+func (r *Run) Pause(context.Context) error                { return r.called("pause") }
+func (r *Run) Resume(context.Context) error               { return r.called("resume") }
+func (r *Run) Signal(_ context.Context, n string) error   { return r.called("signal %s", n) }
+func (r *Run) Keys(_ context.Context, k []byte) error     { return r.called("keys %q", k) }
+func (r *Run) Resize(_ context.Context, cols, rows int) error {
+	return r.called("resize %d %d", cols, rows)
+}
+func (r *Run) Terminal(context.Context, bool) iter.Seq2[host.TerminalPiece, error] {
+	return func(yield func(host.TerminalPiece, error) bool) {
+		if r.Pieces == nil {
+			yield(host.TerminalPiece{}, pluginapi.Errorf(pluginapi.CodeCapability, "run %s has no terminal", RunID))
+		}
+		for _, p := range r.Pieces {
+			if !yield(p, nil) {
+				return
+			}
+		}
+	}
+}
+func (r *Run) Tail(n int, w io.Writer) error {
+	fmt.Fprintf(w, "the last %d\n", n)
+	return nil
+}
+
+func (r *Run) Lease(_ context.Context, _ string, steal bool) error {
+	return r.called("lease %v", steal)
+}
+
+func (r *Run) GiveBack(context.Context, string) error { return r.called("give back") }
