@@ -1,8 +1,8 @@
-// Package conformance holds a plugin, in whatever language it is written, against
-// the contract of pluginapi/README.md. It starts the plugin as a host does and
-// speaks to it over the wire; it needs nothing of its source.
+// Package conformance checks a plugin, in whatever language it is written, against the
+// contract of pluginapi/README.md. It starts the plugin as a host does and talks to it
+// over the wire; it does not need the source.
 //
-// Checks have ids that stay: M manifest, H handshake, P plan, E events,
+// Checks have ids that never change: M manifest, H handshake, P plan, E events,
 // R robustness, L limits, C concurrency, V versions.
 package conformance
 
@@ -29,11 +29,11 @@ type Target struct {
 	Executable string
 	SocketDir  string   // a private folder with a short path
 	Env        []string // what a plugin process gets
-	// Supervision is for the moments in which it is asked what it is.
+	// Supervision is for the calls of --amux-describe.
 	Supervision install.Supervision
 }
 
-// Result is what came of one check.
+// Result is the result of one check.
 type Result struct {
 	ID      string `json:"id"`
 	Title   string `json:"title"`
@@ -63,8 +63,8 @@ type runner struct {
 	process  *adapter.Process // nil: it could not be started
 }
 
-// Run makes all checks in order and reports each. What needs a running plugin is
-// skipped if it does not start.
+// Run makes all checks in order and reports each. It skips those that need a running
+// plugin if the plugin does not start.
 func Run(ctx context.Context, target Target, report func(Result)) { run(ctx, target, checks, report) }
 
 func run(ctx context.Context, target Target, checks []check, report func(Result)) {
@@ -97,26 +97,26 @@ func run(ctx context.Context, target Target, checks []check, report func(Result)
 
 var checks = []check{
 	{"M1", "the manifest is valid", (*runner).manifestValid},
-	{"M2", "the executable is there and may be run", (*runner).executable},
-	{"M3", "--amux-describe answers, with no environment, what describe.json says", (*runner).describes},
+	{"M2", "the executable exists and may be run", (*runner).executable},
+	{"M3", "--amux-describe prints describe.json, without any environment", (*runner).describes},
 	{"M4", "manifest and description agree", (*runner).agrees},
-	{"H1", "the handshake is done within 10 s, and nothing was printed before", (*runner).starts},
-	{"H2", "started by hand it says what it is, and fails", (*runner).byHand},
-	{"H3", "it ignores SIGINT, and exits when its host is gone", (*runner).lifeline},
+	{"H1", "the handshake comes within 10 s, before any other output", (*runner).starts},
+	{"H2", "started by hand it explains itself, and fails", (*runner).byHand},
+	{"H3", "it ignores SIGINT, and exits when its host has gone", (*runner).lifeline},
 	{"P1", "the same request gives the same plan", (*runner).planPure},
-	{"P2", "plans have a program, absolute paths, and say what stdin is", (*runner).planShape},
-	{"P3", "no secret is in program, arguments, state or warnings", (*runner).planSecrets},
+	{"P2", "a plan has a program, absolute paths, and a stdin mode", (*runner).planShape},
+	{"P3", "program, arguments, state and warnings hold no secret", (*runner).planSecrets},
 	{"P4", "an unknown agent is AGENT_NOT_FOUND", (*runner).planUnknown},
 	{"E1", "outputs are numbered in order, and events are flat objects that an adapter may emit", (*runner).events},
-	{"E2", "the exit gives one outcome", (*runner).outcome},
+	{"E2", "an exit gives one outcome", (*runner).outcome},
 	{"R1", "outputs do not depend on how inputs are batched", (*runner).batches},
-	{"R2", "garbage, torn characters and odd JSON are survived and accounted for", (*runner).garbage},
-	{"R3", "a line of 10 MiB is survived", (*runner).huge},
+	{"R2", "it survives garbage, torn characters and odd JSON, and reports each line", (*runner).garbage},
+	{"R3", "it survives a line of 10 MiB", (*runner).huge},
 	{"R4", "unknown kinds of input change nothing", (*runner).grease},
-	{"L1", "a conversation that is canceled is given up within 1 s", (*runner).canceled},
-	{"L2", "1000 conversations leave no memory behind", (*runner).memory},
-	{"C1", "32 conversations at once do not mix", (*runner).concurrent},
-	{"V1", "every major that the manifest declares is served", (*runner).versions},
+	{"L1", "it ends a canceled conversation within 1 s", (*runner).canceled},
+	{"L2", "1000 conversations leak no memory", (*runner).memory},
+	{"C1", "32 conversations at a time do not mix", (*runner).concurrent},
+	{"V1", "it serves every major version that the manifest declares", (*runner).versions},
 }
 
 func (r *runner) manifestValid(context.Context) error {
@@ -149,7 +149,7 @@ func (r *runner) executable(context.Context) error {
 	case err != nil:
 		return err
 	case !info.Mode().IsRegular():
-		return fmt.Errorf("%s is no regular file", r.target.Executable)
+		return fmt.Errorf("%s is not a regular file", r.target.Executable)
 	case !mayExecute(info):
 		return fmt.Errorf("%s is not executable: chmod +x", r.target.Executable)
 	}
@@ -170,7 +170,7 @@ func (r *runner) describes(ctx context.Context) error {
 		return err
 	}
 	if !install.SameDescription(text, shipped) {
-		return fmt.Errorf("%s is not what --amux-describe prints: write it again", install.DescribeName)
+		return fmt.Errorf("%s differs from the output of --amux-describe: write it again", install.DescribeName)
 	}
 	return nil
 }
@@ -205,7 +205,7 @@ func (r *runner) starts(ctx context.Context) error {
 	return r.manifest.Agrees(started.Description)
 }
 
-// need is the process; a plugin that an earlier check has killed is started again.
+// need returns the process; it starts a plugin again that an earlier check killed.
 func (r *runner) need(ctx context.Context) error {
 	if r.process == nil {
 		return errSkip("the plugin does not start")

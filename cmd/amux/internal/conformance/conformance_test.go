@@ -197,9 +197,9 @@ func TestFaults(t *testing.T) {
 		{"another command", "M4", `"acme-cli"`},
 		{"prints", "H1", `"hello"`},
 		{"ends by hand with success", "H2", "exits with 0"},
-		{"no lifeline", "H3", "still there"},
+		{"no lifeline", "H3", "it still runs"},
 		{"dies of SIGINT", "H3", "SIGINT ends it"},
-		{"random plan", "P1", "two plans differ"},
+		{"random plan", "P1", "two plans for one request differ"},
 		{"panics at plan", "P1", "panic"},
 		{"relative cwd", "P2", "not absolute"},
 		{"no stdin", "P2", "what stdin is"},
@@ -212,9 +212,9 @@ func TestFaults(t *testing.T) {
 		{"panics at garbage", "R2", "panic"},
 		{"panics at long lines", "R3", "panic"},
 		{"holds on", "L1", "took"},
-		{"leaks", "L2", "left"},
-		{"counts across runs", "C1", "other outputs than alone"},
-		{"declares what it does not serve", "V1", "asked for protocol 2"},
+		{"leaks", "L2", "leaked"},
+		{"counts across runs", "C1", "change when others run"},
+		{"declares what it does not serve", "V1", "for protocol 2 the handshake"},
 	} {
 		t.Run(test.fault+" "+test.id, func(t *testing.T) {
 			t.Parallel()

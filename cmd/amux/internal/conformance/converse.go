@@ -109,7 +109,7 @@ func (r *runner) batches(ctx context.Context) error {
 				return err
 			}
 			if !bytes.Equal(again.Wire, first.Wire) {
-				return fmt.Errorf("in batches of %d the outputs are others: they must depend on the inputs alone", size)
+				return fmt.Errorf("the outputs change with batches of %d: they must depend on the inputs alone", size)
 			}
 		}
 		return nil
@@ -125,7 +125,7 @@ func (r *runner) garbage(ctx context.Context) error {
 				return fmt.Errorf("line %.60q: %w", text, err)
 			}
 			if !slices.ContainsFunc(got.All, func(o *pb.Output) bool { return o.N == 2 && o.Kind == pb.OutputKind_OUTPUT_EVENT }) {
-				return fmt.Errorf("line %.60q gave no event: what an adapter does not know becomes log or unknown", text)
+				return fmt.Errorf("line %.60q gave no event: an unknown line must become log or unknown", text)
 			}
 		}
 		return nil
@@ -171,10 +171,10 @@ func (r *runner) canceled(ctx context.Context) error {
 		}
 		began := time.Now()
 		if _, err := r.converse(ctx, []*pb.Input{start(agent), exit()}, 1); err != nil {
-			return fmt.Errorf("the conversation after it: %w", err)
+			return fmt.Errorf("the next conversation: %w", err)
 		}
 		if took := time.Since(began); took > time.Second {
-			return fmt.Errorf("the conversation after it took %v", took)
+			return fmt.Errorf("the next conversation took %v", took)
 		}
 		return nil
 	})
@@ -206,7 +206,7 @@ func (r *runner) memory(ctx context.Context) error {
 	after, _ := rss(r.process.PID)
 	const room = 16 << 20
 	if after > before+room {
-		return fmt.Errorf("1000 conversations have left %d MiB behind", (after-before)>>20)
+		return fmt.Errorf("1000 conversations leaked %d MiB", (after-before)>>20)
 	}
 	return nil
 }
@@ -230,7 +230,7 @@ func (r *runner) concurrent(ctx context.Context) error {
 			all.Go(func() {
 				got, err := r.converse(ctx, inputs(i), 1+i%5)
 				if err == nil && !bytes.Equal(got.Wire, want[i%4].Wire) {
-					err = errors.New("beside others a conversation has other outputs than alone")
+					err = errors.New("the outputs of a conversation change when others run at the same time")
 				}
 				errs[i] = err
 			})

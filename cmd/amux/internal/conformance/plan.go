@@ -18,12 +18,12 @@ func request(agent *pluginapi.Agent) *pluginapi.PlanRequest {
 	return req
 }
 
-// nothing is what a command that an adapter asks for prints here.
+// nothing is the output of a command that an adapter asks for.
 func nothing(_ context.Context, wanted *pluginapi.Exec) *pluginapi.ExecResult {
 	return &pluginapi.ExecResult{Argv: wanted.GetArgv(), ExitCode: -1}
 }
 
-// plan asks for a plan. A refusal by an error of the contract is an answer.
+// plan asks for a plan. An error of the contract is an answer.
 func (r *runner) plan(ctx context.Context, req *pluginapi.PlanRequest) (*pluginapi.Plan, error, error) {
 	plan, err := r.process.Plan(ctx, proto.CloneOf(req), nothing, nil)
 	if errors.Is(err, pluginapi.CodePluginCrashed) {
@@ -44,7 +44,7 @@ func (r *runner) planPure(ctx context.Context) error {
 			if i == 0 {
 				first, firstRefusal = plan, refusal
 			} else if !proto.Equal(plan, first) || fmt.Sprint(refusal) != fmt.Sprint(firstRefusal) {
-				return errors.New("two plans differ: a plan is a function of the request, without clock or randomness")
+				return errors.New("two plans for one request differ: Plan must not use a clock or randomness")
 			}
 		}
 		return nil
@@ -80,7 +80,7 @@ func (r *runner) planUnknown(ctx context.Context) error {
 	}
 	req := request(&pluginapi.Agent{Id: "no-such-agent"})
 	if _, err := r.process.Plan(ctx, req, nothing, nil); !errors.Is(err, pluginapi.CodeAgentNotFound) {
-		return fmt.Errorf("for an unknown agent Plan answers %v", err)
+		return fmt.Errorf("for an unknown agent Plan returns %v", err)
 	}
 	return nil
 }

@@ -21,13 +21,13 @@ func (r *runner) byHand(ctx context.Context) error {
 	_, exited := errors.AsType[*exec.ExitError](out.Err)
 	switch {
 	case out.Late:
-		return errors.New("started without " + pluginapi.Handshake.MagicCookieKey + " it does not end")
+		return errors.New("started without " + pluginapi.Handshake.MagicCookieKey + " it does not exit")
 	case out.Err == nil:
 		return errors.New("started without " + pluginapi.Handshake.MagicCookieKey + " it exits with 0")
 	case !exited:
 		return out.Err
 	case len(bytes.TrimSpace(out.Stderr)) == 0:
-		return errors.New("started by hand it says nothing on stderr")
+		return errors.New("started by hand it prints nothing on stderr")
 	case len(out.Stdout) > 0:
 		return fmt.Errorf("started by hand it prints to stdout: %.80q", out.Stdout)
 	}
@@ -46,7 +46,7 @@ func (r *runner) versions(ctx context.Context) error {
 		p.end()
 		field := strings.Split(p.line, "|")
 		if len(field) < 5 || field[1] != strconv.Itoa(major) || field[4] != "grpc" {
-			return fmt.Errorf("asked for protocol %d, the handshake is %.120q", major, p.line)
+			return fmt.Errorf("for protocol %d the handshake is %.120q", major, p.line)
 		}
 	}
 	return nil

@@ -22,7 +22,7 @@ import (
 
 func mayExecute(info os.FileInfo) bool { return info.Mode().Perm()&0o111 != 0 }
 
-// raw is a plugin that was started by hand, with the handshake that it printed.
+// raw is a plugin that was started by hand, with its handshake.
 type raw struct {
 	line     string
 	cmd      *exec.Cmd
@@ -31,7 +31,7 @@ type raw struct {
 	dir      string
 }
 
-// raw starts the plugin as a host that speaks one major does.
+// raw starts the plugin as a host for one major version does.
 func (r *runner) raw(ctx context.Context, major int) (*raw, error) {
 	dir, err := os.MkdirTemp(r.target.SocketDir, "plugin-dir")
 	if err != nil {
@@ -79,7 +79,7 @@ func (r *runner) raw(ctx context.Context, major int) (*raw, error) {
 	}()
 	if p.line == "" {
 		p.end()
-		return nil, errors.New("it printed no handshake within 10 s")
+		return nil, errors.New("no handshake within 10 s")
 	}
 	return p, nil
 }
@@ -102,7 +102,7 @@ func (r *runner) lifeline(ctx context.Context) error {
 		_ = p.cmd.Process.Signal(os.Interrupt) // gone already is seen below
 		select {
 		case <-p.gone:
-			return errors.New("SIGINT ends it: a Ctrl-C in the terminal is for the host")
+			return errors.New("SIGINT ends it: Ctrl-C in the terminal is for the host")
 		case <-time.After(100 * time.Millisecond):
 		}
 	}
@@ -111,7 +111,7 @@ func (r *runner) lifeline(ctx context.Context) error {
 	case <-p.gone:
 		return nil
 	case <-time.After(3 * time.Second):
-		return fmt.Errorf("3 s after end of file on %s it is still there", pluginapi.LifelineEnv)
+		return fmt.Errorf("it still runs 3 s after end of file on %s", pluginapi.LifelineEnv)
 	}
 }
 

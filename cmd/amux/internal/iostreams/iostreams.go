@@ -19,22 +19,22 @@ type IO struct {
 	Out, Err io.Writer
 	// InTTY, OutTTY and ErrTTY say which of them are terminals.
 	InTTY, OutTTY, ErrTTY bool
-	// InPiped says that In is a pipe, a socket or a regular file, which somebody may
-	// have put there for amux to read.
+	// InPiped says that In is a pipe, a socket or a regular file, which may hold input
+	// for amux.
 	InPiped bool
 	// WaitIn waits until In can be read or has ended, and reports whether it can; nil:
 	// always.
 	WaitIn func(d time.Duration) bool
 	// WaitTyped waits until a line was typed on the terminal behind In, and reports
-	// whether one was; nil: In is no terminal, or that cannot be told.
+	// whether one was; nil: In is not a terminal, or the system cannot tell.
 	WaitTyped func(d time.Duration) bool
 	// DiscardTyped drops what was typed on the terminal behind In and not read yet;
-	// nil: In is no terminal.
+	// nil: In is not a terminal.
 	DiscardTyped func()
-	// Color says that stderr takes colours.
+	// Color says that stderr supports colours.
 	Color bool
-	// Raw has the terminal behind In hand over keys as they are typed, until the
-	// function it returns is called. It is for terminals only.
+	// Raw makes the terminal behind In pass on keys as they are typed, until the
+	// function it returns is called. Only terminals have it.
 	Raw func() (restore func() error, err error)
 	// Size is that of the terminal behind Out.
 	Size func() (cols, rows int, err error)
@@ -44,7 +44,7 @@ type IO struct {
 	Width int
 }
 
-// DefaultWidth is the width that output has where no terminal says another.
+// DefaultWidth is the width of output without a terminal.
 const DefaultWidth = 80
 
 // System returns the streams of this process. getenv is asked for NO_COLOR and

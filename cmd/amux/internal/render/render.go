@@ -5,10 +5,9 @@
 // terminal, line ends that are needed between the two go to Err. What an agent
 // wrote is stripped of control sequences.
 //
-// An agent may take back what it has said: a connection breaks, and it asks the model
-// again. A file or a pipe therefore gets the text of a message once it can no longer be
-// taken back, and none of what was. A terminal shows it as it comes, and a line says
-// what was taken back.
+// An agent may withdraw a message: a connection breaks, and it asks the model again. A
+// file or a pipe therefore gets the text of a message only when the agent can no longer
+// withdraw it. A terminal gets the text as it comes, and a line when it is withdrawn.
 //
 // What is written depends on the options and the events alone, not on the time
 // or on how the text was cut into deltas. A Renderer is for one goroutine.
@@ -37,7 +36,7 @@ type Options struct {
 	Live bool
 	// Shared says that Out is the same terminal as Err.
 	Shared bool
-	// Quiet shows what asks for an answer and nothing else.
+	// Quiet shows only what asks for an answer.
 	Quiet bool
 	// Prompts shows the user's messages too.
 	Prompts bool
@@ -68,7 +67,7 @@ type Renderer struct {
 
 type tool struct {
 	line   string
-	unsure bool // a command whose exit code the agent does not tell
+	unsure bool // a command whose exit code the agent does not report
 }
 
 // New returns a Renderer.
@@ -76,7 +75,7 @@ func New(o Options) *Renderer {
 	return &Renderer{o: o, tools: map[string]tool{}}
 }
 
-// Err returns the first error of writing to Out: its reader is gone.
+// Err returns the first error of a write to Out: its reader has gone.
 func (r *Renderer) Err() error { return r.err }
 
 // event has the fields that are shown, of all types.
@@ -150,7 +149,7 @@ func (r *Renderer) Event(t pluginapi.Type, raw []byte) {
 	}
 	var e event
 	if json.Unmarshal(raw, &e) != nil {
-		return // fields of other types than ours: nothing we could show
+		return // fields of unexpected types: nothing to show
 	}
 	nested := e.ParentID != ""
 	if r.whole && !nested && !undecided[t] {
@@ -190,7 +189,7 @@ func (r *Renderer) Event(t pluginapi.Type, raw []byte) {
 		switch {
 		case nested || e.Capability == "thinking":
 		case r.o.Live:
-			r.note(yellow, "the text above was taken back: "+oneLine(e.Reason))
+			r.note(yellow, "the text above was withdrawn: "+oneLine(e.Reason))
 		case r.whole:
 			r.drop()
 		}
@@ -279,14 +278,13 @@ func (r *Renderer) Event(t pluginapi.Type, raw []byte) {
 	}
 }
 
-// undecided are types that may come between a message and the word that it was taken
-// back.
+// undecided are types that may come between a message and its withdrawal.
 var undecided = map[pluginapi.Type]bool{
 	"tool_call_start": true, "tool_input_delta": true, "stream_fallback": true, "step_end": true, "retry": true,
 	"token_usage": true, "cost": true, "log": true,
 }
 
-// skipped are types with much text of which nothing is shown.
+// skipped are types that are not shown.
 var skipped = map[pluginapi.Type]bool{
 	"tool_input_delta": true, "shell_stdout_delta": true, "shell_stderr_delta": true,
 	"file_patch": true, "file_write": true, "file_create": true, "file_read": true, "log": true,
@@ -312,7 +310,7 @@ func (r *Renderer) errWrite(text string) {
 	if text == "" {
 		return
 	}
-	_, _ = io.WriteString(r.o.Err, text) // there is nowhere to say that this failed
+	_, _ = io.WriteString(r.o.Err, text) // there is nowhere to report an error
 }
 
 // fresh moves to a new line of Err, and of the terminal if Out is the same.
@@ -334,7 +332,7 @@ func (r *Renderer) line(style, text string) {
 	r.errWrite(r.style(style, String(text)) + "\n")
 }
 
-// note is a line that is no more than a remark.
+// note writes a line of amux's own.
 func (r *Renderer) note(style, text string) {
 	if r.o.Width > 0 {
 		text = clip(text, r.o.Width)
@@ -362,8 +360,8 @@ func (r *Renderer) say(text string) {
 	r.outMid = r.buf[len(r.buf)-1] != '\n'
 }
 
-// Flush writes the text that waits to be confirmed by what follows. It is for who
-// reads no further.
+// Flush writes the text that waits until the agent can no longer withdraw it. Call it
+// when no event follows for now.
 func (r *Renderer) Flush() { r.release() }
 
 // release writes the text that waits.
@@ -378,7 +376,7 @@ func (r *Renderer) release() {
 	r.endMessage()
 }
 
-// drop forgets the text that waits, and says so.
+// drop discards the text that waits, and notes that.
 func (r *Renderer) drop() {
 	n := int64(utf8.RuneCountInString(r.held.String()))
 	r.held.Reset()
@@ -507,7 +505,7 @@ func (r *Renderer) end(e event) {
 	}
 	parts = append(parts, count(int64(e.Turns), "turn"))
 	if e.Tokens.Input != nil {
-		// What was sent, cached or not: the three do not overlap.
+		// All input, cached or not: the three do not overlap.
 		in := *e.Tokens.Input
 		for _, cached := range []*int64{e.Tokens.CacheRead, e.Tokens.CacheWrite} {
 			if cached != nil {
@@ -611,7 +609,7 @@ func (r *Renderer) ask(text string) {
 	r.errMid = true
 }
 
-// Answered says that the user has ended the line by Enter.
+// Answered reports that the user has ended the line with Enter.
 func (r *Renderer) Answered() { r.errMid = false }
 
 // Note writes a line of amux itself.

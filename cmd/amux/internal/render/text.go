@@ -17,8 +17,8 @@ type Sanitizer = printable.Sanitizer
 // String is the text without control sequences.
 func String(text string) string { return printable.String(text) }
 
-// oneLine makes one line of text without control sequences: the first line that
-// says something, and how many more there are.
+// oneLine makes one line of text without control sequences: the first line that is not
+// empty, and how many more there are.
 func oneLine(text string) string {
 	text = strings.TrimSpace(String(text))
 	first, rest, more := strings.Cut(text, "\n")
@@ -68,7 +68,7 @@ func clipStart(text string, width int) string {
 	return text
 }
 
-// count says a number with a noun: "1 turn", "1,234 tokens".
+// count writes a number with a noun: "1 turn", "1,234 tokens".
 func count(n int64, noun string) string {
 	if n == 1 {
 		return "1 " + noun
@@ -89,7 +89,7 @@ func Number(n int64) string {
 	return s
 }
 
-// Money writes an amount with as many digits as say something.
+// Money writes an amount, with four digits after the point below a dollar.
 func Money(usd float64) string {
 	if usd != 0 && usd < 1 && usd > -1 {
 		return fmt.Sprintf("$%.4f", usd)
@@ -97,7 +97,7 @@ func Money(usd float64) string {
 	return fmt.Sprintf("$%.2f", usd)
 }
 
-// Duration writes a duration shortly: "1.7s", "2m5s", "1h2m".
+// Duration writes a duration in short form: "1.7s", "2m5s", "1h2m".
 func Duration(d time.Duration) string {
 	switch {
 	case d < time.Minute:
@@ -116,11 +116,11 @@ func ShortID(id string) string {
 	return id
 }
 
-// what each tool is called with, the most telling first.
+// telling are the arguments that say most about a call of a tool, the best first.
 var telling = []string{"command", "cmd", "file_path", "filePath", "path", "notebook_path", "pattern", "query", "url", "description", "prompt", "name"}
 
-// argument says in one line what a tool was called with, and whether that is a
-// path, whose end tells most.
+// argument describes in one line a call of a tool. path says that it is a path, whose
+// end matters most.
 func argument(input json.RawMessage) (text string, path bool) {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(input, &fields) != nil {
@@ -139,11 +139,11 @@ func argument(input json.RawMessage) (text string, path bool) {
 	return oneLine(string(input)), false
 }
 
-// output says in one line what a tool gave.
+// output is the result of a tool in one line.
 func output(raw json.RawMessage) string { return oneLine(plainJSON(raw)) }
 
-// plainJSON is the text in a JSON value: of a string itself, of a list of content
-// blocks their texts, of an object with one telling field that; else the JSON.
+// plainJSON is the text in a JSON value: a string itself, the texts of a list of content
+// blocks, the text field of an object; else the JSON.
 func plainJSON(raw json.RawMessage) string {
 	if len(raw) == 0 || string(raw) == "null" {
 		return ""
