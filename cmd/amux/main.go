@@ -29,7 +29,7 @@ func run() int {
 	endOnQuit()
 	home, _ := os.UserHomeDir()      // empty: the configuration folder must be named
 	cwd, _ := os.Getwd()             // empty: relative paths stay relative
-	executable, _ := os.Executable() // empty: what lies beside it is not found, and said to be missing
+	executable, _ := os.Executable() // empty: what lies beside it is reported missing
 	p := &app.Process{
 		IO:            iostreams.System(os.Getenv),
 		Env:           process.Environ(os.Environ()),
@@ -46,9 +46,9 @@ func run() int {
 	return cli.Main(p, os.Args[1:])
 }
 
-// useOneProcessor is for a process with one run, whose lines are handled one step
-// after the other: with more processors each would wake threads that find nothing to
-// do, which takes a quarter more time for a line.
+// useOneProcessor is for a process with one run, which handles its lines one after the
+// other: more processors would wake threads that find nothing to do, which costs a
+// quarter more time for a line.
 func useOneProcessor() {
 	if os.Getenv("GOMAXPROCS") == "" {
 		runtime.GOMAXPROCS(1)
@@ -66,7 +66,7 @@ func parseHashes(text string) map[string]string {
 	return hashes
 }
 
-// catchResize begins to catch what tells of the terminal's size.
+// catchResize starts to catch signals about the terminal's size.
 func catchResize() (<-chan os.Signal, func()) {
 	signals := make(chan os.Signal, 1)
 	if len(resize) > 0 {
@@ -99,8 +99,8 @@ func endOnQuit() {
 	}()
 }
 
-// catching counts those who catch signals. It is called after the first one has begun
-// and before the last one ends: somebody always gets the signal.
+// catching counts the parts of the program that catch signals. Call it after one has
+// started and before one stops, so that a signal always has a receiver.
 func catching(by int) {
 	q := &plainQuit
 	q.mu.Lock()
@@ -115,7 +115,7 @@ func catching(by int) {
 	}
 }
 
-// catchSignals begins to catch what ends, suspends or interrupts a command.
+// catchSignals starts to catch the signals that end, suspend or interrupt a command.
 func catchSignals() (<-chan os.Signal, func()) {
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, caught...)

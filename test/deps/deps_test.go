@@ -111,6 +111,31 @@ func TestDirection(t *testing.T) {
 	}
 }
 
+// The nouns of the command line do not know each other: a command is read with its own
+// package and what all share. Only sessions runs agents, as amux run does.
+func TestNouns(t *testing.T) {
+	const nouns = module + "/cmd/amux/internal/cli"
+	found := 0
+	for _, system := range systems {
+		for path, p := range listFor(t, system, "./cmd/amux/...") {
+			if path == module+"/cmd/amux" || path == nouns {
+				continue
+			}
+			if within(path, nouns) {
+				found++
+			}
+			for _, imported := range p.Imports {
+				if within(imported, nouns) && (path != nouns+"/sessions" || imported != nouns+"/run") {
+					t.Errorf("%s: %s imports %s: nouns do not know each other", system, path, imported)
+				}
+			}
+		}
+	}
+	if found < 9*len(systems) {
+		t.Errorf("only %d packages of nouns were seen", found)
+	}
+}
+
 // The packages below host do not know each other, but for the journal's records: host
 // and those in host/internal put them together.
 func TestLeaves(t *testing.T) {
