@@ -1,13 +1,13 @@
 // Package settings reads config.toml: the user's, and that of a project.
 //
-// The user's file may say everything. A project's file comes with a cloned
-// repository, which is not trusted: it may choose the agent, model, effort,
-// system prompt, tags and timeouts, and nothing that runs, grants or overrides
-// anything. The project's choice wins over the user's, a flag over both.
+// The user's file may set everything. A project's file comes with a cloned repository,
+// which is not trusted: it may choose the agent, model, effort, system prompt, tags and
+// timeouts, and nothing that runs, approves or overrides anything. The project's choice
+// wins over the user's, a flag over both.
 //
 // Both are regular files of at most 256 KiB. A project's file is never read through a
 // link; the user's own may be one, but only the user or root may own or write it.
-// What is wrong in a file is one error with its place. Nothing is written.
+// An invalid file gives one error with its place. The package writes nothing.
 package settings
 
 import (
@@ -40,14 +40,14 @@ type Settings struct {
 	Tags         []string
 	Timeout      time.Duration
 	IdleTimeout  time.Duration // negative: none
-	// The rest is the user's alone.
+	// Only the user may set the rest.
 	Approve      string
 	Grace        time.Duration
 	Retry        int // attempts of a run of one prompt; 0: one
 	MaxRuns      int // detached ones at a time; 0: no limit
 	AlwaysVerify bool
 	AutoMTLS     bool
-	Sync         string            // when records are brought to the disk
+	Sync         string            // when records are synced to the disk
 	Require      string            // what must vouch for a plugin that is installed
 	ProjectIndex []string          // absolute folders of projects that get an index of their runs
 	DevOverrides map[string]string // plugin → path
@@ -94,7 +94,7 @@ const (
 
 var agentName = regexp.MustCompile(`^[a-z][a-z0-9-]{0,39}$`)
 
-// maxSize is far more than anybody writes into a file of settings.
+// maxSize is far more than any file of settings needs.
 const maxSize = 256 << 10
 
 // Load reads the user's file and the project's, if they exist. projectDir may be
@@ -154,7 +154,7 @@ func ParseDuration(text string) (time.Duration, error) {
 	return d, nil
 }
 
-// take takes in what was read of one file.
+// take adds the settings of one file.
 func (s *Settings) take(path string, data []byte, err error, project bool) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -168,7 +168,7 @@ func (s *Settings) take(path string, data []byte, err error, project bool) error
 	return s.parse(path, data, project)
 }
 
-// parse walks the syntax tree, since only that tells the line of every key.
+// parse walks the syntax tree, because only the tree has the line of every key.
 func (s *Settings) parse(path string, data []byte, project bool) error {
 	var p unstable.Parser
 	p.Reset(data)
