@@ -103,10 +103,11 @@ func (h *Host) adopt(ctx context.Context, id string) (_ *Run, retErr error) {
 	fail := func(err error) error {
 		return pluginapi.Errorf(pluginapi.AsError(err).Code, "take up run %s: %w", id, err)
 	}
-	r := &Run{
-		h: h, meta: meta, dir: dir, adopted: true, done: make(chan struct{}),
-		agent: &pluginapi.Agent{Id: meta.Agent},
+	r := &hosted{
+		recorded:  &recorded{h: h, meta: meta, dir: dir, agent: &pluginapi.Agent{Id: meta.Agent}},
+		inherited: &inherited{}, done: make(chan struct{}),
 	}
+	r.self = &Run{r.recorded, r}
 	defer func() {
 		if retErr == nil {
 			return
@@ -117,8 +118,8 @@ func (h *Host) adopt(ctx context.Context, id string) (_ *Run, retErr error) {
 		if r.src != nil {
 			r.src.close()
 		}
-		if r.conn != nil {
-			r.conn.Close()
+		if r.shim.conn != nil {
+			r.shim.conn.Close()
 		}
 		dir.Unlock()
 	}()
@@ -135,7 +136,7 @@ func (h *Host) adopt(ctx context.Context, id string) (_ *Run, retErr error) {
 	dialCtx, cancel := context.WithTimeout(ctx, answerWait)
 	defer cancel()
 	start, _ := process.Start(os.Getpid())
-	r.conn, err = shim.DialHost(dialCtx, shimInfo, shim.Hello{HostDir: h.plugins.socket, HostPID: os.Getpid(), HostStart: start})
+	r.shim.conn, err = shim.DialHost(dialCtx, shimInfo, shim.Hello{HostDir: h.plugins.socket, HostPID: os.Getpid(), HostStart: start})
 	if errors.Is(err, shim.ErrGone) {
 		dir.Unlock()
 		return nil, nil // it has just left: Recover's
@@ -143,36 +144,38 @@ func (h *Host) adopt(ctx context.Context, id string) (_ *Run, retErr error) {
 	if err != nil {
 		return nil, fail(err)
 	}
-	r.adoptedShim = shimInfo
+	r.shim.info = shimInfo
 	file, err := openJournal(dir)
 	if err != nil {
 		return nil, fail(err)
 	}
-	r.src = &liveSource{file: file, path: dir.Path("journal"), conn: r.conn}
+	r.src = &liveSource{file: file, path: dir.Path("journal"), conn: r.shim.conn}
 	past, err := readPast(r.src)
 	if err != nil {
 		return nil, fail(err)
 	}
-	r.faulty = past.fault
+	r.inherited.fault = past.fault
 	state := cmp.Or(past.state, engine.Starting)
-	r.queued = state == engine.Queued
 	if r.log, err = eventlog.Open(dir.Path("events.jsonl"), meta.RunID, meta.Agent, true); err != nil {
 		return nil, fail(err)
 	}
-	r.plugin = registry.Verified{Plugin: registry.Plugin{Name: meta.Plugin, Manifest: &registry.Manifest{}}, SHA256: meta.PluginHash}
+	r.plugin = runPlugin{h: h, verified: registry.Verified{
+		Plugin: registry.Plugin{Name: meta.Plugin, Manifest: &registry.Manifest{}}, SHA256: meta.PluginHash,
+	}}
 	if plugin, agent, _, err := h.findAgent(meta.Agent, r.spec.Launch); err == nil {
 		plugin.Name, plugin.Description = meta.Plugin, nil // what is installed now may be another version
-		r.agent, r.plugin.Plugin = agent, plugin
+		r.agent, r.plugin.verified.Plugin = agent, plugin
 	}
 	if !past.prompted && (r.spec.Prompt != "" || !r.spec.Conversation) {
 		// Its host died between the agent's start and the first prompt, or while the
 		// shim was about to start it.
 		in := firstInput(past.attempt, engine.OptionsOf(r.spec.options(r.agent), past.retry).Prompt)
-		r.unprompted, r.unpromptedAttempt = &in, past.attempt
+		r.inherited.prompt, r.inherited.attempt = &in, past.attempt
 	}
-	r.place = h.opts.Queue.takeNow()
-	h.begin(context.WithoutCancel(ctx), r, state)
-	return r, nil
+	r.attempts.run, r.attempts.place, r.attempts.queued = r, h.opts.Queue.takeNow(), state == engine.Queued
+	r.engine = r.newEngine(state)
+	r.begin(context.WithoutCancel(ctx))
+	return r.self, nil
 }
 
 // past is what the host of a run has to know of what was before it, and the engine

@@ -9,11 +9,17 @@ import (
 	"github.com/amux-dev/amux/pluginapi"
 )
 
-// judge says what the host itself answers to an approval: "approve", "deny" with
+// judge answers the requests of a run's agent by the run's rules and its mode.
+type judge struct {
+	spec *RunSpec
+	env  []string // of the host
+}
+
+// answer says what the host itself answers to an approval: "approve", "deny" with
 // a reason, or "" if people are to answer. Then the reason, if there is one, says
 // why the host does not.
-func (r *Run) judge(asked *engine.Question) (answer, reason string) {
-	verdict := r.verdict(asked)
+func (j judge) answer(asked *engine.Question) (answer, reason string) {
+	verdict := j.verdict(asked)
 	switch verdict.Effect {
 	case rule.Denied:
 		return "deny", "denied by the rule " + verdict.Rule
@@ -22,7 +28,7 @@ func (r *Run) judge(asked *engine.Question) (answer, reason string) {
 	case rule.Unclear:
 		reason = "the rule " + verdict.Rule + " may forbid it: " + verdict.Reason
 	}
-	switch r.spec.Approve {
+	switch j.spec.Approve {
 	case ApproveAuto:
 		if verdict.Effect == rule.Unclear {
 			return "", reason
@@ -37,19 +43,19 @@ func (r *Run) judge(asked *engine.Question) (answer, reason string) {
 }
 
 // verdict is what the run's rules say.
-func (r *Run) verdict(asked *engine.Question) rule.Verdict {
-	if len(r.spec.AllowRules)+len(r.spec.DenyRules) == 0 {
+func (j judge) verdict(asked *engine.Question) rule.Verdict {
+	if len(j.spec.AllowRules)+len(j.spec.DenyRules) == 0 {
 		return rule.Verdict{}
 	}
-	rules, err := rule.New(r.spec.AllowRules, r.spec.DenyRules)
+	rules, err := rule.New(j.spec.AllowRules, j.spec.DenyRules)
 	if err != nil { // a run that an earlier build has started
 		return rule.Verdict{Effect: rule.Unclear, Reason: err.Error()}
 	}
 	home := ""
 	for _, name := range []string{"HOME", "USERPROFILE"} {
-		home = cmp.Or(home, envValue(r.h.opts.Env, name))
+		home = cmp.Or(home, envValue(j.env, name))
 	}
-	q := rule.Request{Tool: asked.Tool, Kind: asked.Kind, Detail: asked.Detail, Paths: asked.Paths, Cwd: r.spec.Cwd, Home: home}
+	q := rule.Request{Tool: asked.Tool, Kind: asked.Kind, Detail: asked.Detail, Paths: asked.Paths, Cwd: j.spec.Cwd, Home: home}
 	if q.Kind == pluginapi.ToolShell && !posixShell && !strings.Contains(strings.ToLower(asked.Tool), "bash") {
 		q.Kind = pluginapi.ToolCommand
 	}

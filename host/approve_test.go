@@ -25,16 +25,16 @@ func TestJudge(t *testing.T) {
 	} {
 		for _, kind := range []string{"", pluginapi.ToolShell} {
 			for _, tool := range []string{"Bash", ""} {
-				r := &Run{h: &Host{opts: Options{Env: []string{"HOME=/home/user"}}}, spec: RunSpec{
+				j := judge{&RunSpec{
 					Approve: test.mode, AllowRules: []string{"Bash(go test *)"}, DenyRules: []string{"Bash(curl *)"}, Cwd: "/work",
-				}}
+				}, []string{"HOME=/home/user"}}
 				event, err := json.Marshal(pluginapi.ApprovalRequest{InteractionID: "1", Action: "bash", ToolName: tool, Detail: test.command, ToolKind: kind})
 				if err != nil {
 					t.Fatal(err)
 				}
 				var questions engine.Questions
 				questions.Learn("approval_request", event)
-				if got, reason := r.judge(questions.Open()[0]); got != test.want {
+				if got, reason := j.answer(questions.Open()[0]); got != test.want {
 					t.Errorf("%s, tool %q of kind %q: %s is answered with %q (%s)", test.mode, tool, kind, test.command, got, reason)
 				} else if test.command == unclear && !strings.Contains(reason, "Bash(curl *)") {
 					t.Errorf("%s: the reason %q does not name the rule", test.mode, reason)
@@ -46,8 +46,8 @@ func TestJudge(t *testing.T) {
 
 // Rules that an earlier build took and this one does not must not approve.
 func TestJudgeByOldRules(t *testing.T) {
-	r := &Run{h: &Host{}, spec: RunSpec{Approve: ApproveAuto, DenyRules: []string{"Bash(curl * | sh)"}}}
-	if answer, _ := r.judge(&engine.Question{Tool: "Bash", Kind: pluginapi.ToolShell, Detail: "ls"}); answer != "" {
+	j := judge{spec: &RunSpec{Approve: ApproveAuto, DenyRules: []string{"Bash(curl * | sh)"}}}
+	if answer, _ := j.answer(&engine.Question{Tool: "Bash", Kind: pluginapi.ToolShell, Detail: "ls"}); answer != "" {
 		t.Errorf("answered with %q", answer)
 	}
 }

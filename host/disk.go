@@ -43,17 +43,16 @@ func openJournal(dir *store.Run) (*os.File, error) {
 }
 
 // attach has the events of a run tell when it is time.
-func (d *disk) attach(r *Run) {
+func (d *disk) attach(r *hosted) {
 	mode := syncMode(r.meta, r.h.opts)
 	if mode == SyncOff || r.spec.NoRecord {
 		return
 	}
 	d.dir = r.dir.Dir
-	both := r.h.syncing
-	if both == nil {
-		both = func(r *Run) error { return errors.Join(r.src.sync(), r.log.Sync()) }
+	d.sync = func() error { return errors.Join(r.src.sync(), r.log.Sync()) }
+	if syncing := r.h.syncing; syncing != nil {
+		d.sync = func() error { return syncing(r.self) }
 	}
-	d.sync = func() error { return both(r) }
 	if mode == SyncAlways {
 		r.log.Before = func() error { return d.now() }
 		return

@@ -12,22 +12,22 @@ import (
 
 // effects is what the engine of a live run has done: by its shim, and at the end by this
 // process.
-type effects struct{ r *Run }
+type effects struct{ r *hosted }
 
 var _ engine.Effects = effects{}
 
 func (e effects) Write(id engine.EffectID, data []byte) {
-	e.done(e.r.conn.Write(shim.EffectID(id), data))
+	e.done(e.r.shim.conn.Write(shim.EffectID(id), data))
 }
 
-func (e effects) CloseStdin(id engine.EffectID) { e.done(e.r.conn.CloseStdin(shim.EffectID(id))) }
+func (e effects) CloseStdin(id engine.EffectID) { e.done(e.r.shim.conn.CloseStdin(shim.EffectID(id))) }
 
 func (e effects) SetTimer(id engine.EffectID, name string, after time.Duration) {
-	e.done(e.r.conn.SetTimer(shim.EffectID(id), name, after))
+	e.done(e.r.shim.conn.SetTimer(shim.EffectID(id), name, after))
 }
 
 func (e effects) Signal(id engine.EffectID, name string) {
-	e.done(e.r.conn.Signal(shim.EffectID(id), name))
+	e.done(e.r.shim.conn.Signal(shim.EffectID(id), name))
 }
 
 // done is what became of an effect.
@@ -39,14 +39,14 @@ func (e effects) done(err error) {
 	}
 	if err != nil {
 		// An agent that has exited takes no more input.
-		e.r.h.log.Named("run").Debug("effect failed", "run_id", e.r.ID(), "error", err)
+		e.r.h.log.Named("run").Debug("effect failed", "run_id", e.r.id(), "error", err)
 	}
 }
 
-func (e effects) Input(in journal.Input) { _ = e.r.input(in) } // it may have been answered already
+func (e effects) Input(in journal.Input) { _ = input(e.r, in) } // it may have been answered already
 
 func (e effects) AnswerWithin(question string, after time.Duration) {
-	_ = e.r.conn.SetLimit(shim.Limit{Kind: "answer", ID: question, After: after})
+	_ = e.r.shim.conn.SetLimit(shim.Limit{Kind: "answer", ID: question, After: after})
 }
 
 func (e effects) AwaitPrompt(waits bool) {
@@ -54,15 +54,15 @@ func (e effects) AwaitPrompt(waits bool) {
 	if waits {
 		limit.After = shim.Forever
 	}
-	_ = e.r.conn.SetLimit(limit) // of an agent that has ended no clock runs
+	_ = e.r.shim.conn.SetLimit(limit) // of an agent that has ended no clock runs
 }
 
 func (e effects) StartAttempt(retry *journal.Retry) {
-	e.r.attempts.Go(func() { e.r.startAgain(e.r.life, retry) })
+	e.r.attempts.Go(func() { e.r.attempts.startAgain(retry) })
 }
 
 func (e effects) Kill(reason string) {
-	_ = e.r.conn.Kill(shim.Stop{Reason: reason, By: "host"}) // it may have ended
+	_ = e.r.shim.conn.Kill(shim.Stop{Reason: reason, By: "host"}) // it may have ended
 }
 
 func (e effects) Append(kind journal.Kind, record []byte) error { return e.r.src.append(kind, record) }
@@ -71,11 +71,7 @@ func (e effects) Append(kind journal.Kind, record []byte) error { return e.r.src
 // killed.
 func (e effects) Settle(lost bool) (engine.Settled, error) {
 	r := e.r
-	if !isClosed(r.conn.Gone()) {
-		_ = r.conn.Release()
-		<-r.conn.Gone()
-	}
-	r.waitShim()
+	r.shim.release()
 	r.attempts.Wait() // they record nothing any more
 	settled := engine.Settled{Heard: true}
 	if lost {
@@ -83,7 +79,7 @@ func (e effects) Settle(lost bool) (engine.Settled, error) {
 		if exit, ok := readExit(r.dir.Path("exit")); ok {
 			settled.Exit = &exit
 		}
-		settled.Started = !r.adopted // no host has died, but the shim
+		settled.Started = r.inherited == nil // no host has died, but the shim
 	}
 	return settled, r.src.takeOver()
 }

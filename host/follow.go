@@ -24,7 +24,7 @@ const (
 // written. The shim's doorbell tells that something is about to come, the file
 // tells what. It is for one goroutine, and holds nothing that outlives close.
 type follower struct {
-	r      *Run
+	r      *recorded
 	file   *os.File
 	offset int64 // of the first event that was not read
 	skip   uint64
@@ -36,7 +36,7 @@ type follower struct {
 	conn   *shim.Conn // nil: only the clock tells
 }
 
-func (r *Run) follow(from uint64) *follower {
+func (r *recorded) follow(from uint64) *follower {
 	return &follower{r: r, skip: max(from, 1) - 1, pause: followFirst, last: time.Now()}
 }
 
@@ -86,10 +86,10 @@ func (f *follower) next(ctx context.Context) ([]byte, error) {
 // unhosted is an error if nobody is left who would write events, and nobody can be
 // found.
 func (f *follower) unhosted(ctx context.Context) error {
-	if f.r.hosted() && (!f.r.spec.Detached || !orphaned(f.r.dir)) {
+	if isHosted(f.r.dir) && (!f.r.spec.Detached || !orphaned(f.r.dir)) {
 		return nil
 	}
-	if !f.r.spec.Detached || !f.r.hosted() {
+	if !f.r.spec.Detached || !isHosted(f.r.dir) {
 		return f.r.hostGone()
 	}
 	if time.Since(f.called) < time.Second {
@@ -146,7 +146,7 @@ func (f *follower) read() ([]byte, error) {
 			return nil, nil // the run is being started
 		}
 		if err != nil {
-			return nil, pluginapi.Errorf(pluginapi.CodeParse, "events of run %s: %w", f.r.ID(), plain(err))
+			return nil, pluginapi.Errorf(pluginapi.CodeParse, "events of run %s: %w", f.r.id(), plain(err))
 		}
 		f.file = file
 	}
@@ -157,7 +157,7 @@ func (f *follower) read() ([]byte, error) {
 		}
 		n, err := f.file.ReadAt(f.buf[:size], f.offset)
 		if err != nil && !errors.Is(err, io.EOF) {
-			return nil, pluginapi.Errorf(pluginapi.CodeParse, "events of run %s: %w", f.r.ID(), plain(err))
+			return nil, pluginapi.Errorf(pluginapi.CodeParse, "events of run %s: %w", f.r.id(), plain(err))
 		}
 		end := bytes.LastIndexByte(f.buf[:n], '\n') + 1
 		if end == 0 && n == size {
@@ -192,7 +192,7 @@ func isType(line []byte, t string) bool {
 }
 
 // lines calls f for every event from number from on, without its ending.
-func (r *Run) followLines(ctx context.Context, from uint64, yield func(line []byte) bool) error {
+func (r *recorded) followLines(ctx context.Context, from uint64, yield func(line []byte) bool) error {
 	f := r.follow(from)
 	defer f.close()
 	for {
@@ -211,7 +211,7 @@ func (r *Run) followLines(ctx context.Context, from uint64, yield func(line []by
 	}
 }
 
-func (r *Run) followCopy(ctx context.Context, w io.Writer, from uint64) error {
+func (r *recorded) followCopy(ctx context.Context, w io.Writer, from uint64) error {
 	f := r.follow(from)
 	defer f.close()
 	for {

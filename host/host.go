@@ -41,11 +41,12 @@ type Host struct {
 	sweep    sync.Once // clears up after hosts that died
 	sweeping sync.WaitGroup
 
+	runs liveRuns // that this host hosts
+
 	closing context.Context // ends when Close begins, and what is being started with it
 	close   context.CancelFunc
 
 	mu       sync.Mutex
-	runs     map[string]*Run
 	starting sync.WaitGroup // no start begins once closing has ended
 }
 
@@ -142,7 +143,7 @@ func New(opts Options) (*Host, error) {
 		}
 	}
 	h := &Host{
-		opts: opts, log: opts.Logger, store: store.New(opts.ConfigDir), runs: map[string]*Run{},
+		opts: opts, log: opts.Logger, store: store.New(opts.ConfigDir),
 		limits: limits{
 			start: 10 * time.Second, call: 10 * time.Second, progress: 4 * time.Second, stall: 10 * time.Second,
 			volume: pluginapi.MaxLine, answer: answerTime, memory: pluginMemory,
@@ -291,26 +292,20 @@ func (h *Host) Close(ctx context.Context) error {
 	h.close()
 	h.mu.Unlock()
 	h.starting.Wait()
-	h.mu.Lock()
-	runs := make([]*Run, 0, len(h.runs))
-	for _, r := range h.runs {
-		runs = append(runs, r)
-	}
-	h.mu.Unlock()
 	var wg sync.WaitGroup
-	for _, r := range runs {
+	for _, r := range h.runs.all() {
 		wg.Go(func() {
 			if r.spec.Detached {
-				r.endUnstarted()
+				r.attempts.endUnstarted()
 				r.letGo()
 				<-r.done
 				return
 			}
-			_ = r.Stop(ctx) // a run that has just ended cannot be stopped
+			_ = r.self.Stop(ctx) // a run that has just ended cannot be stopped
 			select {
 			case <-r.done:
 			case <-ctx.Done():
-				_ = r.Kill(context.WithoutCancel(ctx))
+				_ = r.self.Kill(context.WithoutCancel(ctx))
 				<-r.done
 			}
 		})

@@ -26,7 +26,7 @@ func (r *Run) GiveBack(ctx context.Context, holder string) error {
 }
 
 func (r *Run) lend(lease shim.Lease) error {
-	err := r.command("lease", func(c *shim.Conn) error { return c.Lend(lease) })
+	err := r.backend.command("lease", func(c *shim.Conn) error { return c.Lend(lease) })
 	if errors.Is(err, pluginapi.CodeInternal) {
 		return nil // a shim of an older build knows no leases
 	}

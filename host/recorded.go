@@ -72,7 +72,9 @@ func (r *Run) Info() RunInfo {
 	info, err := inspect(r.dir)
 	if err != nil { // a run without record that has ended
 		info = infoOf(r.meta, r.spec, r.dir.Dir)
-		info.State = r.result.State
+		if r.backend.over() {
+			info.State = r.backend.wait().State
+		}
 	}
 	info.Program = filepath.ToSlash(startedProgram(r.dir))
 	return info
@@ -133,7 +135,7 @@ func readInfo(dir *store.Run) (RunInfo, error) {
 // is not said to go on.
 func inspect(dir *store.Run) (RunInfo, error) {
 	info, err := readInfo(dir)
-	if err != nil || info.End != nil || hosted(dir) {
+	if err != nil || info.End != nil || isHosted(dir) {
 		return info, err
 	}
 	// It may have ended meanwhile.
@@ -239,11 +241,8 @@ func (h *Host) Open(ctx context.Context, ref string) (*Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	h.mu.Lock()
-	ours := h.runs[dir.ID]
-	h.mu.Unlock()
-	if ours != nil {
-		return ours, nil
+	if ours := h.runs.get(dir.ID); ours != nil {
+		return ours.self, nil
 	}
 	meta, err := dir.ReadMeta()
 	if errors.Is(err, os.ErrNotExist) {
@@ -252,7 +251,7 @@ func (h *Host) Open(ctx context.Context, ref string) (*Run, error) {
 	if err != nil {
 		return nil, pluginapi.Errorf(pluginapi.CodeParse, "run %s: %w", dir.ID, err)
 	}
-	r := &Run{h: h, meta: meta, dir: dir, agent: &pluginapi.Agent{Id: meta.Agent}, done: make(chan struct{})}
+	r := &recorded{h: h, meta: meta, dir: dir, agent: &pluginapi.Agent{Id: meta.Agent}}
 	if err := json.Unmarshal(meta.Spec, &r.spec); err != nil {
 		return nil, pluginapi.Errorf(pluginapi.CodeParse, "run %s: run.json: %w", dir.ID, err)
 	}
@@ -261,19 +260,20 @@ func (h *Host) Open(ctx context.Context, ref string) (*Run, error) {
 	}
 	info, _ := inspect(dir)
 	if info.End == nil && info.Damage == nil {
-		r.remote = true
-		return r, nil
+		return &Run{r, remote{r}}, nil
 	}
-	if r.log, err = eventlog.Open(dir.Path("events.jsonl"), meta.RunID, meta.Agent, false); errors.Is(err, os.ErrNotExist) {
+	log, err := eventlog.Open(dir.Path("events.jsonl"), meta.RunID, meta.Agent, false)
+	if errors.Is(err, os.ErrNotExist) {
 		return nil, noRun(ref)
-	} else if err != nil {
+	}
+	if err != nil {
 		return nil, pluginapi.Errorf(pluginapi.CodeParse, "events of run %s: %w", dir.ID, plain(err))
 	}
-	if r.result = resultOf(info); info.End == nil {
-		r.result.Err = &pluginapi.Error{Code: info.Code, Msg: info.Damage[0].String(), Hint: info.Code.Info().Hint}
+	result := resultOf(info)
+	if info.End == nil {
+		result.Err = &pluginapi.Error{Code: info.Code, Msg: info.Damage[0].String(), Hint: info.Code.Info().Hint}
 	}
-	close(r.done)
-	return r, nil
+	return &Run{r, &finished{r, log, result}}, nil
 }
 
 // Replay makes the events of a recorded run again, from its journal and the

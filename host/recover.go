@@ -80,11 +80,7 @@ func (h *Host) Abandoned() []string {
 }
 
 // hosts reports whether a run is this host's.
-func (h *Host) hosts(id string) bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.runs[id] != nil
-}
+func (h *Host) hosts(id string) bool { return h.runs.get(id) != nil }
 
 func (h *Host) recoverOne(ctx context.Context, id string) error {
 	err := h.recoverRun(ctx, id)

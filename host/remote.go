@@ -1,14 +1,11 @@
 package host
 
 import (
-	"bufio"
 	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"io"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -18,14 +15,28 @@ import (
 	"github.com/amux-dev/amux/host/internal/engine"
 	"github.com/amux-dev/amux/host/journal"
 	"github.com/amux-dev/amux/host/shim"
-	"github.com/amux-dev/amux/host/store"
 	"github.com/amux-dev/amux/pluginapi"
 )
 
-// A remote run is one that another process hosts. Its events are followed in the
+// remote is a run that another process hosts. Its events are followed in the
 // file (follow.go), and it is controlled through its shim's socket, by a
 // connection for each command: nothing is held between two calls, so that a Run
 // needs no Close.
+type remote struct{ *recorded }
+
+func (r remote) lines(ctx context.Context, from uint64, yield func(line []byte) bool) error {
+	return r.followLines(ctx, from, yield)
+}
+
+func (r remote) copy(ctx context.Context, w io.Writer, from uint64) error {
+	return r.followCopy(ctx, w, from)
+}
+
+func (r remote) over() bool        { return false } // nobody knows before it is asked
+func (r remote) waits(string) bool { return false }
+func (r remote) promptID() string  { return newPromptID() }
+
+func (r remote) question(kind, id string) (string, error) { return r.questionInEvents(kind, id) }
 
 // Outcome is what came of Cancel and Delete. Both may be repeated.
 type Outcome string
@@ -65,19 +76,6 @@ func (h *Host) Cancel(ctx context.Context, ref string, kill bool) (Outcome, erro
 	return NotCancellable, err
 }
 
-// hosted reports whether somebody will write the rest of the run's events.
-func (r *Run) hosted() bool { return hosted(r.dir) }
-
-func hosted(dir *store.Run) bool {
-	shimInfo, err := shim.ReadInfo(dir.Dir)
-	return err == nil && shimLives(shimInfo) || dir.Held()
-}
-
-func (r *Run) hostGone() *pluginapi.Error {
-	return pluginapi.Errorf(pluginapi.CodeHostGone, "the process that hosted run %s has died", r.ID()).
-		WithHint("%s", strings.ReplaceAll(pluginapi.CodeHostGone.Info().Hint, "RUN", shortID(r.ID())))
-}
-
 func shortID(id string) string { return id[max(0, len(id)-6):] }
 
 const (
@@ -88,15 +86,15 @@ const (
 	answerWait = 10 * time.Second
 )
 
-// remoteCommand has the run's shim do something. A shim that has no agent yet,
+// command has the run's shim do something. A shim that has no agent yet,
 // or no more, refuses; the run's events then tell which it is.
-func (r *Run) remoteCommand(what string, do func(*shim.Conn) error) error {
+func (r remote) command(what string, do func(*shim.Conn) error) error {
 	for deadline := time.Now().Add(commandWait); ; {
 		err := r.ask(do)
 		if err == nil || !isRefusal(err) && !errors.Is(err, shim.ErrGone) {
 			return r.commandError(what, err)
 		}
-		hosted := r.hosted() // before the look at the events: who leaves writes the last one first
+		hosted := isHosted(r.dir) // before the look at the events: who leaves writes the last one first
 		info, infoErr := readInfo(r.dir)
 		if infoErr != nil || info.End != nil {
 			return r.notActive()
@@ -111,7 +109,7 @@ func (r *Run) remoteCommand(what string, do func(*shim.Conn) error) error {
 			return r.hostGone()
 		}
 		if time.Now().After(deadline) {
-			return pluginapi.Errorf(pluginapi.CodeInvalidTransition, "run %s is being started, or ends, and takes no command", r.ID()).
+			return pluginapi.Errorf(pluginapi.CodeInvalidTransition, "run %s is being started, or ends, and takes no command", r.id()).
 				WithHint("try again in a moment")
 		}
 		time.Sleep(10 * time.Millisecond)
@@ -119,7 +117,7 @@ func (r *Run) remoteCommand(what string, do func(*shim.Conn) error) error {
 }
 
 // ask makes one connection to the shim for one command.
-func (r *Run) ask(do func(*shim.Conn) error) error {
+func (r remote) ask(do func(*shim.Conn) error) error {
 	shimInfo, err := shim.ReadInfo(r.dir.Dir)
 	if err != nil || !shimLives(shimInfo) {
 		return shim.ErrGone
@@ -136,124 +134,12 @@ func (r *Run) ask(do func(*shim.Conn) error) error {
 	return do(conn)
 }
 
-// remotePrompt is the id of a prompt that does not come from the run's host,
+// newPromptID is the id of a prompt that does not come from the host that began the run,
 // which counts its own.
-func remotePrompt() string { return "prompt-" + ulid.Make().String() }
+func newPromptID() string { return "prompt-" + ulid.Make().String() }
 
-// waiting is a question of the agent as its events tell it.
-type waiting struct {
-	id       string
-	approval bool
-}
-
-// questions reads what the agent has asked: what waits for an answer, and what has
-// got one.
-func (r *Run) questions() (open []waiting, answered map[string]bool, err error) {
-	file, err := os.Open(r.dir.Path("events.jsonl"))
-	if errors.Is(err, os.ErrNotExist) {
-		return nil, nil, nil // the run is being started
-	}
-	if err != nil {
-		return nil, nil, pluginapi.Errorf(pluginapi.CodeParse, "events of run %s: %w", r.ID(), plain(err))
-	}
-	defer file.Close()
-	answered = map[string]bool{}
-	lines := bufio.NewReaderSize(file, 256<<10)
-	for {
-		line, long, err := wantedLine(lines)
-		if err != nil {
-			return open, answered, nil // the end, or a line that is being written
-		}
-		if isType(line, "retry") && bytes.Contains(line, []byte(`"code":`)) {
-			open, answered = nil, map[string]bool{} // they were those of a process that has ended
-			continue
-		}
-		asked := isType(line, "approval_request") || isType(line, "input_required")
-		if long || !asked && !isType(line, "approval_granted") && !isType(line, "approval_denied") && !isType(line, "input_answered") {
-			continue
-		}
-		var e struct {
-			InteractionID string `json:"interaction_id"`
-		}
-		if json.Unmarshal(line, &e) != nil {
-			continue
-		}
-		if asked {
-			open = append(open, waiting{e.InteractionID, isType(line, "approval_request")})
-			delete(answered, e.InteractionID)
-			continue
-		}
-		answered[e.InteractionID] = true
-		open = slices.DeleteFunc(open, func(w waiting) bool { return w.id == e.InteractionID })
-	}
-}
-
-// wantedLine reads a line. Of one that is longer than the buffer and asks nothing
-// only the beginning is kept.
-func wantedLine(r *bufio.Reader) (line []byte, cut bool, err error) {
-	line, err = r.ReadSlice('\n')
-	if err == nil || !errors.Is(err, bufio.ErrBufferFull) {
-		return line, false, err
-	}
-	if isType(line, "approval_request") || isType(line, "input_required") {
-		whole := bytes.Clone(line)
-		rest, err := r.ReadBytes('\n')
-		return append(whole, rest...), false, err
-	}
-	line = bytes.Clone(line[:64])
-	for errors.Is(err, bufio.ErrBufferFull) {
-		_, err = r.ReadSlice('\n')
-	}
-	return line, true, err
-}
-
-// interaction finds the question that an answer of this kind is for, by the events; an
-// empty id is the only one that waits.
-func (r *Run) interaction(kind, id string) (string, error) {
-	if info, err := readInfo(r.dir); err != nil || info.End != nil {
-		return "", r.notActive()
-	}
-	open, answered, err := r.questions()
-	if err != nil {
-		return "", err
-	}
-	fits := func(w waiting) bool { return kind == "deny" || w.approval == (kind == "approve") }
-	if id == "" {
-		fitting := slices.DeleteFunc(slices.Clone(open), func(w waiting) bool { return !fits(w) })
-		switch {
-		case len(fitting) == 1:
-			return fitting[0].id, nil
-		case len(fitting) > 1:
-			var ids []string
-			for _, w := range fitting {
-				ids = append(ids, w.id)
-			}
-			return "", invalid("run %s waits for %d answers", r.ID(), len(ids)).
-				WithHint("name one by its interaction id: %s", strings.Join(ids, ", "))
-		case len(open) == 0:
-			return "", pluginapi.Errorf(pluginapi.CodeNoPendingInteraction, "run %s waits for no answer", r.ID())
-		}
-		id = open[0].id
-	}
-	for _, w := range open {
-		switch {
-		case w.id != id:
-		case fits(w):
-			return id, nil
-		case w.approval:
-			return "", invalid("%s of run %s asks for leave, not for an answer", id, r.ID()).WithHint("use amux approve or amux deny")
-		default:
-			return "", invalid("%s of run %s is a question", id, r.ID()).WithHint("use amux answer or amux deny")
-		}
-	}
-	if answered[id] {
-		return "", pluginapi.Errorf(pluginapi.CodeAlreadyAnswered, "somebody else has answered %s", id)
-	}
-	return "", pluginapi.Errorf(pluginapi.CodeInteractionNotFound, "run %s has asked no question with the id %q", r.ID(), id)
-}
-
-// remoteWait waits for the last event.
-func (r *Run) remoteWait() Result {
+// wait waits for the last event.
+func (r remote) wait() Result {
 	info, _ := readInfo(r.dir)
 	err := r.followLines(context.Background(), info.Events+1, func([]byte) bool { return true })
 	info, infoErr := readInfo(r.dir)
@@ -267,7 +153,7 @@ func (r *Run) remoteWait() Result {
 	if gone, ok := errors.AsType[*pluginapi.Error](err); ok {
 		e = gone
 	}
-	return Result{RunID: r.ID(), State: engine.Failed, Err: e, End: pluginapi.RunEnd{
+	return Result{RunID: r.id(), State: engine.Failed, Err: e, End: pluginapi.RunEnd{
 		State: engine.Failed, Reason: "host_gone", Code: e.Code, Message: e.Error(),
 	}}
 }
@@ -301,7 +187,7 @@ func (r *Run) Signal(ctx context.Context, name string) error {
 	case "SIGCONT":
 		return r.Resume(ctx)
 	}
-	return r.command("signal", func(c *shim.Conn) error { return c.AskSignal(name) })
+	return r.backend.command("signal", func(c *shim.Conn) error { return c.AskSignal(name) })
 }
 
 // Tail writes the last n lines that the agent printed, on stdout and on stderr,

@@ -328,8 +328,7 @@ func (h *Host) claimName(name string, mark func() error) error {
 		if err != nil || meta.Name != name {
 			continue
 		}
-		other := &Run{dir: dir, meta: meta}
-		if other.hosted() {
+		if isHosted(dir) {
 			return invalid("run %s has the name %s and has not ended", id, name).
 				WithHint("choose another name, or stop it: amux stop %s", shortID(id))
 		}

@@ -429,8 +429,8 @@ func (l *launch) env(plan *pluginapi.Plan) []string {
 	return env
 }
 
-// run makes the Run.
-func (l *launch) run(state string) (*Run, error) {
+// run makes the run, whose last recorded state is state.
+func (l *launch) run(state string) (*hosted, error) {
 	file, err := openJournal(l.dir)
 	if err != nil {
 		return nil, folderError("folder of the run", l.dir.Dir, err)
@@ -440,11 +440,16 @@ func (l *launch) run(state string) (*Run, error) {
 		file.Close()
 		return nil, folderError("folder of the run", l.dir.Dir, err)
 	}
-	return &Run{
-		h: l.h, spec: l.spec, meta: l.meta, agent: l.agent, plugin: l.plugin, dir: l.dir, log: log, conn: l.shim.Conn,
-		src: &liveSource{file: file, path: l.dir.Path("journal"), conn: l.shim.Conn}, shimExited: l.shim.Exited, leave: l.shim.Leave,
-		process: l.process, place: l.place, queued: state == engine.Queued, done: make(chan struct{}),
-	}, nil
+	r := &hosted{
+		recorded: &recorded{h: l.h, spec: l.spec, meta: l.meta, agent: l.agent, dir: l.dir},
+		log:      log, src: &liveSource{file: file, path: l.dir.Path("journal"), conn: l.shim.Conn},
+		shim:   shimLink{conn: l.shim.Conn, exited: l.shim.Exited, forget: l.shim.Leave},
+		plugin: runPlugin{h: l.h, verified: l.plugin, shared: l.process}, done: make(chan struct{}),
+	}
+	r.self = &Run{r.recorded, r}
+	r.attempts.run, r.attempts.place, r.attempts.queued = r, l.place, state == engine.Queued
+	r.engine = r.newEngine(state)
+	return r, nil
 }
 
 // queue begins a run whose turn has not come.
@@ -458,9 +463,9 @@ func (l *launch) queue(ctx context.Context) (*Run, error) {
 		r.log.Close()
 		return nil, err
 	}
-	r.launch = l
-	l.h.begin(context.WithoutCancel(ctx), r, engine.Queued)
-	return r, nil
+	r.attempts.launch = l
+	r.begin(context.WithoutCancel(ctx))
+	return r.self, nil
 }
 
 // begin hands the plan to the shim and makes the run.
@@ -480,40 +485,25 @@ func (l *launch) begin(ctx context.Context, spawn shim.Spawn, record journal.Pla
 	if err := ctx.Err(); err != nil {
 		return fail(err)
 	}
-	if err := r.conn.Spawn(spawn); isRefusal(err) {
-		return fail(pluginapi.Errorf(pluginapi.CodeAborted, "run %s was stopped while it was being started", r.ID()))
+	if err := r.shim.conn.Spawn(spawn); isRefusal(err) {
+		return fail(pluginapi.Errorf(pluginapi.CodeAborted, "run %s was stopped while it was being started", r.id()))
 	} else if err != nil {
 		return fail(r.commandError("start the agent", err))
 	}
 	// From here on there is a run, and what goes wrong is its end, not ours.
 	if l.began = time.Now(); l.spec.Retry.attempts() > 1 {
-		r.launch = l
+		r.attempts.launch = l
 	}
 	if l.spec.Prompt != "" || !l.spec.Conversation {
 		_ = r.firstPrompt(1, l.spec.Prompt)
 	}
-	l.h.begin(context.WithoutCancel(ctx), r, engine.Starting)
-	return r, nil
-}
-
-// begin makes a run one of this host's. state is what was recorded last.
-func (h *Host) begin(ctx context.Context, r *Run, state string) {
-	ctx, r.letGo = context.WithCancel(ctx)
-	r.disk.attach(r)
-	r.life = ctx
-	r.engine = r.newEngine(state)
-	h.mu.Lock()
-	h.runs[r.meta.RunID] = r
-	h.mu.Unlock()
-	if r.queued && !r.adopted {
-		r.attempts.Go(func() { r.startInTurn(ctx) })
-	}
-	go r.main(ctx)
+	r.begin(context.WithoutCancel(ctx))
+	return r.self, nil
 }
 
 // firstPrompt tells a process of the agent what it was started for.
-func (r *Run) firstPrompt(attempt int, prompt string) error {
-	return r.input(firstInput(attempt, prompt))
+func (r *hosted) firstPrompt(attempt int, prompt string) error {
+	return input(r, firstInput(attempt, prompt))
 }
 
 func firstInput(attempt int, prompt string) journal.Input {

@@ -37,7 +37,7 @@ type TerminalPiece struct {
 // one.
 func (r *Run) Terminal(ctx context.Context, follow bool) iter.Seq2[TerminalPiece, error] {
 	return func(yield func(TerminalPiece, error) bool) {
-		w := &watcher{r: r}
+		w := &watcher{r: r.recorded}
 		defer w.close()
 		if err := w.watch(ctx, follow, yield); err != nil {
 			yield(TerminalPiece{}, err)
@@ -51,12 +51,12 @@ func (r *Run) Keys(ctx context.Context, keys []byte) error {
 	if len(keys) > maxPrompt {
 		return invalid("the keys are more than %d MiB", maxPrompt>>20)
 	}
-	return r.command("type on the terminal of", func(c *shim.Conn) error { return c.Keys(keys) })
+	return r.backend.command("type on the terminal of", func(c *shim.Conn) error { return c.Keys(keys) })
 }
 
 // Resize gives the run's terminal another size.
 func (r *Run) Resize(ctx context.Context, cols, rows int) error {
-	return r.command("resize the terminal of", func(c *shim.Conn) error { return c.Resize(shim.Size{Cols: cols, Rows: rows}) })
+	return r.backend.command("resize the terminal of", func(c *shim.Conn) error { return c.Resize(shim.Size{Cols: cols, Rows: rows}) })
 }
 
 // onTerminal reports whether the run has a terminal.
@@ -72,7 +72,7 @@ const watchPause = time.Second
 
 // watcher reads the journal of a run, whoever writes it.
 type watcher struct {
-	r    *Run
+	r    *recorded
 	file *os.File
 	conn *shim.Conn // nil: no shim rings
 }
@@ -106,12 +106,12 @@ func (w *watcher) pieces(ctx context.Context, follow bool, yield func(TerminalPi
 	path := w.r.dir.Path("journal")
 	file, err := os.Open(path)
 	if err != nil {
-		return pluginapi.Errorf(pluginapi.CodeParse, "run %s has no journal: %w", w.r.ID(), plain(err))
+		return pluginapi.Errorf(pluginapi.CodeParse, "run %s has no journal: %w", w.r.id(), plain(err))
 	}
 	w.file = file
 	reader, err := journal.NewReader(file)
 	if err != nil {
-		return pluginapi.Errorf(pluginapi.CodeParse, "journal of run %s: %w", w.r.ID(), err)
+		return pluginapi.Errorf(pluginapi.CodeParse, "journal of run %s: %w", w.r.id(), err)
 	}
 	planned, current := false, false
 	deadline := time.Now().Add(commandWait)
@@ -119,7 +119,7 @@ func (w *watcher) pieces(ctx context.Context, follow bool, yield func(TerminalPi
 		over := (follow || !first) && !w.ring(ctx)
 		info, err := file.Stat()
 		if err != nil {
-			return pluginapi.Errorf(pluginapi.CodeParse, "journal of run %s: %w", w.r.ID(), plain(err))
+			return pluginapi.Errorf(pluginapi.CodeParse, "journal of run %s: %w", w.r.id(), plain(err))
 		}
 		for {
 			rec, err := reader.Next(info.Size())
@@ -127,7 +127,7 @@ func (w *watcher) pieces(ctx context.Context, follow bool, yield func(TerminalPi
 				break
 			}
 			if err != nil {
-				return pluginapi.Errorf(pluginapi.CodeParse, "journal of run %s: %w", w.r.ID(), err)
+				return pluginapi.Errorf(pluginapi.CodeParse, "journal of run %s: %w", w.r.id(), err)
 			}
 			switch rec.Kind {
 			case journal.KindPlan:
@@ -165,7 +165,7 @@ func (w *watcher) pieces(ctx context.Context, follow bool, yield func(TerminalPi
 		case over:
 			return noTerminal(w.r)
 		case !follow && time.Now().After(deadline):
-			return pluginapi.Errorf(pluginapi.CodeInvalidTransition, "run %s is being started", w.r.ID()).WithHint("try again in a moment")
+			return pluginapi.Errorf(pluginapi.CodeInvalidTransition, "run %s is being started", w.r.id()).WithHint("try again in a moment")
 		}
 		reader.Release()
 		if err := w.wait(ctx); err != nil {
@@ -174,8 +174,8 @@ func (w *watcher) pieces(ctx context.Context, follow bool, yield func(TerminalPi
 	}
 }
 
-func noTerminal(r *Run) error {
-	return pluginapi.Errorf(pluginapi.CodeCapability, "run %s has no terminal", r.ID()).
+func noTerminal(r *recorded) error {
+	return pluginapi.Errorf(pluginapi.CodeCapability, "run %s has no terminal", r.id()).
 		WithHint("agents that can have one get it by: amux run --pty")
 }
 

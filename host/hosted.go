@@ -1,0 +1,478 @@
+package host
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/amux-dev/amux/host/adapter"
+	"github.com/amux-dev/amux/host/eventlog"
+	"github.com/amux-dev/amux/host/internal/engine"
+	"github.com/amux-dev/amux/host/journal"
+	"github.com/amux-dev/amux/host/registry"
+	"github.com/amux-dev/amux/host/shim"
+	"github.com/amux-dev/amux/pluginapi"
+	pb "github.com/amux-dev/amux/pluginapi/amuxplugin1"
+)
+
+// hosted is a run that this process hosts: it reads the run's journal, makes its events
+// and decides what the run does.
+type hosted struct {
+	*recorded
+	self      *Run
+	log       *eventlog.Log
+	src       *liveSource
+	engine    *engine.Engine
+	shim      shimLink
+	plugin    runPlugin
+	attempts  attempts
+	inherited *inherited // of a run that another process has begun; nil for one of this
+	disk      disk       // how the record gets there
+	letGo     context.CancelFunc
+	done      chan struct{} // closed when the run has ended, or is let go
+
+	mu      sync.Mutex
+	prompts int
+	result  Result
+}
+
+// inherited is what an adopted run brings with it.
+type inherited struct {
+	fault *journal.Fault // that the other process had found; nil for none
+	// What its agent lacks, and the attempt of that agent; nil for nothing.
+	prompt  *journal.Input
+	attempt int
+}
+
+// shimLink is the connection to a run's shim.
+type shimLink struct {
+	conn   *shim.Conn
+	exited <-chan struct{} // closed when its process is gone; nil: info tells which that is
+	forget func()          // leaves the process to itself; nil for one of another host
+	info   shim.Info
+}
+
+// wait waits until the shim's process is gone, whose connection is.
+func (s *shimLink) wait() {
+	if s.exited != nil {
+		<-s.exited
+	} else {
+		waitGone(context.Background(), s.info)
+	}
+}
+
+// release lets the shim go, if it has not, and waits for that.
+func (s *shimLink) release() {
+	if !isClosed(s.conn.Gone()) {
+		_ = s.conn.Release()
+		<-s.conn.Gone()
+	}
+	s.wait()
+}
+
+// runPlugin is the plugin that a run was started with, and its processes.
+type runPlugin struct {
+	h        *Host
+	verified registry.Verified
+	shared   *adapter.Process // that it begins with; nil until one is found
+	own      *adapter.Process // its own, after the shared one failed it
+}
+
+// converse begins a conversation: the first with the shared process, others with a new
+// one of the run's own.
+func (p *runPlugin) converse(ctx context.Context, attempt int) (reading engine.Reading, err error) {
+	if p.shared == nil && attempt == 1 {
+		if p.verified.Path, err = p.h.registry.Pinned(p.verified.SHA256); err != nil {
+			return reading, err
+		}
+		if p.shared, err = p.h.plugins.get(ctx, p.verified); err != nil {
+			return reading, err
+		}
+	}
+	process := p.shared
+	if attempt > 1 {
+		p.end()
+		if p.own, err = p.h.plugins.start(ctx, p.verified); err != nil {
+			return reading, err
+		}
+		process = p.own
+	}
+	conv, leave, err := p.h.plugins.converse(ctx, process)
+	if err != nil {
+		return reading, err
+	}
+	reading.Conversation, reading.Leave = conv, leave
+	return reading, nil
+}
+
+// hangs notes that the process in use hangs.
+func (p *runPlugin) hangs() {
+	if p.own == nil {
+		p.h.plugins.retire(p.shared)
+	}
+}
+
+// memory is how many bytes the process in use holds.
+func (p *runPlugin) memory() int64 { return cmp.Or(p.own, p.shared).Memory() }
+
+// end ends the run's own process, if there is one.
+func (p *runPlugin) end() {
+	if p.own != nil {
+		p.h.plugins.drop(p.own)
+		p.own = nil
+	}
+}
+
+// begin makes a run one of this host's.
+func (r *hosted) begin(ctx context.Context) {
+	ctx, r.letGo = context.WithCancel(ctx)
+	r.disk.attach(r)
+	r.attempts.life = ctx
+	r.h.runs.add(r)
+	if r.attempts.isQueued() && r.inherited == nil {
+		r.attempts.Go(func() { r.attempts.startInTurn(ctx) })
+	}
+	go r.main(ctx)
+}
+
+// newEngine makes the engine of a run whose last recorded state is state.
+func (r *hosted) newEngine(state string) *engine.Engine {
+	policy := &engine.Policy{
+		Conversation: r.spec.Conversation, Unattended: r.spec.Unattended, AnswerTime: r.h.limits.answer,
+		Judge: judge{&r.spec, r.h.opts.Env}.answer, Retry: r.attempts.next,
+	}
+	config := engine.Config{
+		Journal: r.src, Log: r.log, Limits: r.h.limits.engine(), State: state,
+		Start:  &pb.Start{Agent: r.spec.adapter(), Options: r.spec.recorded(r.agent)},
+		Schema: r.spec.JSONSchema, Effects: effects{r}, Policy: policy,
+	}
+	if i := r.inherited; i != nil {
+		policy.Adopted, policy.Unprompted, policy.Attempt = true, i.prompt, i.attempt
+		config.Mute = true // what was told before cannot be made again without the adapter
+	}
+	if r.spec.OnEvent != nil {
+		config.OnEvent = func(line []byte) {
+			if event, err := parseEvent(line); err == nil {
+				r.spec.OnEvent(event)
+			}
+		}
+	}
+	return engine.New(config)
+}
+
+// ---- what a Run asks ----
+
+func (r *hosted) lines(ctx context.Context, from uint64, yield func(line []byte) bool) error {
+	return logLines(ctx, r.log, r.id(), from, yield)
+}
+
+func logLines(ctx context.Context, log *eventlog.Log, id string, from uint64, yield func(line []byte) bool) error {
+	if err := log.From(from).Lines(ctx, yield); err != nil {
+		return pluginapi.Errorf(pluginapi.CodeInternal, "read events of run %s: %w", id, err)
+	}
+	return nil
+}
+
+func (r *hosted) copy(ctx context.Context, w io.Writer, from uint64) error {
+	return copyEvents(ctx, r.log, w, from)
+}
+
+func (r *hosted) wait() Result {
+	<-r.done
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.result
+}
+
+func (r *hosted) over() bool { return isClosed(r.done) }
+
+func (r *hosted) command(what string, do func(*shim.Conn) error) error {
+	if r.over() {
+		return r.notActive()
+	}
+	err := do(r.shim.conn)
+	if isRefusal(err) && what != "stop" && what != "kill" {
+		if err := r.unstarted(); err != nil {
+			return err
+		}
+	}
+	return r.commandError(what, err)
+}
+
+// unstarted is an error while the run waits for its turn or its next attempt.
+func (r *hosted) unstarted() error {
+	switch {
+	case r.over():
+	case r.attempts.isQueued():
+		return r.notYet("its turn")
+	case r.engine.Status().Next > 0:
+		return r.notYet("its next attempt")
+	}
+	return nil
+}
+
+func (r *hosted) waits(question string) bool {
+	return slices.Contains(r.engine.Status().Waiting, question)
+}
+
+func (r *hosted) question(kind, id string) (string, error) {
+	waiting := r.engine.Status().Waiting
+	if id != "" && !slices.Contains(waiting, id) {
+		// The events may know of it already. An answer to what was never asked is
+		// not recorded: it would keep others from answering when it is.
+		if err := r.unstarted(); err != nil {
+			return "", err
+		}
+		return r.questionInEvents(kind, id)
+	}
+	if id != "" {
+		return id, nil
+	}
+	switch len(waiting) {
+	case 0:
+		return "", pluginapi.Errorf(pluginapi.CodeNoPendingInteraction, "run %s waits for no answer", r.id())
+	case 1:
+		return waiting[0], nil
+	}
+	return "", invalid("run %s waits for %d answers", r.id(), len(waiting)).WithHint("name one by its interaction id")
+}
+
+func (r *hosted) promptID() string {
+	if r.inherited != nil {
+		return newPromptID()
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.prompts++
+	return "prompt-" + strconv.Itoa(r.prompts+1)
+}
+
+// ---- the run's own goroutine ----
+
+// main makes the run's events until it has ended. A plugin that dies or hangs gets
+// another chance in a process of the run's own, which is fed the journal again, for as
+// long as that helps.
+func (r *hosted) main(ctx context.Context) {
+	defer r.letGo()
+	if r.inherited != nil && r.inherited.fault != nil {
+		r.endFaulty(ctx)
+		return
+	}
+	var suspect crashSuspect
+	var past lives
+	for attempt := 1; ; attempt++ {
+		since := time.Now()
+		reading, err := r.plugin.converse(ctx, attempt)
+		took := time.Since(since)
+		if err == nil {
+			if suspect.single {
+				reading.After, reading.UpTo = suspect.from, suspect.to
+			}
+			if attempt > 1 || r.inherited != nil {
+				reading.Behind = r.src.Committed()
+			}
+			reading.Progress = past.left(r.h.limits)
+			err = r.engine.Run(ctx, reading)
+		}
+		if err == nil {
+			r.finish(r.engine)
+			return
+		}
+		if ctx.Err() != nil {
+			r.part()
+			return
+		}
+		broken, ok := errors.AsType[*engine.Broken](err)
+		if !ok {
+			broken = &engine.Broken{Cause: err, Done: r.engine.Answered()}
+		}
+		if broken.Further {
+			past = lives{}
+		}
+		if pluginapi.AsError(broken.Cause).Code == pluginapi.CodeDiskFull {
+			r.abandon(broken.Cause, r.engine) // the journal has the rest; the next start of amux tells it
+			return
+		}
+		if errors.Is(broken.Cause, engine.ErrHung) {
+			r.plugin.hangs()
+		}
+		r.h.log.Named("run").Debug("conversation failed", "run_id", r.id(), "attempt", attempt, "error", err)
+		// A typed error of the SDK is the adapter's own word; to ask again would
+		// give it again.
+		took += broken.Stalled
+		slow := broken.Stalled > r.h.limits.progress/4
+		if !past.again(ctx, broken.Cause, took, r.h.limits) || !suspect.again(broken, slow) {
+			r.fault(ctx, broken)
+			return
+		}
+	}
+}
+
+// answerTime is how long a question waits for people before it is denied.
+const answerTime = 10 * time.Minute
+
+// fault ends a run whose adapter cannot go on, and tells the rest without it.
+func (r *hosted) fault(ctx context.Context, broken *engine.Broken) {
+	e := pluginapi.AsError(broken.Cause)
+	if e.Code == pluginapi.CodeInternal {
+		e = pluginapi.Errorf(pluginapi.CodePluginCrashed, "%w", broken.Cause)
+	}
+	msg, name := e.Error(), r.plugin.verified.Plugin.Name
+	if e.Code == pluginapi.CodePluginCrashed {
+		if !strings.Contains(msg, "plugin "+name) {
+			msg = "plugin " + name + " " + msg
+		}
+		if !strings.Contains(msg, "input") && broken.Sent > broken.Done {
+			msg += " at input " + strconv.FormatUint(broken.Done+1, 10)
+		}
+	}
+	hint := cmp.Or(e.Hint, e.Code.Info().Hint)
+	if held := r.plugin.memory(); errors.Is(broken.Cause, engine.ErrHung) && held > r.h.limits.memory/8 {
+		// It is more than slow, and would have reached its limit.
+		msg += fmt.Sprintf("; it holds %d MiB of memory", held>>20)
+		hint = "its adapter may recurse or collect without end: report it to the plugin's author"
+	}
+	record := journal.Fault{
+		Code: string(e.Code), Msg: msg, Hint: hint, Done: r.engine.Answered(),
+	}
+	if e.Code == pluginapi.CodeDiskFull {
+		record.Hint = e.Code.Info().Hint
+	}
+	_ = r.src.append(journal.KindFault, journal.Encode(record)) // without it the end is told all the same
+	if r.shim.conn.Kill(shim.Stop{Reason: "fault", By: "host"}) != nil {
+		// The agent has ended already.
+		r.h.log.Named("run").Debug("nothing to kill", "run_id", r.id())
+	}
+	r.last(ctx, r.engine, r.engine.Finish(ctx, &record))
+}
+
+// last is what follows the reading that tells the end.
+func (r *hosted) last(ctx context.Context, e *engine.Engine, err error) {
+	switch {
+	case err == nil:
+		r.finish(e)
+	case ctx.Err() != nil:
+		r.part()
+	default:
+		r.abandon(err, e)
+	}
+}
+
+// endFaulty ends an adopted run whose adapter had failed the host before.
+func (r *hosted) endFaulty(ctx context.Context) {
+	_ = r.shim.conn.Kill(shim.Stop{Reason: "fault", By: "host"}) // it may have been done
+	e, err := r.h.retell(ctx, r.meta, nil, r.src, r.log, effects{r})
+	if err != nil && ctx.Err() == nil && pluginapi.AsError(err).Code != pluginapi.CodeDiskFull {
+		e, err = r.h.tellEnd(ctx, r.src, r.log, effects{r}, r.spec.JSONSchema)
+	}
+	r.last(ctx, e, err)
+}
+
+// part lets a detached run go on without this host.
+func (r *hosted) part() {
+	r.log.Rollback()
+	r.log.Finish()
+	r.disk.finish()
+	if r.shim.forget != nil {
+		r.shim.forget()
+	}
+	r.shim.conn.Close()
+	r.attempts.Wait()
+	r.attempts.place.leave()
+	r.src.close()
+	r.plugin.end()
+	r.end(r.failed(r.engine.Status().State, "host_gone", r.hostGone()))
+}
+
+// failed is the result of a run whose end is not told.
+func (r *hosted) failed(state, reason string, e *pluginapi.Error) Result {
+	return Result{RunID: r.id(), State: state, Err: e, End: pluginapi.RunEnd{
+		State: state, Reason: reason, Code: e.Code, Message: e.Error(),
+	}}
+}
+
+// finish takes the result and clears up.
+func (r *hosted) finish(e *engine.Engine) {
+	told := e.Summary()
+	r.clear(&told, Result{RunID: r.id(), State: told.State, Text: told.Text})
+}
+
+// abandon ends a run whose events cannot be made any more: only the result tells.
+// The run has failed, also for whoever makes the rest of its events later, unless
+// the journal has another end already. told may be nil.
+func (r *hosted) abandon(err error, told *engine.Engine) {
+	e := pluginapi.AsError(err)
+	reason := "abandoned"
+	if e.Code == pluginapi.CodeDiskFull {
+		reason = "disk_full"
+	}
+	_ = r.shim.conn.Kill(shim.Stop{Reason: reason, By: "host"}) // it may have ended
+	_ = r.shim.conn.Release()
+	<-r.shim.conn.Gone()
+	r.shim.wait()
+	state := engine.Failed
+	if told != nil && engine.Terminal(told.Summary().State) {
+		state = told.Summary().State
+	}
+	if state == engine.Failed {
+		amendExit(r.dir.Path("exit"), reason)
+	}
+	r.clear(nil, r.failed(state, reason, e))
+}
+
+// clear clears up behind a run of which nothing is left. told is nil if its events have no
+// end.
+func (r *hosted) clear(told *engine.Summary, result Result) {
+	r.attempts.Wait()
+	r.attempts.place.leave()
+	r.log.Finish()
+	r.disk.finish()
+	if told != nil {
+		r.readEnd(&result)
+	}
+	_ = os.RemoveAll(r.meta.TempDir)
+	_ = os.Remove(socketPath(r.h.opts.RuntimeDir, r.id())) // a shim that was killed leaves it
+	if told != nil && !told.Ended.IsZero() {
+		r.h.index(r.meta, result.End, told.Ended)
+		r.dir.MarkEnded()
+	}
+	r.shim.conn.Close()
+	r.src.close()
+	r.plugin.end()
+	if r.spec.NoRecord {
+		_ = r.dir.Remove()
+	}
+	r.end(result)
+}
+
+// end gives the result to who waits for it.
+func (r *hosted) end(result Result) {
+	r.mu.Lock()
+	r.result = result
+	r.mu.Unlock()
+	r.dir.Unlock()
+	r.h.runs.remove(r)
+	close(r.done)
+}
+
+// readEnd takes the end of the result from the run's last event.
+func (r *hosted) readEnd(result *Result) {
+	var last []byte
+	_ = r.log.From(r.log.Count()).Lines(context.Background(), func(line []byte) bool {
+		last = append(last[:0], line...)
+		return true
+	})
+	if json.Unmarshal(last, &result.End) == nil && result.End.Code != "" {
+		code := result.End.Code
+		result.Err = &pluginapi.Error{Code: code, Msg: result.End.Message, Hint: cmp.Or(result.End.Hint, code.Info().Hint)}
+	}
+}

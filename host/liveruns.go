@@ -1,0 +1,41 @@
+package host
+
+import (
+	"maps"
+	"slices"
+	"sync"
+)
+
+// liveRuns are the runs that a host hosts now. The zero value has none.
+type liveRuns struct {
+	mu   sync.Mutex
+	byID map[string]*hosted
+}
+
+func (l *liveRuns) add(r *hosted) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.byID == nil {
+		l.byID = map[string]*hosted{}
+	}
+	l.byID[r.id()] = r
+}
+
+func (l *liveRuns) remove(r *hosted) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.byID, r.id())
+}
+
+// get returns a run, or nil if it is none of this host's.
+func (l *liveRuns) get(id string) *hosted {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.byID[id]
+}
+
+func (l *liveRuns) all() []*hosted {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Collect(maps.Values(l.byID))
+}

@@ -1,0 +1,107 @@
+package host
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/amux-dev/amux/host/internal/engine"
+	"github.com/amux-dev/amux/pluginapi"
+)
+
+// asking are the types of events that ask, answer, or end what was asked.
+var asking = []pluginapi.Type{
+	"approval_request", "input_required", "approval_granted", "approval_denied", "input_answered", "retry",
+}
+
+// questions reads what the agent has asked: what waits for an answer, and what has
+// got one.
+func (r *recorded) questions() (*engine.Questions, error) {
+	questions := &engine.Questions{Answered: map[string]bool{}}
+	file, err := os.Open(r.dir.Path("events.jsonl"))
+	if errors.Is(err, os.ErrNotExist) {
+		return questions, nil // the run is being started
+	}
+	if err != nil {
+		return nil, pluginapi.Errorf(pluginapi.CodeParse, "events of run %s: %w", r.id(), plain(err))
+	}
+	defer file.Close()
+	lines := bufio.NewReaderSize(file, 256<<10)
+	for {
+		line, long, err := wantedLine(lines)
+		if err != nil {
+			return questions, nil // the end, or a line that is being written
+		}
+		if i := slices.IndexFunc(asking, func(t pluginapi.Type) bool { return isType(line, string(t)) }); i >= 0 && !long {
+			questions.Learn(asking[i], line)
+		}
+	}
+}
+
+// wantedLine reads a line. Of one that is longer than the buffer and asks nothing
+// only the beginning is kept.
+func wantedLine(r *bufio.Reader) (line []byte, cut bool, err error) {
+	line, err = r.ReadSlice('\n')
+	if err == nil || !errors.Is(err, bufio.ErrBufferFull) {
+		return line, false, err
+	}
+	if isType(line, "approval_request") || isType(line, "input_required") {
+		whole := bytes.Clone(line)
+		rest, err := r.ReadBytes('\n')
+		return append(whole, rest...), false, err
+	}
+	line = bytes.Clone(line[:64])
+	for errors.Is(err, bufio.ErrBufferFull) {
+		_, err = r.ReadSlice('\n')
+	}
+	return line, true, err
+}
+
+// questionInEvents finds the question that an answer of this kind is for, by the events;
+// an empty id is the only one that waits.
+func (r *recorded) questionInEvents(kind, id string) (string, error) {
+	if info, err := readInfo(r.dir); err != nil || info.End != nil {
+		return "", r.notActive()
+	}
+	questions, err := r.questions()
+	if err != nil {
+		return "", err
+	}
+	open := questions.Open()
+	fits := func(q *engine.Question) bool { return kind == "deny" || q.Approval == (kind == "approve") }
+	if id == "" {
+		fitting := slices.DeleteFunc(slices.Clone(open), func(q *engine.Question) bool { return !fits(q) })
+		switch {
+		case len(fitting) == 1:
+			return fitting[0].ID, nil
+		case len(fitting) > 1:
+			var ids []string
+			for _, q := range fitting {
+				ids = append(ids, q.ID)
+			}
+			return "", invalid("run %s waits for %d answers", r.id(), len(ids)).
+				WithHint("name one by its interaction id: %s", strings.Join(ids, ", "))
+		case len(open) == 0:
+			return "", pluginapi.Errorf(pluginapi.CodeNoPendingInteraction, "run %s waits for no answer", r.id())
+		}
+		id = open[0].ID
+	}
+	for _, q := range open {
+		switch {
+		case q.ID != id:
+		case fits(q):
+			return id, nil
+		case q.Approval:
+			return "", invalid("%s of run %s asks for leave, not for an answer", id, r.id()).WithHint("use amux approve or amux deny")
+		default:
+			return "", invalid("%s of run %s is a question", id, r.id()).WithHint("use amux answer or amux deny")
+		}
+	}
+	if questions.Answered[id] {
+		return "", pluginapi.Errorf(pluginapi.CodeAlreadyAnswered, "somebody else has answered %s", id)
+	}
+	return "", pluginapi.Errorf(pluginapi.CodeInteractionNotFound, "run %s has asked no question with the id %q", r.id(), id)
+}

@@ -1,0 +1,70 @@
+package host
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/amux-dev/amux/host/shim"
+	"github.com/amux-dev/amux/host/store"
+	"github.com/amux-dev/amux/pluginapi"
+)
+
+// recorded is what a run's directory says of it to everybody who has that. It does not
+// change.
+type recorded struct {
+	h     *Host
+	spec  RunSpec
+	meta  store.Meta
+	agent *pluginapi.Agent
+	dir   *store.Run
+}
+
+func (r *recorded) id() string { return r.meta.RunID }
+
+func (r *recorded) notActive() error {
+	return pluginapi.Errorf(pluginapi.CodeRunNotActive, "run %s has already finished", r.id())
+}
+
+// notYet is the answer of a run that has no process now, to all but a stop.
+func (r *recorded) notYet(what string) error {
+	return pluginapi.Errorf(pluginapi.CodeInvalidTransition, "run %s waits for %s and can only be stopped", r.id(), what)
+}
+
+// isRefusal reports that a shim has nothing to command, or starts nothing any more.
+func isRefusal(err error) bool {
+	refused, ok := errors.AsType[*shim.RemoteError](err)
+	return ok && pluginapi.Code(refused.Code) == pluginapi.CodeRunNotActive
+}
+
+// commandError makes one of our errors of what the shim answered.
+func (r *recorded) commandError(what string, err error) error {
+	if err == nil {
+		return nil
+	}
+	if remote, ok := errors.AsType[*shim.RemoteError](err); ok {
+		code := pluginapi.Code(remote.Code)
+		if code == pluginapi.CodeRunNotActive {
+			return r.notActive()
+		}
+		hint := code.Info().Hint
+		if what == "prompt" && code == pluginapi.CodeStdinNotAvailable {
+			hint = "start another run; --resume goes on with the session of this one"
+		}
+		return (&pluginapi.Error{Code: code, Op: what + " run " + r.id(), Msg: remote.Msg, Err: err}).WithHint("%s", hint)
+	}
+	if errors.Is(err, shim.ErrGone) {
+		return r.notActive()
+	}
+	return pluginapi.Errorf(pluginapi.CodeInternal, "%s run %s: %w", what, r.id(), err)
+}
+
+// isHosted reports whether somebody will write the rest of a run's events.
+func isHosted(dir *store.Run) bool {
+	shimInfo, err := shim.ReadInfo(dir.Dir)
+	return err == nil && shimLives(shimInfo) || dir.Held()
+}
+
+func (r *recorded) hostGone() *pluginapi.Error {
+	return pluginapi.Errorf(pluginapi.CodeHostGone, "the process that hosted run %s has died", r.id()).
+		WithHint("%s", strings.ReplaceAll(pluginapi.CodeHostGone.Info().Hint, "RUN", shortID(r.id())))
+}
