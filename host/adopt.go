@@ -33,7 +33,7 @@ func (h *Host) Adopt(ctx context.Context) (adopted []*Run, _ error) {
 			errs = append(errs, ctx.Err())
 			break
 		}
-		r, err := h.adopt(ctx, id)
+		r, err := h.recovery.adopt(ctx, id)
 		if err != nil {
 			errs = append(errs, err)
 		}
@@ -48,7 +48,7 @@ func (h *Host) Adopt(ctx context.Context) (adopted []*Run, _ error) {
 func (h *Host) Orphans() []string {
 	var ids []string
 	for _, id := range h.store.Active() {
-		if h.hosts(id) {
+		if h.runs.has(id) {
 			continue
 		}
 		dir := h.store.Run(id)
@@ -75,8 +75,9 @@ func orphaned(dir *store.Run) bool {
 const lockTries = 5
 
 // adopt takes up one run. nil and no error: it is none of ours to take.
-func (h *Host) adopt(ctx context.Context, id string) (_ *Run, retErr error) {
-	if h.hosts(id) {
+func (c *recovery) adopt(ctx context.Context, id string) (_ *Run, retErr error) {
+	h := c.host
+	if h.runs.has(id) {
 		return nil, nil
 	}
 	dir := h.store.Run(id)
@@ -162,7 +163,7 @@ func (h *Host) adopt(ctx context.Context, id string) (_ *Run, retErr error) {
 	r.plugin = runPlugin{h: h, verified: registry.Verified{
 		Plugin: registry.Plugin{Name: meta.Plugin, Manifest: &registry.Manifest{}}, SHA256: meta.PluginHash,
 	}}
-	if plugin, agent, _, err := h.findAgent(meta.Agent, r.spec.Launch); err == nil {
+	if plugin, agent, _, err := h.catalog.find(meta.Agent, r.spec.Launch); err == nil {
 		plugin.Name, plugin.Description = meta.Plugin, nil // what is installed now may be another version
 		r.agent, r.plugin.verified.Plugin = agent, plugin
 	}

@@ -1,17 +1,13 @@
 package host
 
 import (
-	"cmp"
 	"context"
 	"maps"
 	"slices"
-	"time"
 
-	"github.com/amux-dev/amux/host/adapter"
 	"github.com/amux-dev/amux/host/registry"
 	"github.com/amux-dev/amux/pluginapi"
 	pb "github.com/amux-dev/amux/pluginapi/amuxplugin1"
-	"github.com/amux-dev/amux/pluginapi/authprobe"
 )
 
 // AgentInfo is what is known of an agent without starting anything.
@@ -61,7 +57,7 @@ func (h *Host) Agents(ctx context.Context) ([]AgentInfo, error) {
 			}
 			// Of two plugins for one agent the registry's choice counts.
 			if chosen, _, err := registry.Choose(readable, agent.Id); err == nil && chosen.Name == p.Name {
-				byID[agent.Id] = h.agentInfo(p, agent)
+				byID[agent.Id] = h.catalog.describe(p, agent)
 			}
 		}
 	}
@@ -81,11 +77,11 @@ func (h *Host) Agents(ctx context.Context) ([]AgentInfo, error) {
 
 // Agent describes one agent.
 func (h *Host) Agent(ctx context.Context, name string) (AgentInfo, error) {
-	p, agent, launch, err := h.findAgent(name, nil)
+	p, agent, launch, err := h.catalog.find(name, nil)
 	if err != nil {
 		return AgentInfo{}, err
 	}
-	info := h.agentInfo(p, agent)
+	info := h.catalog.describe(p, agent)
 	info.Launch = launch
 	if !info.Bundled {
 		for _, claim := range registry.Claims(h.registry.List()) {
@@ -97,43 +93,9 @@ func (h *Host) Agent(ctx context.Context, name string) (AgentInfo, error) {
 	return info, nil
 }
 
-func (h *Host) agentInfo(p registry.Plugin, agent *pluginapi.Agent) AgentInfo {
-	info := AgentInfo{
-		Description: agent, Plugin: p.Name, PluginVersion: p.Version, Trust: p.Trust, PlatformOK: platformOK(agent),
-		Bundled: p.Origin == registry.OriginBundled,
-	}
-	if (p.Origin == registry.OriginUser || p.Origin == registry.OriginProject) && !p.Linked {
-		info.Identity = cmp.Or(p.Signer, p.SHA256)
-	}
-	cwd := h.opts.ProjectDir
-	if agent.Program != "" {
-		info.Program = lookPath(agent.Program, h.opts.Env, cwd)
-		info.Version = h.knownVersion(agent, info.Program)
-	}
-	info.Installed = info.PlatformOK && (agent.Program == "" || info.Program != "")
-	info.Auth = authprobe.Evaluate(agent.AuthProbes, caller(agent, h.opts.Env, cwd, nil), authprobe.Options{Now: time.Now()})
-	info.SignedIn = len(agent.AuthProbes) == 0
-	for _, state := range info.Auth {
-		info.SignedIn = info.SignedIn || state.Status == "authenticated"
-	}
-	return info
-}
-
-// knownVersion is what programVersion has remembered.
-func (h *Host) knownVersion(agent *pluginapi.Agent, path string) string {
-	if path == "" {
-		return ""
-	}
-	entry, found := h.readVersions()[versionKey(agent, path)]
-	if now, ok := fileEntry(path); !found || !ok || !entry.same(now) {
-		return ""
-	}
-	return entry.Version
-}
-
 // DetectAuth asks the adapter whether the user is signed in; it starts the plugin.
 func (h *Host) DetectAuth(ctx context.Context, name string) (*pluginapi.AuthResponse, error) {
-	plugin, agent, _, err := h.findAgent(name, nil)
+	plugin, agent, _, err := h.catalog.find(name, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -148,7 +110,7 @@ func (h *Host) DetectAuth(ctx context.Context, name string) (*pluginapi.AuthResp
 	if err != nil {
 		return nil, err
 	}
-	resp, err := process.DetectAuth(ctx, &pb.DetectAuthRequest{Agent: h.adapterOf(name), Caller: caller(agent, h.opts.Env, h.opts.ProjectDir, nil)},
+	resp, err := process.DetectAuth(ctx, &pb.DetectAuthRequest{Agent: h.catalog.adapter(name), Caller: caller(agent, h.opts.Env, h.opts.ProjectDir, nil)},
 		command{env: h.opts.Env}.exec)
 	h.plugins.hangs(ctx, process, err)
 	return resp, err
@@ -157,13 +119,13 @@ func (h *Host) DetectAuth(ctx context.Context, name string) (*pluginapi.AuthResp
 // AgentPlugins lists the agent's own plugins, or extensions, by its own command. It
 // starts the plugin of amux, and changes nothing.
 func (h *Host) AgentPlugins(ctx context.Context, name string) ([]*pluginapi.AgentPlugin, error) {
-	process, agent, err := h.askable(ctx, name, "list plugins", (*pluginapi.Capabilities).GetListPlugins)
+	process, agent, err := h.queries.askable(ctx, name, "list plugins", (*pluginapi.Capabilities).GetListPlugins)
 	if err != nil {
 		return nil, err
 	}
 	list, err := process.ListPlugins(ctx, &pluginapi.PluginsQuery{
-		Agent: h.adapterOf(name), Caller: caller(agent, h.opts.Env, h.opts.ProjectDir, nil),
-	}, h.storeCommand("").exec)
+		Agent: h.catalog.adapter(name), Caller: caller(agent, h.opts.Env, h.opts.ProjectDir, nil),
+	}, h.queries.command("").exec)
 	h.plugins.hangs(ctx, process, err)
 	return list, err
 }
@@ -171,23 +133,13 @@ func (h *Host) AgentPlugins(ctx context.Context, name string) ([]*pluginapi.Agen
 // AgentModels lists the models that the agent knows of, by its own command. It starts
 // the plugin of amux. What the adapter knows by itself is in Agent.
 func (h *Host) AgentModels(ctx context.Context, name string) ([]*pluginapi.Model, error) {
-	process, agent, err := h.askable(ctx, name, "list models", (*pluginapi.Capabilities).GetListModels)
+	process, agent, err := h.queries.askable(ctx, name, "list models", (*pluginapi.Capabilities).GetListModels)
 	if err != nil {
 		return nil, err
 	}
 	list, err := process.ListModels(ctx, &pluginapi.ModelsQuery{
-		Agent: h.adapterOf(name), Caller: caller(agent, h.opts.Env, h.opts.ProjectDir, nil),
-	}, h.storeCommand("").exec)
+		Agent: h.catalog.adapter(name), Caller: caller(agent, h.opts.Env, h.opts.ProjectDir, nil),
+	}, h.queries.command("").exec)
 	h.plugins.hangs(ctx, process, err)
 	return list, err
-}
-
-// askable is capableProcess for what the agent's own command is needed for.
-func (h *Host) askable(ctx context.Context, name, what string, can func(*pluginapi.Capabilities) bool) (*adapter.Process, *pluginapi.Agent, error) {
-	process, agent, err := h.capableProcess(ctx, name, what, can)
-	if err == nil && agent.Program != "" && lookPath(agent.Program, h.opts.Env, h.opts.ProjectDir) == "" {
-		err = pluginapi.Errorf(pluginapi.CodeAgentNotInstalled, "agent %s is not installed: no program %q in PATH", name, agent.Program).
-			WithHint("%s", installHint(agent))
-	}
-	return process, agent, err
 }

@@ -8,7 +8,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -163,11 +162,4 @@ func (l *limited) Write(b []byte) (int, error) {
 		l.kept.Write(b[:min(room, len(b))])
 	}
 	return len(b), nil
-}
-
-// scratch is a folder for what the commands of one call print, and its removal. It is
-// named as that of a run, so that one that is left is found like those.
-func (h *Host) scratch() (dir string, remove func()) {
-	dir = filepath.Join(h.opts.TempDir, "agent-mux-"+ulid.Make().String())
-	return dir, func() { _ = os.RemoveAll(dir) }
 }

@@ -28,7 +28,12 @@
 // process; events that are in the log are skipped, stdin is not written twice.
 // If the host dies, the shim ends the run, and Recover does steps 7 to 10.
 //
-// Another process that opens the run (Host.Open) follows events.jsonl as it grows
-// (follow.go) and sends what is asked of it to the shim's socket (remote.go):
-// both by way of the run's directory, without the host's help.
+// A Run is its public methods over one backend: hosted by this process (hosted.go),
+// by another (remote.go), or finished. Another process that opens the run (Host.Open)
+// follows events.jsonl as it grows (follow.go) and sends what is asked of it to the
+// shim's socket: both by way of the run's directory, without the host's help.
+//
+// A Host is its public methods over its parts: the catalog of agents, queries to
+// plugins about agents, the archive of runs, the teller of events that a run lacks,
+// recovery, and the runs that live.
 package host

@@ -65,9 +65,9 @@ func isFileLimit(err error) bool { return errors.Is(err, unix.EFBIG) }
 // sweepRun kills every process that carries the run's mark, and those without one
 // that this process has adopted from a dead shim. It is for runs whose shim is
 // gone.
-func (h *Host) sweepRun(meta store.Meta) {
-	for _, held := range process.SweepRun(meta.RunID, h.opts.Subreaper) {
-		h.log.Named("run").Warn("a process of a run that has ended could not be ended", "run_id", meta.RunID, "process", held)
+func (a *archive) sweepRun(meta store.Meta) {
+	for _, held := range process.SweepRun(meta.RunID, a.opts.Subreaper) {
+		a.log.Named("run").Warn("a process of a run that has ended could not be ended", "run_id", meta.RunID, "process", held)
 	}
 }
 
@@ -91,7 +91,7 @@ func sweepCommand(mark string, left []process.ID) {
 }
 
 // marked reports whether a process carries the mark of the run.
-func (h *Host) marked(id string) bool { return len(process.Marked(id)) > 0 }
+func (a *archive) marked(id string) bool { return len(process.Marked(id)) > 0 }
 
 // reap collects a child that this process has adopted and killed.
 func reap(pid int) {

@@ -24,7 +24,7 @@ func checkAround(string) error { return nil }
 func isFileLimit(error) bool { return false }
 
 // sweepRun has nothing to do: with its shim every process of a run has ended.
-func (h *Host) sweepRun(store.Meta) {}
+func (a *archive) sweepRun(store.Meta) {}
 
 // descendants are not known: only a job has them, and a command is in none.
 func descendants(int) []process.ID { return nil }
@@ -33,7 +33,7 @@ func descendants(int) []process.ID { return nil }
 func sweepCommand(string, []process.ID) {}
 
 // marked is false: see sweepRun.
-func (h *Host) marked(string) bool { return false }
+func (a *archive) marked(string) bool { return false }
 
 // tempEnv are the variables that name the folder for temporary files.
 var tempEnv = []string{"TMPDIR", "TEMP", "TMP"}

@@ -41,7 +41,12 @@ type Host struct {
 	sweep    sync.Once // clears up after hosts that died
 	sweeping sync.WaitGroup
 
-	runs liveRuns // that this host hosts
+	catalog  catalog
+	queries  queries
+	archive  archive
+	teller   teller
+	recovery recovery
+	runs     liveRuns // that this host hosts
 
 	closing context.Context // ends when Close begins, and what is being started with it
 	close   context.CancelFunc
@@ -154,6 +159,9 @@ func New(opts Options) (*Host, error) {
 			AlwaysVerify: opts.AlwaysVerify, Version: opts.Version,
 		}),
 	}
+	h.catalog = catalog{&h.opts, h.registry, programs{filepath.Join(opts.ConfigDir, "cache", "programs.json")}}
+	h.archive = archive{&h.opts, h.store, h.log}
+	h.queries.host, h.teller.host, h.recovery.host = h, h, h
 	h.plugins = &plugins{
 		opts: opts, shared: map[string]*slot{}, all: map[*adapter.Process]*use{}, limits: &h.limits,
 		// The process's pid and start time are in the name, so that a later host

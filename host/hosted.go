@@ -370,9 +370,9 @@ func (r *hosted) last(ctx context.Context, e *engine.Engine, err error) {
 // endFaulty ends an adopted run whose adapter had failed the host before.
 func (r *hosted) endFaulty(ctx context.Context) {
 	_ = r.shim.conn.Kill(shim.Stop{Reason: "fault", By: "host"}) // it may have been done
-	e, err := r.h.retell(ctx, r.meta, nil, r.src, r.log, effects{r})
+	e, err := r.h.teller.retell(ctx, r.meta, nil, r.src, r.log, effects{r})
 	if err != nil && ctx.Err() == nil && pluginapi.AsError(err).Code != pluginapi.CodeDiskFull {
-		e, err = r.h.tellEnd(ctx, r.src, r.log, effects{r}, r.spec.JSONSchema)
+		e, err = r.h.teller.tellEnd(ctx, r.src, r.log, effects{r}, r.spec.JSONSchema)
 	}
 	r.last(ctx, e, err)
 }
@@ -442,7 +442,7 @@ func (r *hosted) clear(told *engine.Summary, result Result) {
 	_ = os.RemoveAll(r.meta.TempDir)
 	_ = os.Remove(socketPath(r.h.opts.RuntimeDir, r.id())) // a shim that was killed leaves it
 	if told != nil && !told.Ended.IsZero() {
-		r.h.index(r.meta, result.End, told.Ended)
+		r.h.archive.index(r.meta, result.End, told.Ended)
 		r.dir.MarkEnded()
 	}
 	r.shim.conn.Close()

@@ -26,7 +26,7 @@ type Installation struct {
 // this platform whose prerequisites are there, or that of a kind. It runs nothing but
 // the prerequisites' own version commands.
 func (h *Host) Installation(ctx context.Context, name, kind string) (Installation, error) {
-	_, agent, _, err := h.findAgent(name, nil)
+	_, agent, _, err := h.catalog.find(name, nil)
 	if err != nil {
 		return Installation{}, err
 	}
@@ -35,7 +35,7 @@ func (h *Host) Installation(ctx context.Context, name, kind string) (Installatio
 			WithHint("amux run %s", name)
 	}
 	if !platformOK(agent) {
-		_, err := h.findProgram(ctx, agent, h.opts.Env, h.opts.ProjectDir)
+		_, err := h.catalog.programs.find(ctx, agent, h.opts.Env, h.opts.ProjectDir)
 		return Installation{}, err
 	}
 	var kinds, missing []string
@@ -53,12 +53,12 @@ func (h *Host) Installation(ctx context.Context, name, kind string) (Installatio
 		if kind != "" && in.Kind != kind {
 			continue
 		}
-		if lacks := h.lacks(ctx, in); lacks != "" {
+		if lacks := h.catalog.lacks(ctx, in); lacks != "" {
 			missing = append(missing, in.Kind+": "+lacks)
 			continue
 		}
 		tested := agent.GetVersions().GetTested()
-		there := h.knownVersion(agent, lookPath(agent.Program, h.opts.Env, h.opts.ProjectDir))
+		there := h.catalog.programs.known(agent, lookPath(agent.Program, h.opts.Env, h.opts.ProjectDir))
 		return Installation{Agent: name, Kind: in.Kind, Argv: in.Argv, Note: in.Note, Version: tested, Newer: there != "" && older(there, tested)}, nil
 	}
 	if kind != "" && !slices.Contains(kinds, kind) {
@@ -70,15 +70,15 @@ func (h *Host) Installation(ctx context.Context, name, kind string) (Installatio
 }
 
 // lacks names the prerequisite that is missing or too old.
-func (h *Host) lacks(ctx context.Context, in *pluginapi.Install) string {
+func (c *catalog) lacks(ctx context.Context, in *pluginapi.Install) string {
 	for _, p := range in.Prerequisites {
-		if lookPath(p.Program, h.opts.Env, h.opts.ProjectDir) == "" {
+		if lookPath(p.Program, c.opts.Env, c.opts.ProjectDir) == "" {
 			return "it needs " + p.Program + ", which is not in PATH"
 		}
 		if p.Minimum == "" {
 			continue
 		}
-		result := command{env: h.opts.Env, cwd: h.opts.ProjectDir}.run(ctx, append([]string{p.Program}, p.Args...))
+		result := command{env: c.opts.Env, cwd: c.opts.ProjectDir}.run(ctx, append([]string{p.Program}, p.Args...))
 		pattern, err := regexp.Compile("(?m)" + p.Pattern)
 		if err != nil {
 			continue
@@ -109,17 +109,15 @@ func (h *Host) Install(ctx context.Context, i Installation, in io.Reader, out io
 
 // Refresh asks an agent's CLI for its version anew, whatever is remembered.
 func (h *Host) Refresh(ctx context.Context, name string) (AgentInfo, error) {
-	p, agent, _, err := h.findAgent(name, nil)
+	p, agent, _, err := h.catalog.find(name, nil)
 	if err != nil {
 		return AgentInfo{}, err
 	}
 	if agent.Program != "" {
 		if path := lookPath(agent.Program, h.opts.Env, h.opts.ProjectDir); path != "" {
-			cache := h.readVersions()
-			delete(cache, versionKey(agent, path))
-			h.writeVersions(cache)
-			h.programVersion(ctx, agent, path, h.opts.Env)
+			h.catalog.programs.forget(agent, path)
+			h.catalog.programs.version(ctx, agent, path, h.opts.Env)
 		}
 	}
-	return h.agentInfo(p, agent), nil
+	return h.catalog.describe(p, agent), nil
 }

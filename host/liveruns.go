@@ -34,6 +34,8 @@ func (l *liveRuns) get(id string) *hosted {
 	return l.byID[id]
 }
 
+func (l *liveRuns) has(id string) bool { return l.get(id) != nil }
+
 func (l *liveRuns) all() []*hosted {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -21,9 +21,14 @@ type program struct {
 	version string // "" if it was not asked or did not tell
 }
 
-// findProgram finds the agent's CLI in the caller's PATH and checks platform and
+// programs finds the CLIs of agents, and remembers their versions.
+type programs struct {
+	path string // of the file that remembers
+}
+
+// find finds the agent's CLI in the caller's PATH and checks platform and
 // version as the adapter declares them.
-func (h *Host) findProgram(ctx context.Context, agent *pluginapi.Agent, env []string, cwd string) (program, error) {
+func (p programs) find(ctx context.Context, agent *pluginapi.Agent, env []string, cwd string) (program, error) {
 	platform := runtime.GOOS + "/" + runtime.GOARCH
 	if !platformOK(agent) {
 		return program{}, pluginapi.Errorf(pluginapi.CodeAgentNotInstalled,
@@ -39,7 +44,7 @@ func (h *Host) findProgram(ctx context.Context, agent *pluginapi.Agent, env []st
 			"agent %s is not installed: no program %q in PATH", agent.Id, agent.Program).
 			WithHint("%s", installHint(agent))
 	}
-	version := h.programVersion(ctx, agent, path, env)
+	version := p.version(ctx, agent, path, env)
 	minimum := agent.GetVersions().GetMinimum()
 	if minimum != "" && version != "" && older(version, minimum) {
 		return program{}, pluginapi.Errorf(pluginapi.CodeAgentNotInstalled,
@@ -53,8 +58,8 @@ func platformOK(agent *pluginapi.Agent) bool {
 	if len(agent.Platforms) == 0 {
 		return true
 	}
-	for _, p := range agent.Platforms {
-		if p == runtime.GOOS || p == runtime.GOOS+"/"+runtime.GOARCH {
+	for _, platform := range agent.Platforms {
+		if platform == runtime.GOOS || platform == runtime.GOOS+"/"+runtime.GOARCH {
 			return true
 		}
 	}
@@ -128,14 +133,14 @@ type versionEntry struct {
 	Version string `json:"version"`
 }
 
-// programVersion asks a CLI for its version, or remembers the answer.
-func (h *Host) programVersion(ctx context.Context, agent *pluginapi.Agent, path string, env []string) string {
+// version asks a CLI for its version, or remembers the answer.
+func (p programs) version(ctx context.Context, agent *pluginapi.Agent, path string, env []string) string {
 	v := agent.GetVersions()
 	if len(v.GetArgs()) == 0 {
 		return ""
 	}
 	now, ok := fileEntry(path)
-	cache := h.readVersions()
+	cache := p.read()
 	key := versionKey(agent, path)
 	if old, found := cache[key]; found && ok && old.same(now) {
 		return old.Version
@@ -151,7 +156,7 @@ func (h *Host) programVersion(ctx context.Context, agent *pluginapi.Agent, path 
 	}
 	now.Version = string(match[1])
 	cache[key] = now
-	h.writeVersions(cache)
+	p.write(cache)
 	return now.Version
 }
 
@@ -176,31 +181,46 @@ func fileEntry(path string) (versionEntry, bool) {
 	return versionEntry{Size: info.Size(), Mtime: info.ModTime().UnixNano(), Target: target}, true
 }
 
-func (h *Host) versionsPath() string {
-	return filepath.Join(h.opts.ConfigDir, "cache", "programs.json")
-}
-
-func (h *Host) readVersions() map[string]versionEntry {
+func (p programs) read() map[string]versionEntry {
 	cache := map[string]versionEntry{}
-	if data, err := foreign.Read(h.versionsPath(), foreign.Rule{Limit: 4 << 20, Private: true}); err == nil {
+	if data, err := foreign.Read(p.path, foreign.Rule{Limit: 4 << 20, Private: true}); err == nil {
 		_ = json.Unmarshal(data, &cache) // a spoilt cache is an empty one
 	}
 	return cache
 }
 
-// writeVersions replaces the cache; two writers may lose an entry, which is then
+// write replaces the cache; two writers may lose an entry, which is then
 // asked again.
-func (h *Host) writeVersions(cache map[string]versionEntry) {
+func (p programs) write(cache map[string]versionEntry) {
 	data, err := json.Marshal(cache)
-	if err != nil || os.MkdirAll(filepath.Dir(h.versionsPath()), 0o700) != nil {
+	if err != nil || os.MkdirAll(filepath.Dir(p.path), 0o700) != nil {
 		return
 	}
-	tmp, err := os.CreateTemp(filepath.Dir(h.versionsPath()), ".programs")
+	tmp, err := os.CreateTemp(filepath.Dir(p.path), ".programs")
 	if err != nil {
 		return
 	}
 	_, err = tmp.Write(data)
-	if tmp.Close() != nil || err != nil || os.Rename(tmp.Name(), h.versionsPath()) != nil {
+	if tmp.Close() != nil || err != nil || os.Rename(tmp.Name(), p.path) != nil {
 		_ = os.Remove(tmp.Name())
 	}
+}
+
+// known is what version has remembered.
+func (p programs) known(agent *pluginapi.Agent, path string) string {
+	if path == "" {
+		return ""
+	}
+	entry, found := p.read()[versionKey(agent, path)]
+	if now, ok := fileEntry(path); !found || !ok || !entry.same(now) {
+		return ""
+	}
+	return entry.Version
+}
+
+// forget has the next version ask.
+func (p programs) forget(agent *pluginapi.Agent, path string) {
+	cache := p.read()
+	delete(cache, versionKey(agent, path))
+	p.write(cache)
 }

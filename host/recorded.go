@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/amux-dev/amux/host/eventlog"
@@ -210,34 +209,12 @@ func noRun(ref string) *pluginapi.Error {
 	}
 }
 
-// find resolves what a user calls a run: its id, its name, or a unique start or
-// end of the id of at least four characters.
-func (h *Host) find(ref string) (*store.Run, error) {
-	found := h.store.Find(ref)
-	if len(found) == 0 {
-		var newest time.Time
-		for _, id := range h.store.List() {
-			meta, err := h.store.Run(id).ReadMeta()
-			if err == nil && meta.Name == ref && (found == nil || meta.Created.After(newest)) {
-				found, newest = []string{id}, meta.Created
-			}
-		}
-	}
-	switch len(found) {
-	case 0:
-		return nil, noRun(ref)
-	case 1:
-		return h.store.Run(found[0]), nil
-	}
-	return nil, invalid("%q names %d runs", ref, len(found)).WithHint("give more of the id: %s", strings.Join(found[:min(3, len(found))], ", "))
-}
-
 // Open returns a run that this or another host has started. While another process
 // hosts it, its events are followed as they come, and what is asked of it goes to
 // its shim. Wait and Events end with HOST_GONE if that process dies; Recover
 // then makes the rest.
 func (h *Host) Open(ctx context.Context, ref string) (*Run, error) {
-	dir, err := h.find(ref)
+	dir, err := h.archive.find(ref)
 	if err != nil {
 		return nil, err
 	}
@@ -255,7 +232,7 @@ func (h *Host) Open(ctx context.Context, ref string) (*Run, error) {
 	if err := json.Unmarshal(meta.Spec, &r.spec); err != nil {
 		return nil, pluginapi.Errorf(pluginapi.CodeParse, "run %s: run.json: %w", dir.ID, err)
 	}
-	if _, agent, _, err := h.findAgent(meta.Agent, r.spec.Launch); err == nil {
+	if _, agent, _, err := h.catalog.find(meta.Agent, r.spec.Launch); err == nil {
 		r.agent = agent
 	}
 	info, _ := inspect(dir)
@@ -297,7 +274,7 @@ type ReplayOptions struct {
 // ReplayWith is Replay with options. Plans are in the journal and not made again, and
 // neither the record nor anything else is changed by what the plugin answers.
 func (h *Host) ReplayWith(ctx context.Context, ref string, o ReplayOptions, w io.Writer) error {
-	dir, err := h.find(ref)
+	dir, err := h.archive.find(ref)
 	if err != nil {
 		return err
 	}
@@ -307,7 +284,7 @@ func (h *Host) ReplayWith(ctx context.Context, ref string, o ReplayOptions, w io
 	}
 	var other *registry.Plugin
 	if o.Plugin != "" {
-		if other, err = h.otherPlugin(meta, o.Plugin); err != nil {
+		if other, err = h.teller.otherPlugin(meta, o.Plugin); err != nil {
 			return err
 		}
 		if o.OnPlugin != nil {
@@ -333,7 +310,7 @@ func (h *Host) ReplayWith(ctx context.Context, ref string, o ReplayOptions, w io
 	copyCtx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go func() { copied <- copyEvents(copyCtx, log, w, 1) }()
-	_, err = h.retell(ctx, meta, other, src, log, nil)
+	_, err = h.teller.retell(ctx, meta, other, src, log, nil)
 	log.Finish()
 	if copyErr := <-copied; err == nil {
 		err = copyErr
@@ -350,25 +327,4 @@ func (h *Host) ReplayWith(ctx context.Context, ref string, o ReplayOptions, w io
 		return Integrity{Damage: []Damage{*damage}}.Err(dir.ID)
 	}
 	return errors.Join(err, checkErr)
-}
-
-// otherPlugin returns the plugin at a path if it serves the agent of a run.
-func (h *Host) otherPlugin(meta store.Meta, path string) (*registry.Plugin, error) {
-	var spec RunSpec
-	if err := json.Unmarshal(meta.Spec, &spec); err != nil {
-		return nil, pluginapi.Errorf(pluginapi.CodeParse, "run %s: run.json: %w", meta.RunID, err)
-	}
-	plugin := h.registry.At(path)
-	if plugin.Err != nil {
-		return nil, plugin.Err
-	}
-	var serves []string
-	for _, a := range plugin.Description.Agents {
-		serves = append(serves, a.Id)
-	}
-	if !slices.Contains(serves, spec.adapter()) {
-		return nil, invalid("run %s is one of agent %s, which plugin %s %s does not serve", meta.RunID, spec.adapter(), plugin.Name, plugin.Version).
-			WithHint("it serves: %s", strings.Join(serves, ", "))
-	}
-	return &plugin, nil
 }

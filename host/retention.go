@@ -39,21 +39,21 @@ type Removed struct {
 // Delete removes the record of a run that has ended. A run that has not is
 // ActiveConflict: stop it first.
 func (h *Host) Delete(ctx context.Context, ref string) (Outcome, error) {
-	dir, err := h.find(ref)
+	dir, err := h.archive.find(ref)
 	if errors.Is(err, errNoRun) {
 		return NotFound, err
 	}
 	if err != nil {
 		return "", err
 	}
-	return h.deleteRun(ctx, dir)
+	return h.archive.deleteRun(ctx, dir)
 }
 
 // deleteWait is how long Delete waits for a host that has told the end of its run
 // and is clearing up.
 const deleteWait = 5 * time.Second
 
-func (h *Host) deleteRun(ctx context.Context, dir *store.Run) (Outcome, error) {
+func (a *archive) deleteRun(ctx context.Context, dir *store.Run) (Outcome, error) {
 	gone := func() (Outcome, error) { return NotFound, noRun(dir.ID) }
 	for deadline := time.Now().Add(deleteWait); ; {
 		err := dir.Lock()
@@ -92,10 +92,10 @@ func (h *Host) deleteRun(ctx context.Context, dir *store.Run) (Outcome, error) {
 		}
 	}
 	if info, err := readInfo(dir); err == nil && info.End == nil {
-		h.sweepRun(meta) // nobody will end it, and nothing of it may live on
+		a.sweepRun(meta) // nobody will end it, and nothing of it may live on
 		_ = os.RemoveAll(meta.TempDir)
 	}
-	_ = os.Remove(socketPath(h.opts.RuntimeDir, dir.ID))
+	_ = os.Remove(socketPath(a.opts.RuntimeDir, dir.ID))
 	if err := dir.Delete(); err != nil {
 		return "", folderError("folder of the run", dir.Dir, err)
 	}
@@ -118,7 +118,7 @@ func (h *Host) Retain(ctx context.Context) error {
 	if !sizes && len(ids) <= keepRuns {
 		return nil
 	}
-	_, err = h.retain(ctx, ids, false)
+	_, err = h.archive.retain(ctx, ids, false)
 	if sizes && len(ids) > 0 {
 		_ = os.WriteFile(stamp, nil, 0o600) // a look more at the next end of a run
 	}
@@ -142,9 +142,9 @@ func recordedAt(dir *store.Run) time.Time {
 }
 
 // retain deletes, or names, what is over the limits.
-func (h *Host) retain(ctx context.Context, ids []string, dry bool) ([]Removed, error) {
+func (a *archive) retain(ctx context.Context, ids []string, dry bool) ([]Removed, error) {
 	active := map[string]bool{}
-	for _, id := range h.store.Active() {
+	for _, id := range a.store.Active() {
 		active[id] = true
 	}
 	type ended struct {
@@ -157,11 +157,11 @@ func (h *Host) retain(ctx context.Context, ids []string, dry bool) ([]Removed, e
 			return nil, err
 		}
 		if !active[id] {
-			dir := h.store.Run(id)
+			dir := a.store.Run(id)
 			runs = append(runs, ended{dir, recordedAt(dir)})
 		}
 	}
-	slices.SortStableFunc(runs, func(a, b ended) int { return b.at.Compare(a.at) }) // the newest first
+	slices.SortStableFunc(runs, func(x, y ended) int { return y.at.Compare(x.at) }) // the newest first
 	var removed []Removed
 	var total int64
 	kept := 0
@@ -192,7 +192,7 @@ func (h *Host) retain(ctx context.Context, ids []string, dry bool) ([]Removed, e
 			continue
 		}
 		if !dry {
-			if outcome, err := h.deleteRun(ctx, dir); outcome != Deleted {
+			if outcome, err := a.deleteRun(ctx, dir); outcome != Deleted {
 				if outcome == "" {
 					return removed, err
 				}
@@ -222,12 +222,12 @@ func folderSize(dir string) (size int64) {
 // behind: temp dirs, sockets, copies of plugins that no run names and that are
 // not current. With dry it only says what it would remove.
 func (h *Host) Clean(ctx context.Context, dry bool) ([]Removed, error) {
-	removed, err := h.retain(ctx, h.store.List(), dry)
+	removed, err := h.archive.retain(ctx, h.store.List(), dry)
 	if err != nil {
 		return removed, err
 	}
 	// Who is removed for what reason; the rest is one rule: nothing alive.
-	for _, left := range slices.Concat(h.leftTempDirs(), h.leftSockets()) {
+	for _, left := range slices.Concat(h.archive.leftTempDirs(), h.archive.leftSockets()) {
 		if dry || os.RemoveAll(filepath.FromSlash(left.Path)) == nil {
 			removed = append(removed, left)
 		}
@@ -258,20 +258,20 @@ func (h *Host) Clean(ctx context.Context, dry bool) ([]Removed, error) {
 
 // leftOver reports whether a thing of the run id, which was changed last at that
 // time, is of a run that has no process any more.
-func (h *Host) leftOver(id string, changed time.Time) bool {
-	dir := h.store.Run(id)
+func (a *archive) leftOver(id string, changed time.Time) bool {
+	dir := a.store.Run(id)
 	if _, err := dir.ReadMeta(); err == nil {
 		shimInfo, err := shim.ReadInfo(dir.Dir)
 		return !(err == nil && shimLives(shimInfo)) && !dir.Held()
 	}
 	// A run of another configuration folder, or none.
 	return time.Since(changed) > strangeAge &&
-		!h.marked(id) && !answers(socketPath(h.opts.RuntimeDir, id))
+		!a.marked(id) && !answers(socketPath(a.opts.RuntimeDir, id))
 }
 
 // leftTempDirs finds temp dirs of runs that nothing lives of.
-func (h *Host) leftTempDirs() (left []Removed) {
-	entries, err := os.ReadDir(h.opts.TempDir)
+func (a *archive) leftTempDirs() (left []Removed) {
+	entries, err := os.ReadDir(a.opts.TempDir)
 	if err != nil {
 		return nil
 	}
@@ -282,8 +282,8 @@ func (h *Host) leftTempDirs() (left []Removed) {
 			continue
 		}
 		replay := strings.HasPrefix(name, "replay-") && time.Since(info.ModTime()) > strangeAge
-		if replay || ulidRule.MatchString(name) && h.leftOver(name, info.ModTime()) {
-			path := filepath.Join(h.opts.TempDir, e.Name())
+		if replay || ulidRule.MatchString(name) && a.leftOver(name, info.ModTime()) {
+			path := filepath.Join(a.opts.TempDir, e.Name())
 			left = append(left, Removed{"temp dir", filepath.ToSlash(path), "its run has ended", folderSize(path)})
 		}
 	}
@@ -291,8 +291,8 @@ func (h *Host) leftTempDirs() (left []Removed) {
 }
 
 // leftSockets finds sockets that nobody listens on.
-func (h *Host) leftSockets() (left []Removed) {
-	entries, err := os.ReadDir(h.opts.RuntimeDir)
+func (a *archive) leftSockets() (left []Removed) {
+	entries, err := os.ReadDir(a.opts.RuntimeDir)
 	if err != nil {
 		return nil
 	}
@@ -303,8 +303,8 @@ func (h *Host) leftSockets() (left []Removed) {
 		if !ok || err != nil || e.Type() != fs.ModeSocket || !ulidRule.MatchString(id) {
 			continue
 		}
-		path := filepath.Join(h.opts.RuntimeDir, e.Name())
-		if !answers(path) && h.leftOver(id, info.ModTime()) {
+		path := filepath.Join(a.opts.RuntimeDir, e.Name())
+		if !answers(path) && a.leftOver(id, info.ModTime()) {
 			left = append(left, Removed{"socket", filepath.ToSlash(path), "nobody listens on it", 0})
 		}
 	}
@@ -313,17 +313,17 @@ func (h *Host) leftSockets() (left []Removed) {
 
 // claimName makes mark while no other process claims a name, and refuses a name
 // that an active run has.
-func (h *Host) claimName(name string, mark func() error) error {
+func (a *archive) claimName(name string, mark func() error) error {
 	if name == "" {
 		return mark()
 	}
-	unlock, err := h.store.LockNames()
+	unlock, err := a.store.LockNames()
 	if err != nil {
 		return pluginapi.Errorf(pluginapi.CodeConfigLock, "the names of runs: %w", plain(err))
 	}
 	defer unlock()
-	for _, id := range h.store.Active() {
-		dir := h.store.Run(id)
+	for _, id := range a.store.Active() {
+		dir := a.store.Run(id)
 		meta, err := dir.ReadMeta()
 		if err != nil || meta.Name != name {
 			continue

@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/amux-dev/amux/host/adapter"
 	"github.com/amux-dev/amux/pluginapi"
 	pb "github.com/amux-dev/amux/pluginapi/amuxplugin1"
 )
@@ -38,17 +37,17 @@ type SessionQuery struct {
 // Sessions lists sessions of one agent, the newest first. It starts the plugin; the
 // agent's store is only read.
 func (h *Host) Sessions(ctx context.Context, q SessionQuery) ([]Session, error) {
-	process, agent, err := h.capableProcess(ctx, q.Agent, "list sessions", (*pluginapi.Capabilities).GetListSessions)
+	process, agent, err := h.queries.capable(ctx, q.Agent, "list sessions", (*pluginapi.Capabilities).GetListSessions)
 	if err != nil {
 		return nil, err
 	}
 	var sessions []Session
 	query := &pluginapi.SessionsQuery{
-		Agent: h.adapterOf(q.Agent), Caller: caller(agent, h.opts.Env, q.Cwd, nil), AllProjects: q.Cwd == "", Limit: uint32(max(0, q.Limit)),
+		Agent: h.catalog.adapter(q.Agent), Caller: caller(agent, h.opts.Env, q.Cwd, nil), AllProjects: q.Cwd == "", Limit: uint32(max(0, q.Limit)),
 	}
-	dir, remove := h.scratch()
+	dir, remove := h.queries.scratch()
 	defer remove()
-	err = process.ListSessions(ctx, query, h.storeCommand(dir).exec, func(s *pluginapi.SessionSummary) bool {
+	err = process.ListSessions(ctx, query, h.queries.command(dir).exec, func(s *pluginapi.SessionSummary) bool {
 		sessions = append(sessions, Session{
 			Agent: q.Agent, ID: s.Id, Title: s.Title, Cwd: s.Cwd, Path: s.Path, Created: moment(s.CreatedUnixMs),
 			Updated: moment(s.UpdatedUnixMs), Turns: int(s.Turns), Model: s.Model, ForkedFrom: s.ForkedFrom, Bytes: int64(s.Bytes),
@@ -69,18 +68,18 @@ func (h *Host) Sessions(ctx context.Context, q SessionQuery) ([]Session, error) 
 // false: those of its active branch, or of all. Events have no run; seq counts them
 // from 1. Nothing of the session is kept.
 func (h *Host) ReadSession(ctx context.Context, agent, id string, allBranches bool, each func(Event) bool) error {
-	process, description, err := h.capableProcess(ctx, agent, "read sessions", (*pluginapi.Capabilities).GetReadSession)
+	process, description, err := h.queries.capable(ctx, agent, "read sessions", (*pluginapi.Capabilities).GetReadSession)
 	if err != nil {
 		return err
 	}
 	query := &pluginapi.SessionQuery{
-		Agent: h.adapterOf(agent), Caller: caller(description, h.opts.Env, h.opts.ProjectDir, nil), SessionId: id, AllBranches: allBranches,
+		Agent: h.catalog.adapter(agent), Caller: caller(description, h.opts.Env, h.opts.ProjectDir, nil), SessionId: id, AllBranches: allBranches,
 	}
 	var seq uint64
 	var broken error
-	dir, remove := h.scratch()
+	dir, remove := h.queries.scratch()
 	defer remove()
-	err = process.ReadSession(ctx, query, h.storeCommand(dir).exec, func(s *pb.SessionEvent) bool {
+	err = process.ReadSession(ctx, query, h.queries.command(dir).exec, func(s *pb.SessionEvent) bool {
 		seq++
 		event := Event{Type: pluginapi.Type(s.Type), Seq: seq, Agent: agent}
 		if at := moment(s.TimeUnixMs); at != nil {
@@ -116,32 +115,6 @@ func sessionEvent(e Event, object []byte) json.RawMessage {
 		raw = append(raw, ',')
 	}
 	return append(raw, object[1:]...)
-}
-
-// capableProcess starts the plugin of an agent that has a capability.
-func (h *Host) capableProcess(ctx context.Context, name, what string, can func(*pluginapi.Capabilities) bool) (*adapter.Process, *pluginapi.Agent, error) {
-	plugin, agent, _, err := h.findAgent(name, nil)
-	if err != nil {
-		return nil, nil, err
-	}
-	if !can(agent.GetCapabilities()) {
-		return nil, nil, pluginapi.Errorf(pluginapi.CodeCapability, "agent %s: its adapter cannot %s", name, what).
-			WithHint("amux agents list shows the agents; amux agents info AGENT what each can do")
-	}
-	if err := h.prepare(); err != nil {
-		return nil, nil, err
-	}
-	verified, err := h.registry.Verify(plugin)
-	if err != nil {
-		return nil, nil, err
-	}
-	process, err := h.plugins.get(ctx, verified)
-	return process, agent, err
-}
-
-// storeCommand is for commands that read an agent's store.
-func (h *Host) storeCommand(dir string) command {
-	return command{env: h.opts.Env, cwd: h.opts.ProjectDir, time: storeTime, dir: dir}
 }
 
 func moment(unixMS int64) *time.Time {

@@ -143,7 +143,7 @@ func (l *launch) check(ctx context.Context) error {
 	if err := l.spec.validate(); err != nil {
 		return err
 	}
-	plugin, agent, launch, err := l.h.findAgent(l.spec.Agent, l.spec.Launch)
+	plugin, agent, launch, err := l.h.catalog.find(l.spec.Agent, l.spec.Launch)
 	if err != nil {
 		return err
 	}
@@ -151,7 +151,7 @@ func (l *launch) check(ctx context.Context) error {
 	if err := l.spec.checkCapabilities(agent); err != nil {
 		return err
 	}
-	l.program, err = l.h.findProgram(ctx, agent, l.world(), l.spec.Cwd)
+	l.program, err = l.h.catalog.programs.find(ctx, agent, l.world(), l.spec.Cwd)
 	if err != nil {
 		return err
 	}
@@ -189,7 +189,7 @@ func (l *launch) createDir(queued bool) error {
 		AmuxVersion: l.h.opts.Version, HostPID: os.Getpid(), HostStart: start, BootID: process.BootID(),
 	}
 	// Marked before it can be seen: who dies here leaves nothing that looks alive.
-	err = l.h.claimName(l.meta.Name, func() error { return errors.Join(dir.MarkActive(), dir.WriteMeta(l.meta)) })
+	err = l.h.archive.claimName(l.meta.Name, func() error { return errors.Join(dir.MarkActive(), dir.WriteMeta(l.meta)) })
 	if err == nil {
 		if err := os.Mkdir(l.meta.TempDir, 0o700); err != nil {
 			return folderError("temp folder", l.h.opts.TempDir, err)

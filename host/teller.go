@@ -1,0 +1,155 @@
+package host
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/amux-dev/amux/host/adapter"
+	"github.com/amux-dev/amux/host/eventlog"
+	"github.com/amux-dev/amux/host/internal/engine"
+	"github.com/amux-dev/amux/host/registry"
+	"github.com/amux-dev/amux/host/store"
+	"github.com/amux-dev/amux/pluginapi"
+	pb "github.com/amux-dev/amux/pluginapi/amuxplugin1"
+)
+
+// teller makes the events of runs that have no agent any more.
+type teller struct{ host *Host }
+
+// retell makes the events of a recorded run that log does not have, with another
+// plugin than the run's if there is one. The plugin may die of other runs, so that it
+// gets a few more chances in a process of its own.
+func (t *teller) retell(ctx context.Context, meta store.Meta, other *registry.Plugin, src engine.Journal, log *eventlog.Log, effects engine.Effects) (*engine.Engine, error) {
+	var spec RunSpec
+	if err := json.Unmarshal(meta.Spec, &spec); err != nil {
+		return nil, err
+	}
+	past, err := readPast(src)
+	if err != nil {
+		return nil, err
+	}
+	var verified registry.Verified
+	start := &pb.Start{Agent: spec.adapter()}
+	mute := past.fault != nil && past.fault.Done == 0 // the adapter was never heard
+	if !mute {
+		if err := t.host.prepare(); err != nil {
+			return nil, err
+		}
+		var agent *pluginapi.Agent
+		if verified, agent, err = t.plugin(meta, spec, other); err != nil {
+			return nil, err
+		}
+		start.Options = spec.recorded(agent)
+	}
+	e := engine.New(engine.Config{
+		Journal: src, Log: log, Limits: t.host.limits.engine(), Start: start, Schema: spec.JSONSchema, Effects: effects, Fault: past.fault,
+	})
+	var lived lives
+	for attempt := 1; ; attempt++ {
+		since := time.Now()
+		reading, stop := engine.Reading{}, func() {}
+		if !mute {
+			reading, stop, err = t.converse(ctx, verified, attempt > 1)
+		}
+		took := time.Since(since)
+		if err == nil {
+			err = e.Run(ctx, reading)
+		}
+		stop()
+		if err == nil {
+			return e, nil
+		}
+		if broken, ok := errors.AsType[*engine.Broken](err); ok {
+			err = broken.Cause
+			took += broken.Stalled
+		}
+		if errors.Is(err, engine.ErrHung) || !lived.again(ctx, err, took, t.host.limits) {
+			return nil, err
+		}
+	}
+}
+
+// tellEnd makes the last event of a run whose plugin cannot be had.
+func (t *teller) tellEnd(ctx context.Context, src engine.Journal, log *eventlog.Log, effects engine.Effects, schema string) (*engine.Engine, error) {
+	e := engine.New(engine.Config{
+		Journal: src, Log: log, Limits: t.host.limits.engine(), Start: &pb.Start{}, Schema: schema, Effects: effects, Mute: true,
+	})
+	return e, e.Finish(ctx, nil)
+}
+
+// converse begins a conversation with the shared process of a plugin, or with one of
+// its own. stop ends it.
+func (t *teller) converse(ctx context.Context, plugin registry.Verified, own bool) (reading engine.Reading, stop func(), err error) {
+	stop = func() {}
+	var process *adapter.Process
+	if own {
+		process, err = t.host.plugins.start(ctx, plugin)
+	} else {
+		process, err = t.host.plugins.get(ctx, plugin)
+	}
+	if err != nil {
+		return reading, stop, err
+	}
+	conv, leave, err := t.host.plugins.converse(ctx, process)
+	if err == nil {
+		reading.Conversation, reading.Leave = conv, leave
+	}
+	stop = func() {
+		if leave != nil {
+			leave()
+		}
+		if own {
+			t.host.plugins.drop(process)
+		}
+	}
+	return reading, stop, err
+}
+
+// plugin returns the plugin to make a run's events with, and the agent as it
+// describes it.
+func (t *teller) plugin(meta store.Meta, spec RunSpec, other *registry.Plugin) (registry.Verified, *pluginapi.Agent, error) {
+	if other != nil {
+		_, agent, err := registry.Choose([]registry.Plugin{*other}, spec.adapter())
+		if err != nil {
+			return registry.Verified{}, nil, err
+		}
+		verified, err := t.host.registry.Verify(*other)
+		return verified, agent, err
+	}
+	path, err := t.host.registry.Pinned(meta.PluginHash)
+	if err != nil {
+		return registry.Verified{}, nil, err
+	}
+	plugin, agent, err := t.host.registry.Agent(spec.adapter())
+	if err != nil {
+		// The copy speaks for itself; only its capabilities are not known.
+		agent, plugin = &pluginapi.Agent{Id: meta.Agent}, registry.Plugin{Name: meta.Plugin, Manifest: &registry.Manifest{}}
+	}
+	plugin.Name, plugin.Description = meta.Plugin, nil // what is installed now may be another version
+	return registry.Verified{Plugin: plugin, Path: path, SHA256: meta.PluginHash}, agent, nil
+}
+
+// otherPlugin returns the plugin at a path if it serves the agent of a run.
+func (t *teller) otherPlugin(meta store.Meta, path string) (*registry.Plugin, error) {
+	var spec RunSpec
+	if err := json.Unmarshal(meta.Spec, &spec); err != nil {
+		return nil, pluginapi.Errorf(pluginapi.CodeParse, "run %s: run.json: %w", meta.RunID, err)
+	}
+	plugin := t.host.registry.At(path)
+	if plugin.Err != nil {
+		return nil, plugin.Err
+	}
+	var serves []string
+	for _, a := range plugin.Description.Agents {
+		serves = append(serves, a.Id)
+	}
+	if !slices.Contains(serves, spec.adapter()) {
+		return nil, invalid("run %s is one of agent %s, which plugin %s %s does not serve", meta.RunID, spec.adapter(), plugin.Name, plugin.Version).
+			WithHint("it serves: %s", strings.Join(serves, ", "))
+	}
+	return &plugin, nil
+}
