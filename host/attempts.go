@@ -120,7 +120,7 @@ func (a *attempts) endUnstarted() {
 	if !waits || isClosed(a.run.done) {
 		return
 	}
-	if a.run.shim.conn.Kill(shim.Stop{Reason: "host_gone", By: "host"}) == nil {
+	if a.run.shim.conn.Kill(shim.Stop{Reason: journal.ReasonHostGone, By: "host"}) == nil {
 		<-a.run.done
 	}
 }
@@ -180,7 +180,7 @@ func (a *attempts) cannotStart(attempt int, err error) {
 		return
 	}
 	// The disk is full, if the shim has not gone.
-	amendExit(a.run.dir.Path("exit"), "disk_full")
+	amendExit(a.run.dir.Path("exit"), journal.ReasonDiskFull)
 	_ = a.run.shim.conn.Release()
 }
 

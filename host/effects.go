@@ -35,7 +35,7 @@ func (e effects) done(err error) {
 	if refused, ok := errors.AsType[*shim.RemoteError](err); ok && pluginapi.Code(refused.Code) == pluginapi.CodeStdinNotAvailable {
 		// What the agent was to be told is lost: the run cannot go on as if it
 		// had been.
-		e.Kill("stdin_full")
+		e.Kill(journal.ReasonStdinFull)
 	}
 	if err != nil {
 		// An agent that has exited takes no more input.
@@ -61,7 +61,7 @@ func (e effects) StartAttempt(retry *journal.Retry) {
 	e.r.attempts.Go(func() { e.r.attempts.startAgain(retry) })
 }
 
-func (e effects) Kill(reason string) {
+func (e effects) Kill(reason journal.EndReason) {
 	_ = e.r.shim.conn.Kill(shim.Stop{Reason: reason, By: "host"}) // it may have ended
 }
 

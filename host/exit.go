@@ -23,7 +23,7 @@ func readExit(path string) (exit journal.Exit, ok bool) {
 
 // amendExit writes a reason of the host's own into the file, once the shim is
 // gone. The file has had its room from the start, whatever the disk says now.
-func amendExit(path, reason string) {
+func amendExit(path string, reason journal.EndReason) {
 	exit, _ := readExit(path)
 	exit.Reason = reason
 	if f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE, 0o600); err == nil {

@@ -348,7 +348,7 @@ func (r *hosted) fault(ctx context.Context, broken *engine.Broken) {
 		record.Hint = e.Code.Info().Hint
 	}
 	_ = r.src.append(journal.KindFault, journal.Encode(record)) // without it the end is told all the same
-	if r.shim.conn.Kill(shim.Stop{Reason: "fault", By: "host"}) != nil {
+	if r.shim.conn.Kill(shim.Stop{Reason: journal.ReasonFault, By: "host"}) != nil {
 		// The agent has ended already.
 		r.h.log.Named("run").Debug("nothing to kill", "run_id", r.id())
 	}
@@ -369,7 +369,7 @@ func (r *hosted) last(ctx context.Context, e *engine.Engine, err error) {
 
 // endFaulty ends an adopted run whose adapter had failed the host before.
 func (r *hosted) endFaulty(ctx context.Context) {
-	_ = r.shim.conn.Kill(shim.Stop{Reason: "fault", By: "host"}) // it may have been done
+	_ = r.shim.conn.Kill(shim.Stop{Reason: journal.ReasonFault, By: "host"}) // it may have been done
 	e, err := r.h.teller.retell(ctx, r.meta, nil, r.src, r.log, effects{r})
 	if err != nil && ctx.Err() == nil && pluginapi.AsError(err).Code != pluginapi.CodeDiskFull {
 		e, err = r.h.teller.tellEnd(ctx, r.src, r.log, effects{r}, r.spec.JSONSchema)
@@ -411,9 +411,9 @@ func (r *hosted) finish(e *engine.Engine) {
 // the journal has another end already. told may be nil.
 func (r *hosted) abandon(err error, told *engine.Engine) {
 	e := pluginapi.AsError(err)
-	reason := "abandoned"
+	reason := journal.ReasonAbandoned
 	if e.Code == pluginapi.CodeDiskFull {
-		reason = "disk_full"
+		reason = journal.ReasonDiskFull
 	}
 	_ = r.shim.conn.Kill(shim.Stop{Reason: reason, By: "host"}) // it may have ended
 	_ = r.shim.conn.Release()
@@ -426,7 +426,7 @@ func (r *hosted) abandon(err error, told *engine.Engine) {
 	if state == engine.Failed {
 		amendExit(r.dir.Path("exit"), reason)
 	}
-	r.clear(nil, r.failed(state, reason, e))
+	r.clear(nil, r.failed(state, string(reason), e))
 }
 
 // clear clears up behind a run of which nothing is left. told is nil if its events have no

@@ -142,8 +142,8 @@ func inspect(dir *store.Run) (RunInfo, error) {
 		return info, err
 	}
 	info.State, info.Reason, info.Code = engine.Lost, "host_gone", pluginapi.CodeHostGone
-	if exit, ok := readExit(dir.Path("exit")); ok && exit.Reason == "disk_full" {
-		info.State, info.Reason, info.Code = engine.Failed, exit.Reason, pluginapi.CodeDiskFull
+	if exit, ok := readExit(dir.Path("exit")); ok && exit.Reason == journal.ReasonDiskFull {
+		info.State, info.Reason, info.Code = engine.Failed, string(exit.Reason), pluginapi.CodeDiskFull
 	}
 	if !dir.Active() {
 		// Its end was recorded: the mark is taken away behind it.

@@ -207,13 +207,13 @@ func (r *Run) End(ctx context.Context) error {
 // does not wait; Wait does.
 func (r *Run) Stop(ctx context.Context) error {
 	return r.backend.command("stop", func(c *shim.Conn) error {
-		return c.Stop(shim.Stop{Reason: "stop", By: "user", Grace: r.spec.Grace})
+		return c.Stop(shim.Stop{Reason: journal.ReasonStop, By: "user", Grace: r.spec.Grace})
 	})
 }
 
 // Kill ends the agent and all its descendants at once.
 func (r *Run) Kill(ctx context.Context) error {
-	return r.backend.command("kill", func(c *shim.Conn) error { return c.Kill(shim.Stop{Reason: "kill", By: "user"}) })
+	return r.backend.command("kill", func(c *shim.Conn) error { return c.Kill(shim.Stop{Reason: journal.ReasonKill, By: "user"}) })
 }
 
 // Pause stops every process of the run where it stands; the inactivity clock

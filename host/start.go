@@ -530,7 +530,7 @@ func (l *launch) undo() {
 		l.place.leave()
 	}
 	if l.shim != nil {
-		_ = l.shim.Kill(shim.Stop{Reason: "kill", By: "host"}) // there may be no agent yet
+		_ = l.shim.Kill(shim.Stop{Reason: journal.ReasonKill, By: "host"}) // there may be no agent yet
 		_ = l.shim.Release()
 		<-l.shim.Gone()
 		<-l.shim.Exited

@@ -118,13 +118,31 @@ type Collected struct {
 	Absent  bool   `json:"absent,omitempty"`
 }
 
+// EndReason is why amux ended the processes of a run.
+type EndReason string
+
+// The reasons.
+const (
+	ReasonStop       EndReason = "stop"
+	ReasonKill       EndReason = "kill"
+	ReasonSignal     EndReason = "signal" // that somebody sent
+	ReasonTimeout    EndReason = "timeout"
+	ReasonInactivity EndReason = "inactivity"
+	ReasonParentGone EndReason = "parent_gone" // the process that the run is to end with has ended
+	ReasonHostGone   EndReason = "host_gone"
+	ReasonDiskFull   EndReason = "disk_full"
+	ReasonStdinFull  EndReason = "stdin_full" // the agent does not read
+	ReasonFault      EndReason = "fault"      // the adapter cannot go on
+	ReasonAbandoned  EndReason = "abandoned"  // the host cannot go on
+)
+
 // Exit is the leader's end; it is written when every descendant is gone.
 type Exit struct {
-	Spawn  int    `json:"spawn"`
-	Code   int    `json:"code"` // -1 if a signal ended it
-	Signal string `json:"signal,omitempty"`
-	Reason string `json:"reason,omitempty"` // why amux ended it: stop, kill, signal, timeout, inactivity, parent_gone, host_gone, disk_full, abandoned
-	Killed int    `json:"killed,omitempty"` // processes it left behind
+	Spawn  int       `json:"spawn"`
+	Code   int       `json:"code"` // -1 if a signal ended it
+	Signal string    `json:"signal,omitempty"`
+	Reason EndReason `json:"reason,omitempty"` // why amux ended it; empty if it ended by itself
+	Killed int       `json:"killed,omitempty"` // processes it left behind
 	// Survivors names processes that could not be ended, each with the reason.
 	Survivors string `json:"survivors,omitempty"`
 }

@@ -3,6 +3,8 @@ package shim
 import (
 	"os"
 	"time"
+
+	"github.com/amux-dev/amux/host/journal"
 )
 
 // hostGone is what the run does without a host: a foreground one ends at once,
@@ -11,7 +13,7 @@ func (s *supervisor) hostGone(dead Hello) {
 	s.mu.Lock()
 	if !s.hello.Detached || s.child == nil || isClosed(s.child.gone) {
 		s.mu.Unlock()
-		s.endAlone("host_gone")
+		s.endAlone(journal.ReasonHostGone)
 		clearHost(dead, s.tree.processes)
 		s.finish()
 		return
@@ -21,7 +23,7 @@ func (s *supervisor) hostGone(dead Hello) {
 		return
 	}
 	if s.alone == nil {
-		s.alone = time.AfterFunc(s.hello.Alone, func() { s.endAlone("host_gone"); s.finish() })
+		s.alone = time.AfterFunc(s.hello.Alone, func() { s.endAlone(journal.ReasonHostGone); s.finish() })
 	}
 	s.mu.Unlock()
 	clearHost(dead, s.tree.processes)
@@ -42,7 +44,7 @@ func clearHost(dead Hello, processes Tree) {
 }
 
 // endAlone ends everything without anybody to tell. The shim may leave then.
-func (s *supervisor) endAlone(reason string) {
+func (s *supervisor) endAlone(reason journal.EndReason) {
 	s.mu.Lock()
 	s.ending = true
 	child := s.child

@@ -74,7 +74,7 @@ func (s *supervisor) spawn(spawn Spawn) error {
 	record := journal.Spawned{Spawn: spawn.Number, PID: child.pid, StartTime: s.tree.processes.Start(child.pid)}
 	// Before any output, and while mu keeps the exit away.
 	if err := s.recorder.journal.Append(journal.KindSpawned, journal.Encode(record)); err != nil {
-		s.reason = "disk_full"
+		s.reason = journal.ReasonDiskFull
 		defer child.request(stopRequest{kill: true})
 	}
 	if child.terminal != nil {
@@ -92,7 +92,7 @@ func (s *supervisor) spawn(spawn Spawn) error {
 	}
 	if spawn.ParentPID != 0 {
 		go child.watchParent(func() {
-			_ = s.stop(Stop{Reason: "parent_gone", By: "shim"}, false) // it may just have ended
+			_ = s.stop(Stop{Reason: journal.ReasonParentGone, By: "shim"}, false) // it may just have ended
 		})
 	}
 	go s.supervise(child)

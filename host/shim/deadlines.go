@@ -141,7 +141,7 @@ func (s *supervisor) expire(limit string) {
 	child := s.child
 	late := child == nil || s.ending || s.reason != "" || limit == "inactivity" && s.deadlines.held()
 	if !late {
-		s.reason = map[string]string{"run": "timeout", "inactivity": "inactivity"}[limit]
+		s.reason = map[string]journal.EndReason{"run": journal.ReasonTimeout, "inactivity": journal.ReasonInactivity}[limit]
 	}
 	s.mu.Unlock()
 	if late {

@@ -18,7 +18,7 @@ func (s *supervisor) stop(stop Stop, kill bool) error {
 	if kill {
 		kind = "kill"
 	}
-	record := journal.Encode(journal.Input{Kind: kind, By: stop.By, Text: stop.Reason})
+	record := journal.Encode(journal.Input{Kind: kind, By: stop.By, Text: string(stop.Reason)})
 	s.mu.Lock()
 	child := s.child
 	over := child == nil || child.over
@@ -75,17 +75,17 @@ func (s *supervisor) supervise(child *child) {
 	exit := journal.Exit{Spawn: child.spawn.Number, Reason: s.reason, Killed: left, Survivors: strings.Join(held, "; ")}
 	exit.Code, exit.Signal = child.ended()
 	if exit.Reason == "" && s.signaled != "" && (asksForEnd[s.signaled] || exit.Signal == s.signaled) {
-		exit.Reason = "signal"
+		exit.Reason = journal.ReasonSignal
 	}
 	s.mu.Unlock()
 	record := journal.Encode(exit)
 	s.exit.write(record)
 	switch {
-	case exit.Reason == "host_gone":
+	case exit.Reason == journal.ReasonHostGone:
 		s.recorder.tryAppend(journal.KindExit, record) // who comes later reads the file
 	case s.recorder.append(journal.KindExit, record): // the host waits for it
 	case exit.Reason == "":
-		exit.Reason = "disk_full"
+		exit.Reason = journal.ReasonDiskFull
 		s.exit.write(journal.Encode(exit))
 	}
 	close(child.gone)
@@ -96,7 +96,7 @@ func (s *supervisor) supervise(child *child) {
 	alone := s.alone != nil
 	s.mu.Unlock()
 	if alone { // the journal says all that the next host must know
-		s.endAlone("host_gone")
+		s.endAlone(journal.ReasonHostGone)
 		s.finish()
 	}
 }
@@ -105,7 +105,7 @@ func (s *supervisor) supervise(child *child) {
 func (s *supervisor) diskFull() {
 	s.mu.Lock()
 	if s.reason == "" {
-		s.reason = "disk_full"
+		s.reason = journal.ReasonDiskFull
 	}
 	child := s.child
 	s.mu.Unlock()

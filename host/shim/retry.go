@@ -42,7 +42,7 @@ var errNext = errors.New("the agent was started again")
 // giveUp keeps the process from being started that may follow child, or is the first
 // if that is nil. It is called
 // with inputs held, so that the record stands on one side of the next Retry.
-func (s *supervisor) giveUp(child *child, reason string, record []byte) error {
+func (s *supervisor) giveUp(child *child, reason journal.EndReason, record []byte) error {
 	s.mu.Lock()
 	again, late := s.gaveUp, s.ending || s.reason != ""
 	next := s.child != child

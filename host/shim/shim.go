@@ -85,7 +85,7 @@ type supervisor struct {
 	signaled  string // the last signal that a person asked for, and nothing after it
 	ending    bool   // no process will be started any more
 	gaveUp    bool   // nor another attempt: somebody asked for the end when there was no process
-	reason    string
+	reason    journal.EndReason
 	alone     *time.Timer // from the host's end on
 
 	done chan struct{} // closed when the shim may leave

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"time"
+
+	"github.com/amux-dev/amux/host/journal"
 )
 
 // Version of the frames. A shim outlives an upgrade of amux, so a newer host
@@ -119,9 +121,9 @@ type Spawn struct {
 
 // Stop asks for the end of the agent and its descendants.
 type Stop struct {
-	Reason string        `json:"reason"` // journalled: stop, fault, …
-	By     string        `json:"by"`
-	Grace  time.Duration `json:"grace_ns"` // between TERM and KILL; not for Kill
+	Reason journal.EndReason `json:"reason"` // journaled
+	By     string            `json:"by"`
+	Grace  time.Duration     `json:"grace_ns"` // between TERM and KILL; not for Kill
 }
 
 // Limit arms a deadline that the shim enforces with or without a host; 0

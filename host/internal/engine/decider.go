@@ -154,7 +154,7 @@ func (d *decider) start(l *ledger, do func(func())) {
 		// Its host died before it had started what it should, and this one does not
 		// know the environment.
 		d.begun = everyAttempt
-		do(func() { d.effects.Kill("host_gone") })
+		do(func() { d.effects.Kill(journal.ReasonHostGone) })
 	case retry != nil && d.begun < retry.Attempt:
 		d.begun = retry.Attempt
 		do(func() { d.effects.StartAttempt(retry) })

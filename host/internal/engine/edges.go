@@ -101,7 +101,7 @@ type Effects interface {
 	// StartAttempt starts the attempt that the journal has announced.
 	StartAttempt(retry *journal.Retry)
 	// Kill ends the run's processes at once, for a reason of the host's.
-	Kill(reason string)
+	Kill(reason journal.EndReason)
 
 	// Append commits a record, which the engine will read.
 	Append(kind journal.Kind, record []byte) error

@@ -307,7 +307,7 @@ func (f *feeder) userInput(in journal.Input, at time.Time) {
 		f.asked(at)
 		if f.unspawned { // there is no process whose exit would tell
 			f.ended = true
-			f.item(at, func(time.Time) { l.gaveUp = in.Text })
+			f.item(at, func(time.Time) { l.gaveUp = journal.EndReason(in.Text) })
 		}
 	case "signal":
 		f.asked(at)

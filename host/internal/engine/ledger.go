@@ -21,12 +21,12 @@ type ledger struct {
 	usage
 	unknown int // lines of stdout that the adapter has not known
 
-	number   int            // of the last plan's attempt
-	attempt                 // that is under way, or was last
-	retry    *journal.Retry // the attempt that has not been started yet
-	gaveUp   string         // why it will not be: somebody asked for the end
-	tooled   bool           // a tool was called, in whatever attempt
-	prompted bool           // there was a prompt
+	number   int               // of the last plan's attempt
+	attempt                    // that is under way, or was last
+	retry    *journal.Retry    // the attempt that has not been started yet
+	gaveUp   journal.EndReason // why it will not be: somebody asked for the end
+	tooled   bool              // a tool was called, in whatever attempt
+	prompted bool              // there was a prompt
 
 	askedAt     uint64 // the first input by which amux asked for the end
 	interrupted bool
@@ -84,7 +84,7 @@ func (l *ledger) lost() bool { return l.exit == nil && l.spawnFailed == nil && l
 func (l *ledger) settle(s Settled) {
 	lost := l.lost()
 	if exit := s.Exit; exit != nil {
-		abandoned := exit.Reason == "disk_full" || exit.Reason == "abandoned"
+		abandoned := exit.Reason == journal.ReasonDiskFull || exit.Reason == journal.ReasonAbandoned
 		if abandoned || l.exit == nil && exit.Spawn == l.spawn {
 			l.exit = exit
 		}

@@ -46,9 +46,9 @@ func (l *ledger) finished() journal.State {
 	case l.damage != nil:
 		end.To = Lost
 		return fail(pluginapi.CodeRecordDamaged, "damaged", l.damage.Error()+"; how the run ended is not known")
-	case asked == "disk_full":
+	case asked == journal.ReasonDiskFull:
 		return fail(pluginapi.CodeDiskFull, "disk_full", "the disk that holds the run's record is full")
-	case asked == "abandoned":
+	case asked == journal.ReasonAbandoned:
 		return fail(pluginapi.CodeInternal, "abandoned", "the process that hosted the run could not go on")
 	case l.fault != nil:
 		fail(pluginapi.Code(l.fault.Code), "plugin", l.fault.Msg)
@@ -58,9 +58,9 @@ func (l *ledger) finished() journal.State {
 		fail(pluginapi.Code(cmp.Or(l.spawnFailed.Code, string(pluginapi.CodeSpawn))), "spawn", l.spawnFailed.Error)
 		end.Hint = cmp.Or(l.spawnFailed.Hint, end.Hint)
 		return end
-	case asked == "stdin_full":
+	case asked == journal.ReasonStdinFull:
 		return fail(pluginapi.CodeStdinNotAvailable, "stdin", "the agent does not read its stdin: 16 MiB are waiting")
-	case l.state == Queued && (asked == "" || asked == "host_gone") && !l.spawned:
+	case l.state == Queued && (asked == "" || asked == journal.ReasonHostGone) && !l.spawned:
 		end.To = Canceled
 		return fail(pluginapi.CodeHostGone, "host_gone", "the process that hosted the run ended before the run's turn came")
 	case l.exit == nil && !l.spawned && l.gaveUp == "" && l.retry != nil:
@@ -74,21 +74,21 @@ func (l *ledger) finished() journal.State {
 	spoke := l.outcome != nil && l.endSent && !l.turnActive && (l.askedAt == 0 || l.outcomeAt < l.askedAt)
 	if asked != "" && !spoke {
 		switch asked {
-		case "timeout":
+		case journal.ReasonTimeout:
 			end.To = TimedOut
 			return fail(pluginapi.CodeTimeout, "timeout", "the run took longer than its time limit")
-		case "inactivity":
+		case journal.ReasonInactivity:
 			end.To = TimedOut
 			return fail(pluginapi.CodeInactivityTimeout, "inactivity", "the agent was silent for longer than its limit")
-		case "host_gone":
+		case journal.ReasonHostGone:
 			return fail(pluginapi.CodeHostGone, "host_gone", "the process that hosted the run ended before it")
-		case "signal":
+		case journal.ReasonSignal:
 			end.To = Canceled
 			return fail(pluginapi.CodeAborted, "signal", "the run was ended by a signal that somebody sent")
-		case "parent_gone":
+		case journal.ReasonParentGone:
 			end.To = Canceled
 			return fail(pluginapi.CodeAborted, "parent_gone", "the process that it was to end with has ended")
-		case "kill":
+		case journal.ReasonKill:
 			end.To = Canceled
 			return fail(pluginapi.CodeAborted, "killed", "the run was killed")
 		default:
