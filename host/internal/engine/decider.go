@@ -34,7 +34,8 @@ type Policy struct {
 }
 
 // decider says what a live run does now, by what the ledger says and what it has decided
-// before. It sees every step once, whatever reading made it.
+// before. What a further reading decides again is an input, of which the shim takes the
+// first.
 type decider struct {
 	policy  *Policy
 	effects Effects

@@ -172,6 +172,7 @@ type ending struct {
 	writer  *journal.Writer
 	mu      sync.Mutex
 	writes  map[EffectID]int
+	late    []journal.State // recorded while the shim leaves
 	inputs  []string
 }
 
@@ -184,7 +185,12 @@ func (e *ending) Append(kind journal.Kind, record []byte) error {
 	return err
 }
 
-func (e *ending) Settle(bool) (Settled, error) { return Settled{}, nil }
+func (e *ending) Settle(bool) (settled Settled, err error) {
+	for _, state := range e.late {
+		err = errors.Join(err, e.Append(journal.KindState, journal.Encode(state)))
+	}
+	return settled, err
+}
 
 func (e *ending) Write(id EffectID, _ []byte) {
 	e.mu.Lock()
@@ -194,7 +200,7 @@ func (e *ending) Write(id EffectID, _ []byte) {
 
 // tell makes the events of the recorded run with adapters that die as often as deaths
 // says, and returns them.
-func tell(t *testing.T, dir string, seed uint64, deaths int) (events []byte, effects *ending) {
+func tell(t *testing.T, dir string, seed uint64, deaths int, late ...journal.State) (events []byte, effects *ending) {
 	t.Helper()
 	random := rand.New(rand.NewPCG(seed, 2))
 	name := filepath.Join(dir, fmt.Sprintf("journal-%d-%d", seed, deaths))
@@ -217,7 +223,7 @@ func tell(t *testing.T, dir string, seed uint64, deaths int) (events []byte, eff
 	}
 	defer log.Close()
 	src := &growing{File: file, rand: random, whole: writer.Size()}
-	effects = &ending{journal: src, writer: writer, writes: map[EffectID]int{}}
+	effects = &ending{journal: src, writer: writer, writes: map[EffectID]int{}, late: late}
 	e := New(Config{
 		Journal: src, Log: log, Limits: Limits{Progress: time.Minute, Volume: 1 << 20, Stdin: 1 << 10}, Start: &pb.Start{Agent: "echo"}, Effects: effects,
 		Policy: &Policy{},
@@ -262,6 +268,18 @@ func TestEventsAreAFunctionOfTheJournal(t *testing.T) {
 		}
 		if len(effects.writes) != 4 {
 			t.Errorf("seed %d: the adapter wrote %v", seed, effects.writes)
+		}
+	}
+}
+
+// What is recorded while the shim leaves stands before the end, and the last transition
+// begins where it ends.
+func TestLateRecordsComeBeforeTheEnd(t *testing.T) {
+	events, _ := tell(t, t.TempDir(), 1, 0, journal.State{From: Running, To: Waiting}, journal.State{From: Waiting, To: Paused})
+	lines := bytes.Split(bytes.TrimSpace(events), []byte("\n"))
+	for i, want := range []string{`"from":"running","to":"waiting"`, `"from":"waiting","to":"paused"`, `"type":"session_end"`, `"from":"paused","to":"completed"`, `"type":"run_end"`} {
+		if line := lines[len(lines)-5+i]; !bytes.Contains(line, []byte(want)) {
+			t.Errorf("%s is not in %s", want, line)
 		}
 	}
 }

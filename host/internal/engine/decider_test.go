@@ -1,0 +1,88 @@
+package engine
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/amux-dev/amux/host/journal"
+)
+
+// wants notes what a decider wants done.
+type wants struct {
+	Effects
+	got []string
+}
+
+func (w *wants) Input(in journal.Input) {
+	w.got = append(w.got, fmt.Sprintf("%s %s by %s: %s", in.Kind, in.ID, in.By, in.Text))
+}
+func (w *wants) AnswerWithin(id string, after time.Duration) {
+	w.got = append(w.got, fmt.Sprintf("limit %s %v", id, after))
+}
+func (w *wants) AwaitPrompt(waits bool)      { w.got = append(w.got, fmt.Sprintf("person %v", waits)) }
+func (w *wants) StartAttempt(*journal.Retry) { w.got = append(w.got, "start") }
+func (w *wants) Kill(r journal.EndReason)    { w.got = append(w.got, "kill "+string(r)) }
+func (w *wants) Append(_ journal.Kind, record []byte) error {
+	w.got = append(w.got, string(record))
+	return nil
+}
+
+// ask is an approval request.
+func ask(l *ledger, id string) {
+	l.questions.Learn("approval_request", fmt.Appendf(nil, `{"interaction_id":%q,"action":"Bash"}`, id))
+}
+
+// twice is an input that each reading gives: the shim takes the first.
+func twice(input string) []string { return []string{input, input} }
+
+// Each step is decided once, whatever reading sees it, and the status says so.
+func TestDeciderActsOnce(t *testing.T) {
+	running := func(l *ledger) { l.state, l.spawned, l.number = Running, true, 1 }
+	for _, test := range []struct {
+		name   string
+		policy Policy
+		ledger func(*ledger)
+		want   []string
+		status Status
+	}{
+		{"the agent is there", Policy{}, func(l *ledger) { l.state, l.spawned = Starting, true },
+			[]string{`{"from":"starting","to":"running"}`}, Status{State: Running}},
+		{"an approval for people", Policy{AnswerTime: time.Minute}, func(l *ledger) { running(l); ask(l, "a") },
+			[]string{"limit a 1m0s", `{"from":"running","to":"waiting"}`}, Status{State: Waiting, Waiting: []string{"a"}}},
+		{"an approval and nobody", Policy{Unattended: true}, func(l *ledger) { running(l); ask(l, "a") },
+			twice("deny a by policy: nobody is there to answer"), Status{State: Running}},
+		{"idle", Policy{}, func(l *ledger) { running(l); l.idle = true }, twice("end  by host: "), Status{State: Running}},
+		{"idle in a conversation", Policy{Conversation: true}, func(l *ledger) { running(l); l.idle, l.prompted = true, true },
+			[]string{"person true"}, Status{State: Running}},
+		{"paused", Policy{}, func(l *ledger) { running(l); l.paused = true }, []string{`{"from":"running","to":"paused"}`}, Status{State: Paused}},
+		{"a retry is announced", Policy{}, func(l *ledger) { running(l); l.again(&journal.Retry{Attempt: 2}) }, []string{"start"}, Status{State: Running, Next: 2}},
+		{"adopted before its agent was there", Policy{Adopted: true}, func(l *ledger) { l.state = Starting }, []string{"kill host_gone"}, Status{State: Starting}},
+		{"adopted without its prompt", Policy{Unprompted: &journal.Input{Kind: "prompt", ID: "p", Text: "hi"}, Attempt: 1}, running,
+			[]string{"prompt p by : hi"}, Status{State: Running}},
+		{"ended", Policy{}, func(l *ledger) { running(l); ask(l, "a"); l.exit = &journal.Exit{} }, nil, Status{}},
+	} {
+		w, board := &wants{}, &statusBoard{}
+		test.policy.Judge = func(*Question) (string, string) { return "", "" }
+		d := &decider{policy: &test.policy, effects: w, status: board}
+		var first, second ledger // of two readings
+		for i, l := range []*ledger{&first, &second} {
+			test.ledger(l)
+			if i == 0 {
+				d.begin(l)
+			}
+			for range 2 {
+				for _, do := range d.decide(l) {
+					do()
+				}
+			}
+		}
+		if !slices.Equal(w.got, test.want) {
+			t.Errorf("%s: %q, want %q", test.name, w.got, test.want)
+		}
+		if got := board.get(); got.State != test.status.State || got.Next != test.status.Next || !slices.Equal(got.Waiting, test.status.Waiting) {
+			t.Errorf("%s: %+v, want %+v", test.name, got, test.status)
+		}
+	}
+}
