@@ -324,5 +324,3 @@ func (h *Host) Close(ctx context.Context) error {
 	_ = os.RemoveAll(h.plugins.socket)
 	return ctx.Err()
 }
-
-func itoa(n int) string { return strconv.Itoa(n) }

@@ -29,7 +29,7 @@ import (
 	"github.com/amux-dev/amux/test/agents"
 )
 
-// The agent is a direct child of its keeper, in a session of its own, on three pipes
+// The agent is a direct child of its shim, in a session of its own, on three pipes
 // and nothing else, in the folder and with the environment that were asked for. No
 // other program is needed for it.
 func TestProcessOfTheAgent(t *testing.T) {
@@ -49,14 +49,14 @@ func TestProcessOfTheAgent(t *testing.T) {
 	number, _, _ := strings.Cut(after, `"`)
 	pid, err := strconv.Atoi(number)
 	must(t, err)
-	keeper, err := shim.ReadInfo(r.Dir())
+	shim, err := shim.ReadInfo(r.Dir())
 	must(t, err)
 	dir := "/proc/" + number
 	stat, err := os.ReadFile(dir + "/stat")
 	must(t, err)
 	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
-	if parent, group, session := fields[1], fields[2], fields[3]; parent != strconv.Itoa(keeper.PID) || group != number || session != number {
-		t.Errorf("parent %s, group %s, session %s of %d; the keeper is %d", parent, group, session, pid, keeper.PID)
+	if parent, group, session := fields[1], fields[2], fields[3]; parent != strconv.Itoa(shim.PID) || group != number || session != number {
+		t.Errorf("parent %s, group %s, session %s of %d; the shim is %d", parent, group, session, pid, shim.PID)
 	}
 	if at, err := os.Readlink(dir + "/cwd"); err != nil || at != cwd {
 		t.Errorf("it is in %s, %v", at, err)

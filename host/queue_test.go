@@ -72,7 +72,7 @@ func TestQueue(t *testing.T) {
 				t.Errorf("run %d is %s while two go on", i, state)
 			}
 			if len(agents.OfRun(r.ID())) > 1 {
-				t.Errorf("a queued run has more than its keeper: %v", agents.OfRun(r.ID()))
+				t.Errorf("a queued run has more than its shim: %v", agents.OfRun(r.ID()))
 			}
 		}
 		must(t, all[i].Approve(context.Background(), "", nil))
@@ -185,9 +185,9 @@ func TestQueuedRunFails(t *testing.T) {
 	tries := s.Start(h, host.RunSpec{Agent: "fake", Prompt: "early 1 do fail OVERLOADED\nearly 1 exit 1", Cwd: t.TempDir(), Retry: soon(2)})
 	after := s.Start(h, host.RunSpec{Agent: "fake", Prompt: "lines 3"})
 	must(t, os.Remove(cwd))
-	keeper, err := shim.ReadInfo(filepath.Join(s.Config, "runs", killed.ID()))
+	shim, err := shim.ReadInfo(filepath.Join(s.Config, "runs", killed.ID()))
 	must(t, err)
-	process, err := os.FindProcess(keeper.PID)
+	process, err := os.FindProcess(shim.PID)
 	must(t, err)
 	must(t, process.Kill())
 	must(t, first.Stop(context.Background()))

@@ -340,7 +340,7 @@ func TestHostKilledBetweenAttempts(t *testing.T) {
 			agents.Eventually(t, time.Minute, "the run has ended", func() bool {
 				adopted, err := h.Adopt(context.Background())
 				must(t, err)
-				for _, a := range adopted { // it was quicker than the keeper
+				for _, a := range adopted { // it was quicker than the shim
 					a.Wait()
 				}
 				must(t, h.Recover(context.Background()))

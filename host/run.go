@@ -129,7 +129,7 @@ func (r *Run) Send(ctx context.Context, prompt string) error {
 	return r.input(journal.Input{Kind: "prompt", ID: r.backend.promptID(), Text: prompt, By: "user"})
 }
 
-// Approve grants what the agent asked for. An empty id is the one request that
+// Approve lets the agent do what it asked to do. An empty id is the one request that
 // waits; updatedInput, if not nil, replaces the tool's input where the agent
 // allows it. The first answer wins: ALREADY_ANSWERED.
 func (r *Run) Approve(ctx context.Context, id string, updatedInput json.RawMessage) error {

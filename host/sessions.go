@@ -86,7 +86,7 @@ func (h *Host) ReadSession(ctx context.Context, agent, id string, allBranches bo
 			event.Time = *at
 		}
 		if event.Raw = sessionEvent(event, s.Data); event.Raw == nil {
-			broken = pluginapi.Errorf(pluginapi.CodePluginCrashed, "the adapter of %s sent a %q event that is none", agent, s.Type)
+			broken = pluginapi.Errorf(pluginapi.CodePluginCrashed, "the adapter of %s sent a malformed %q event", agent, s.Type)
 			return false
 		}
 		return each(event)

@@ -29,7 +29,7 @@ type sickness struct {
 }
 
 // suffer runs all sicknesses at once in the process of one plugin that also serves
-// healthy runs, and holds each against what it should come to.
+// healthy runs, and checks each for what it should come to.
 func suffer(t *testing.T, trouble agents.Trouble, sicknesses []sickness) {
 	t.Helper()
 	s := agents.NewStage(t, "same", string(trouble), "other", "healthy")

@@ -110,7 +110,7 @@ func TestTerminalOfRun(t *testing.T) {
 	if !strings.Contains(printed(t, r), "xterm-256color .\r\n") {
 		t.Errorf("%q", printed(t, r))
 	}
-	// Another process of the user does the same by way of the keeper.
+	// Another process of the user does the same by way of the shim.
 	there, err := other.Open(ctx, r.ID())
 	if err != nil {
 		t.Fatal(err)
@@ -213,20 +213,20 @@ func TestNoTerminal(t *testing.T) {
 	}
 }
 
-// The keeper of a run on a terminal stays as small as others.
-func TestKeeperOnTerminalIsSmall(t *testing.T) {
+// The shim of a run on a terminal stays as small as others.
+func TestShimOnTerminalIsSmall(t *testing.T) {
 	s := agents.NewStage(t, "fake", "healthy")
 	h := s.Host()
 	r := s.Start(h, host.RunSpec{Agent: "fake", PTY: true, Prompt: "say ready\nprogram read line\nlines 20000\nsay done\nsleep 1000"})
 	defer func() { _ = r.Kill(context.Background()); r.Wait() }()
-	keeper := 0
+	shim := 0
 	for _, id := range process.Descendants(os.Getpid()) {
 		if name, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", id.PID)); strings.TrimSpace(string(name)) == "amux-shim" {
-			keeper = id.PID
+			shim = id.PID
 		}
 	}
-	if keeper == 0 {
-		t.Fatal("no keeper")
+	if shim == 0 {
+		t.Fatal("no shim")
 	}
 	// Six threads are usual; the runtime keeps those that a busy machine made it
 	// start for once.
@@ -234,11 +234,11 @@ func TestKeeperOnTerminalIsSmall(t *testing.T) {
 	small := func(when string) {
 		t.Helper()
 		time.Sleep(100 * time.Millisecond)
-		tasks, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", keeper))
+		tasks, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", shim))
 		if err != nil {
 			t.Fatal(err)
 		}
-		rollup, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", keeper))
+		rollup, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", shim))
 		if err != nil {
 			t.Skipf("memory cannot be measured here: %v", err)
 		}
@@ -248,7 +248,7 @@ func TestKeeperOnTerminalIsSmall(t *testing.T) {
 		}
 		t.Logf("%s: %d threads, %d KB", when, len(tasks), pss)
 		if len(tasks) > threads || pss > 7<<10 {
-			t.Errorf("%s the keeper has %d threads and %d KB; want at most %d and 7168", when, len(tasks), pss, threads)
+			t.Errorf("%s the shim has %d threads and %d KB; want at most %d and 7168", when, len(tasks), pss, threads)
 		}
 	}
 	printsOnTerminal(t, r, "t ready")

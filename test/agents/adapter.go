@@ -193,11 +193,14 @@ func (c *conversation) stdout(line []byte, out *sdk.Out) {
 	}
 }
 
-// recurse does so until the stack is full.
+// recurse calls itself until the stack is full.
 func recurse(depth int) int {
 	var room [64]int
 	for i := range room {
 		room[i] = depth + i
+	}
+	if depth < 0 {
+		return 0 // never: it counts up from 0
 	}
 	return recurse(depth+1) + room[depth%len(room)]
 }

@@ -173,7 +173,6 @@ type ending struct {
 	mu      sync.Mutex
 	writes  map[EffectID]int
 	late    []journal.State // recorded while the shim leaves
-	inputs  []string
 }
 
 func (e *ending) Append(kind journal.Kind, record []byte) error {

@@ -1,6 +1,12 @@
 package app
 
-import "github.com/spf13/cobra"
+import (
+	"bytes"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
 
 // NewRoot makes the root command without subcommands: the flags that all commands have,
 // and the errors of a wrong command line.
@@ -25,6 +31,25 @@ line, one stream of events, one set of promises about processes.`,
 	}
 	a.Flags.Add(root.PersistentFlags())
 	root.SetFlagErrorFunc(FlagError)
+	root.SetUsageFunc(plainUsage(root.UsageFunc()))
 	root.CompletionOptions.HiddenDefaultCmd = false
 	return root
+}
+
+// boolValue is what pflag adds to the name of each flag that is on or off.
+const boolValue = "[=true|false]"
+
+// plainUsage prints the usage without it: nobody types it, and it hides the names.
+func plainUsage(print func(*cobra.Command) error) func(*cobra.Command) error {
+	return func(cmd *cobra.Command) error {
+		out := cmd.OutOrStderr()
+		var usage bytes.Buffer
+		cmd.SetOut(&usage)
+		defer cmd.SetOut(out)
+		if err := print(cmd); err != nil {
+			return err
+		}
+		_, err := io.WriteString(out, strings.ReplaceAll(usage.String(), boolValue, strings.Repeat(" ", len(boolValue))))
+		return err
+	}
 }
