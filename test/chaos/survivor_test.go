@@ -36,11 +36,20 @@ var survivorEndings = []struct {
 }{
 	{name: "stop", grace: matrixGrace, act: stop},
 	{name: "kill", act: func(r *host.Run) error { return r.Kill(context.Background()) }},
-	{name: "timeout", grace: matrixGrace, spec: func(s *host.RunSpec) { s.Timeout = 400 * time.Millisecond }},
+	{name: "timeout", grace: matrixGrace, spec: func(s *host.RunSpec) { s.Timeout = survivorTimeout() }},
 	{name: "exit", grace: leftoverGrace, script: "sleep 0.05\nexit 0"},
 	{name: "host killed", killed: func(k *hosted) []agents.Process { return []agents.Process{k.host} }},
 	{name: "shim killed", killed: func(k *hosted) []agents.Process { return []agents.Process{k.keep} }},
 	{name: "plugin killed", grace: matrixGrace, killed: (*hosted).plugins},
+}
+
+// survivorTimeout is enough for a shape to begin before its run ends, also where every
+// core is busy.
+func survivorTimeout() time.Duration {
+	if agents.Full() {
+		return 1500 * time.Millisecond
+	}
+	return 400 * time.Millisecond
 }
 
 // survivorShapes are what is left behind, and how many rounds a cell has in the long
