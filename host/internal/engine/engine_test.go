@@ -14,7 +14,7 @@ import (
 	pb "github.com/amux-dev/amux/pluginapi/amuxplugin1"
 )
 
-// waitingJournal is an empty journal; wait is what becomes of those who wait for more.
+// waitingJournal is an empty journal; wait decides how waiting for more records ends.
 type waitingJournal struct {
 	*journal.Writer
 	io.ReaderAt

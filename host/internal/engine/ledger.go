@@ -28,7 +28,7 @@ type ledger struct {
 	tooled   bool              // a tool was called, in whatever attempt
 	prompted bool              // there was a prompt
 
-	askedAt     uint64 // the first input by which amux asked for the end
+	askedAt     uint64 // the first input with which amux asked the agent to end
 	interrupted bool
 	signaled    bool // a person has sent a signal, and no prompt since
 

@@ -58,7 +58,7 @@ from the start or end of an id.`,
 func logs(o *LogsOptions) error {
 	switch {
 	case o.Raw && o.Lines < 0:
-		return app.Usagef("invalid --lines %d: expected a number, 0 or more", o.Lines)
+		return app.Usagef("invalid --lines \"%d\": expected a number, 0 or more", o.Lines)
 	case o.Raw && (o.Follow || o.JSON):
 		return app.Usagef("--lines shows the agent's output, not events").WithHint("leave out --follow and --json")
 	}

@@ -126,7 +126,7 @@ func TestRecordCommandsRefuse(t *testing.T) {
 		err   string
 	}{
 		{"screen RUN", "", 6, nil, "has no terminal"},
-		{"logs RUN -n -1", "", 2, nil, `invalid --lines -1: expected a number`},
+		{"logs RUN -n -1", "", 2, nil, `invalid --lines "-1": expected a number`},
 		{"logs RUN -n 2 -f", "", 2, nil, "not events"},
 		{"wait RUN", "", 0, nil, ""},
 		{"rm", "", 2, nil, "needs a run"},

@@ -53,7 +53,7 @@ of one agent, or of every installed agent whose store amux can read.`,
 
 func list(o *ListOptions) error {
 	if o.Limit < 0 {
-		return app.Usagef("invalid --limit %d: expected a number, 0 or more", o.Limit)
+		return app.Usagef("invalid --limit \"%d\": expected a number, 0 or more", o.Limit)
 	}
 	if err := o.Filter.parse(o.Now()); err != nil {
 		return err

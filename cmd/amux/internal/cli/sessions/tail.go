@@ -52,7 +52,7 @@ uses it, until Ctrl-C.`,
 
 func tail(o *TailOptions) error {
 	if o.Last < 0 {
-		return app.Usagef("invalid --last %d: expected a number, 0 or more", o.Last)
+		return app.Usagef("invalid --last \"%d\": expected a number, 0 or more", o.Last)
 	}
 	h, err := o.Host()
 	if err != nil {
