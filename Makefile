@@ -18,7 +18,7 @@ TESTS = ./test/real ./...
 help: ## this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
 
-build: ## build bin/amux, bin/amux-shim, bin/amux-bridge and bin/plugins
+build: ## build bin/amux with its own programs and bin/plugins
 	@sh tools/build.sh bin
 
 run: build ## build, and run the main job with the agent you have, or else with the demo

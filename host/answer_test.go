@@ -72,11 +72,26 @@ func TestSchemaIsCheckedFirst(t *testing.T) {
 	t.Parallel()
 	s := agents.NewStage(t, "fake", "healthy")
 	h := s.Host()
-	for _, schema := range []string{"{", `{"type":"x"}`, `{"$ref":"https://example.invalid/a.json"}`, `{"$ref":"#"}`} {
+	for schema, want := range map[string]string{
+		"{":                                    "it is not JSON: line 1",
+		`{"type":"x"}`:                         "it is not a valid JSON schema: /type",
+		`{"$ref":"#"}`:                         "the whole document: its $ref leads back to itself",
+		`{"$ref":"https://example.invalid/a"}`: "/$ref: it refers to \"https://example.invalid/a\", and amux fetches no schema",
+	} {
 		_, err := h.Start(context.Background(), host.RunSpec{Agent: "fake", Prompt: "end", JSONSchema: schema})
-		if !errors.Is(err, pluginapi.CodeValidation) || !strings.Contains(err.Error(), "JSON schema") {
+		if !errors.Is(err, pluginapi.CodeValidation) || !strings.Contains(err.Error(), "the JSON schema cannot be used: "+want) {
 			t.Errorf("%s: %v", schema, err)
 		}
+	}
+	opts := s.Options()
+	opts.ShimPath = t.TempDir() + "/amux-shim" // alone
+	must(t, os.Symlink(s.Options().ShimPath, opts.ShimPath))
+	lone, err := host.New(opts)
+	must(t, err)
+	defer lone.Close(context.Background())
+	_, err = lone.Start(context.Background(), host.RunSpec{Agent: "fake", Prompt: "end", JSONSchema: "{}"})
+	if !errors.Is(err, pluginapi.CodeSpawn) || !strings.Contains(err.Error(), "amux-schema is missing") {
+		t.Errorf("without amux-schema: %v", err)
 	}
 	if runs, err := os.ReadDir(s.Config + "/runs"); err == nil {
 		for _, run := range runs {

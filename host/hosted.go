@@ -152,8 +152,8 @@ func (r *hosted) newEngine(state string) *engine.Engine {
 	}
 	config := engine.Config{
 		Journal: r.src, Log: r.log, Limits: r.h.limits.engine(), State: state,
-		Start:  &pb.Start{Agent: r.spec.adapter(), Options: r.spec.recorded(r.agent)},
-		Schema: r.spec.JSONSchema, Effects: effects{r}, Policy: policy,
+		Start:       &pb.Start{Agent: r.spec.adapter(), Options: r.spec.recorded(r.agent)},
+		CheckAnswer: r.h.opts.answerCheck(r.spec.JSONSchema), Effects: effects{r}, Policy: policy,
 	}
 	if i := r.inherited; i != nil {
 		policy.Adopted, policy.Unprompted, policy.Attempt = true, i.prompt, i.attempt

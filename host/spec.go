@@ -34,7 +34,8 @@ type Options struct {
 	BundledHashes map[string]string
 	// Plugins overrides plugins by path: name → executable or directory.
 	Plugins map[string]string
-	// ShimPath is amux-shim, with amux-bridge beside it; default beside the executable.
+	// ShimPath is amux-shim, with amux-bridge and amux-schema beside it; default beside
+	// the executable.
 	ShimPath string
 	// Env is the caller's environment; default os.Environ().
 	Env []string

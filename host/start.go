@@ -143,6 +143,9 @@ func (l *launch) check(ctx context.Context) error {
 	if err := l.spec.validate(); err != nil {
 		return err
 	}
+	if err := l.h.opts.checkSchema(l.spec.JSONSchema); err != nil {
+		return err
+	}
 	plugin, agent, launch, err := l.h.catalog.find(l.spec.Agent, l.spec.Launch)
 	if err != nil {
 		return err

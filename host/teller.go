@@ -46,7 +46,7 @@ func (t *teller) retell(ctx context.Context, meta store.Meta, other *registry.Pl
 		start.Options = spec.recorded(agent)
 	}
 	e := engine.New(engine.Config{
-		Journal: src, Log: log, Limits: t.host.limits.engine(), Start: start, Schema: spec.JSONSchema, Effects: effects, Fault: past.fault,
+		Journal: src, Log: log, Limits: t.host.limits.engine(), Start: start, CheckAnswer: t.host.opts.answerCheck(spec.JSONSchema), Effects: effects, Fault: past.fault,
 	})
 	var lived lives
 	for attempt := 1; ; attempt++ {
@@ -74,9 +74,9 @@ func (t *teller) retell(ctx context.Context, meta store.Meta, other *registry.Pl
 }
 
 // tellEnd makes the last event of a run whose plugin cannot be had.
-func (t *teller) tellEnd(ctx context.Context, src engine.Journal, log *eventlog.Log, effects engine.Effects, schema string) (*engine.Engine, error) {
+func (t *teller) tellEnd(ctx context.Context, src engine.Journal, log *eventlog.Log, effects engine.Effects, answerSchema string) (*engine.Engine, error) {
 	e := engine.New(engine.Config{
-		Journal: src, Log: log, Limits: t.host.limits.engine(), Start: &pb.Start{}, Schema: schema, Effects: effects, Mute: true,
+		Journal: src, Log: log, Limits: t.host.limits.engine(), Start: &pb.Start{}, CheckAnswer: t.host.opts.answerCheck(answerSchema), Effects: effects, Mute: true,
 	})
 	return e, e.Finish(ctx, nil)
 }

@@ -13,7 +13,6 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/amux-dev/amux/host/schema"
 	"github.com/amux-dev/amux/host/shim"
 	"github.com/amux-dev/amux/pluginapi"
 )
@@ -91,11 +90,6 @@ func (s *RunSpec) validate() error {
 	}
 	if err := s.Retry.validate(s.Conversation); err != nil {
 		return err
-	}
-	if s.JSONSchema != "" {
-		if err := schema.Validate(s.JSONSchema); err != nil {
-			return invalid("the JSON schema is not valid: %w", err)
-		}
 	}
 	for name, value := range s.Env {
 		if !varNameRule.MatchString(name) {

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Builds everything into one folder, in the shape in which it is installed: amux,
-# amux-shim, amux-bridge, and each plugin with manifest and describe.json. The hashes
+# amux-shim, amux-bridge, amux-schema, and each plugin with manifest and describe.json. The hashes
 # of the plugins are fixed in amux, so that it starts only those it was built with.
 set -eu
 out=$1
@@ -30,9 +30,9 @@ for main in plugins/*/main.go; do
 	hashes=$hashes${hashes:+,}$name=${sum%% *}
 	names="$names $name"
 done
-for own in amux-shim amux-bridge; do
+for own in amux-shim amux-bridge amux-schema; do
 	$GO build -trimpath -ldflags "-s -w" -o "$out/$own$exe" "./cmd/$own"
 done
 $GO build -trimpath -ldflags "-s -w -X main.version=$VERSION -X main.bundledHashes=$hashes" -o "$out/amux$exe" ./cmd/amux
 cp LICENSE NOTICE "$out/"
-echo "built $out/amux, $out/amux-shim, $out/amux-bridge and $out/plugins:$names"
+echo "built $out/amux, $out/amux-shim, $out/amux-bridge, $out/amux-schema and $out/plugins:$names"

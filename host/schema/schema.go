@@ -1,323 +1,74 @@
-// Package schema validates an agent's answer against a JSON schema.
-//
-// Both come from outside, so both are bounded: size, nesting, and the work that one
-// validation may take, counted in steps so that the same input always has the same
-// result. Nothing is ever fetched: a schema that refers to another document is invalid.
-// All functions are pure and safe for concurrent use.
+// Package schema has an agent's answer validated against a JSON schema, by the program
+// amux-schema. The same schema and answer always have the same result.
 package schema
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"regexp"
-	"regexp/syntax"
-	"strings"
-
-	"github.com/santhosh-tekuri/jsonschema/v6"
+	"os"
+	"os/exec"
+	"time"
 )
 
-const (
-	// MaxSchema and MaxAnswer are the longest schema and answer in bytes.
-	MaxSchema = 256 << 10
-	MaxAnswer = 1 << 20
+// Name is the program's name; it stands beside amux-shim.
+const Name = "amux-schema"
 
-	maxNesting = 200    // of a schema or an answer
-	maxObjects = 10_000 // of a schema: compiling takes the square of them
-	maxPattern = 10_000 // instructions of a regular expression
-	// maxSteps bounds the time of a validation, and its stack: each level of it is at
-	// least two steps.
-	maxSteps = 500_000
-)
+// maxTime is for a sick machine: the program counts its own steps, which take it about a
+// second at most.
+const maxTime = 30 * time.Second
 
-// base is the address that a schema has for its own references.
-const base = "amux://schema/schema.json"
+// Program is the path of amux-schema. It is safe for concurrent use.
+type Program string
+
+// ErrUnavailable is wrapped by the errors of a validation that could not be done.
+var ErrUnavailable = errors.New("it was not validated")
 
 // Validate returns nil if text is a JSON schema that Check can use, and otherwise an
-// error that says where it is wrong: a line, or a JSON pointer.
-func Validate(text string) error {
-	_, err := compile(text)
-	return err
+// error of one line that says where it is wrong: a line, or a JSON pointer.
+func (p Program) Validate(text string) error {
+	return p.ask(request{Schema: text})
 }
 
 // Check returns nil if answer is one JSON document that matches the schema, and
 // otherwise an error of one line that names the JSON pointer that does not match. It
 // returns nil for a schema that Validate refuses: an earlier build let it pass.
-func Check(schema, answer string) (err error) {
-	c, err := compile(schema)
+func (p Program) Check(schema, answer string) error {
+	return p.ask(request{schema, &answer})
+}
+
+type request struct {
+	Schema string  `json:"schema"`
+	Answer *string `json:"answer,omitempty"`
+}
+
+func (p Program) ask(r request) error {
+	if info, err := os.Stat(string(p)); err != nil || !info.Mode().IsRegular() {
+		return fmt.Errorf("%w: %s is missing, which belongs beside the amux program", ErrUnavailable, string(p))
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), maxTime)
+	defer cancel()
+	in, err := json.Marshal(r)
 	if err != nil {
-		return nil
+		return err
 	}
-	answer = strings.TrimSpace(answer)
-	switch {
-	case answer == "":
-		return errors.New("the agent gave no answer, but --json-schema requires one")
-	case len(answer) > MaxAnswer:
-		return fmt.Errorf("the answer is longer than %d MiB and was not validated", MaxAnswer>>20)
-	}
-	value, err := decode(answer)
+	cmd := exec.CommandContext(ctx, string(p))
+	cmd.Env, cmd.Stdin, cmd.WaitDelay = []string{}, bytes.NewReader(in), time.Second
+	out, err := cmd.Output()
 	if err != nil {
-		return fmt.Errorf("the answer is not a JSON document: %w; it starts with %q", err, clip(answer, 40))
+		if ctx.Err() != nil {
+			err = fmt.Errorf("it took more than %v", maxTime)
+		}
+		return fmt.Errorf("%w: %s: %w", ErrUnavailable, string(p), err)
 	}
-	if err := c.validate(value); err != nil {
-		return fmt.Errorf("the answer does not match the JSON schema: %w", err)
+	var response struct{ Error string }
+	if err := json.Unmarshal(out, &response); err != nil {
+		return fmt.Errorf("%w: %s: %w", ErrUnavailable, string(p), err)
+	}
+	if response.Error != "" {
+		return errors.New(response.Error)
 	}
 	return nil
-}
-
-// compiled is a schema that counts the steps of its validation.
-type compiled struct {
-	root   *jsonschema.Schema
-	steps  int
-	weight int // of one step
-}
-
-// errSteps is what a validation panics with when it has taken all its steps: the library
-// has no other way out of a recursion.
-var errSteps = errors.New("validating it takes too many steps")
-
-// errRange stands for any other panic of the library; the one that is known of is that
-// of a number which it cannot hold.
-var errRange = errors.New("it cannot be used: it has a number with a huge exponent, or the like")
-
-func (c *compiled) spend(steps int) {
-	if c.steps += steps; c.steps > maxSteps {
-		panic(errSteps)
-	}
-}
-
-func (c *compiled) validate(value any) (err error) {
-	defer func() {
-		switch cause := recover(); cause {
-		case nil:
-		case errSteps:
-			err = errSteps
-		default:
-			err = errRange
-		}
-	}()
-	c.steps = 0
-	return explain(c.root.Validate(value))
-}
-
-func compile(text string) (c *compiled, err error) {
-	if len(text) > MaxSchema {
-		return nil, fmt.Errorf("it is larger than %d KiB", MaxSchema>>10)
-	}
-	doc, err := decode(text)
-	if err != nil {
-		return nil, fmt.Errorf("it is not JSON: %w", err)
-	}
-	if _, ok := doc.(map[string]any); !ok {
-		return nil, errors.New("a JSON schema is a JSON object")
-	}
-	if objects(doc) > maxObjects {
-		return nil, fmt.Errorf("it has more than %d objects and lists", maxObjects)
-	}
-	defer func() {
-		switch cause := recover(); cause {
-		case nil:
-		case errSteps:
-			c, err = nil, errSteps
-		default:
-			c, err = nil, errRange
-		}
-	}()
-	c = &compiled{weight: 1}
-	compiler := jsonschema.NewCompiler()
-	compiler.UseLoader(nowhere{})
-	compiler.UseRegexpEngine(c.pattern)
-	if err := compiler.AddResource(base, doc); err != nil {
-		return nil, err
-	}
-	if c.root, err = compiler.Compile(base); err != nil {
-		return nil, invalid(err, doc)
-	}
-	if err := c.count(c.root, map[*jsonschema.Schema]bool{}); err != nil {
-		return nil, err
-	}
-	// A reference that comes back to itself does so whatever the answer is.
-	if err := c.root.Validate(nil); err != nil {
-		if loop := endless(err); loop != "" {
-			return nil, fmt.Errorf("%s: its $ref leads back to itself", loop)
-		}
-	}
-	return c, nil
-}
-
-// decode reads one JSON document that is not nested too deeply. An error of its syntax
-// names the line.
-func decode(text string) (any, error) {
-	var raw json.RawMessage
-	if err := json.Unmarshal([]byte(text), &raw); err != nil {
-		if bad, ok := errors.AsType[*json.SyntaxError](err); ok {
-			before := text[:min(int(bad.Offset), len(text))]
-			return nil, fmt.Errorf("line %d: %w", 1+strings.Count(before, "\n"), err)
-		}
-		return nil, err
-	}
-	depth, quoted := 0, false
-	for i := 0; i < len(raw); i++ {
-		switch b := raw[i]; {
-		case quoted && b == '\\':
-			i++
-		case b == '"':
-			quoted = !quoted
-		case quoted:
-		case b == '{' || b == '[':
-			if depth++; depth > maxNesting {
-				return nil, fmt.Errorf("it is nested deeper than %d levels", maxNesting)
-			}
-		case b == '}' || b == ']':
-			depth--
-		}
-	}
-	return jsonschema.UnmarshalJSON(bytes.NewReader(raw))
-}
-
-func objects(v any) int {
-	n := 0
-	switch v := v.(type) {
-	case map[string]any:
-		for _, value := range v {
-			n += objects(value)
-		}
-		return n + 1
-	case []any:
-		for _, value := range v {
-			n += objects(value)
-		}
-		return n + 1
-	}
-	return 0
-}
-
-// nowhere loads nothing.
-type nowhere struct{}
-
-var errFetch = errors.New("amux fetches no schema")
-
-func (nowhere) Load(string) (any, error) { return nil, errFetch }
-
-// pattern is the library's engine for regular expressions. A match is paid for by the
-// length of the text and of the program.
-func (c *compiled) pattern(text string) (jsonschema.Regexp, error) {
-	parsed, err := syntax.Parse(text, syntax.Perl)
-	if err != nil {
-		return nil, err
-	}
-	program, err := syntax.Compile(parsed.Simplify())
-	if err != nil {
-		return nil, err
-	}
-	if len(program.Inst) > maxPattern {
-		return nil, errors.New("the regular expression is too large")
-	}
-	re, err := regexp.Compile(text)
-	if err != nil {
-		return nil, err
-	}
-	return &paidPattern{re, len(program.Inst), c}, nil
-}
-
-type paidPattern struct {
-	*regexp.Regexp
-	size int
-	c    *compiled
-}
-
-func (p *paidPattern) MatchString(text string) bool {
-	p.c.spend(1 + len(text)*p.size/1000)
-	return p.Regexp.MatchString(text)
-}
-
-// count makes every schema count its steps. A format is what the library looks at
-// before it goes deeper.
-func (c *compiled) count(s *jsonschema.Schema, seen map[*jsonschema.Schema]bool) error {
-	if s == nil || seen[s] {
-		return nil
-	}
-	seen[s] = true
-	if s.DynamicRef != nil || s.RecursiveRef != nil {
-		return fmt.Errorf("%s: $dynamicRef and $recursiveRef are not supported", place(s.Location))
-	}
-	if s.Enum != nil {
-		c.weight = max(c.weight, 1+len(s.Enum.Values)/16)
-	}
-	parts := parts(s)
-	inner := s.Format
-	format := &jsonschema.Format{Name: "none"}
-	if inner != nil {
-		format.Name = inner.Name
-		if inner.Name == "regex" {
-			format.Name = "regular expression" // else the library asks its engine alone
-		}
-	}
-	format.Validate = func(v any) error {
-		steps := 1 + len(parts)
-		switch v := v.(type) {
-		case map[string]any:
-			steps += len(v)
-		case []any:
-			steps += len(v)
-		}
-		c.spend(steps * c.weight)
-		switch {
-		case inner == nil:
-			return nil
-		case inner.Name == "regex":
-			if text, ok := v.(string); ok {
-				_, err := c.pattern(text)
-				return err
-			}
-			return nil
-		}
-		return inner.Validate(v)
-	}
-	s.Format = format
-	for _, part := range parts {
-		if err := c.count(part, seen); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// parts are the schemas that s consists of.
-func parts(s *jsonschema.Schema) []*jsonschema.Schema {
-	all := []*jsonschema.Schema{
-		s.Ref, s.Not, s.If, s.Then, s.Else, s.PropertyNames, s.UnevaluatedProperties, s.Contains, s.Items2020,
-		s.UnevaluatedItems, s.ContentSchema,
-	}
-	for _, list := range [][]*jsonschema.Schema{s.AllOf, s.AnyOf, s.OneOf, s.PrefixItems} {
-		all = append(all, list...)
-	}
-	for _, named := range []map[string]*jsonschema.Schema{s.Properties, s.DependentSchemas} {
-		for _, part := range named {
-			all = append(all, part)
-		}
-	}
-	for _, part := range s.PatternProperties {
-		all = append(all, part)
-	}
-	loose := []any{s.AdditionalProperties, s.Items, s.AdditionalItems}
-	for _, dependency := range s.Dependencies {
-		loose = append(loose, dependency)
-	}
-	for _, v := range loose {
-		switch v := v.(type) {
-		case *jsonschema.Schema:
-			all = append(all, v)
-		case []*jsonschema.Schema:
-			all = append(all, v...)
-		}
-	}
-	found := all[:0]
-	for _, part := range all {
-		if part != nil {
-			found = append(found, part)
-		}
-	}
-	return found
 }

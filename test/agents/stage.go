@@ -120,7 +120,7 @@ var shim struct {
 	dir string
 }
 
-// Shim is the shim's executable, built once.
+// Shim is the shim's executable, built once, with amux-schema beside it.
 func Shim(t testing.TB) string {
 	t.Helper()
 	shim.Lock()
@@ -133,14 +133,13 @@ func Shim(t testing.TB) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	path = filepath.Join(dir, "amux-shim")
-	build := exec.Command("go", "build", "-o", path, "github.com/amux-dev/amux/cmd/amux-shim")
+	build := exec.Command("go", "build", "-o", dir, "github.com/amux-dev/amux/cmd/amux-shim", "github.com/amux-dev/amux/cmd/amux-schema")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("build amux-shim: %v\n%s", err, out)
+		t.Fatalf("build amux-shim and amux-schema: %v\n%s", err, out)
 	}
 	shim.dir = dir
-	return path
+	return filepath.Join(dir, "amux-shim")
 }
 
 // Eventually waits until done, and ends the test when it takes longer than limit.

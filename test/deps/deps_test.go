@@ -73,6 +73,7 @@ func TestDirection(t *testing.T) {
 		{"cmd/amux", "adapters are other processes", []string{"host", "pluginapi", "internal/eventdiff"}},
 		{"cmd/amux-shim", "the shim knows the host's packages", []string{"host", "pluginapi"}},
 		{"cmd/amux-bridge", "the bridge knows the host's packages", []string{"host", "pluginapi"}},
+		{"cmd/amux-schema", "it validates, and knows nothing of runs", nil},
 	}
 	floor := []string{module + "/internal/sys", module + "/internal/rawio"}
 	for _, system := range systems {
@@ -183,6 +184,11 @@ func TestLinked(t *testing.T) {
 	for _, dep := range outside("./cmd/amux-shim") {
 		if !within(dep, "golang.org/x/sys") && !slices.Contains([]string{"golang.org/x/text/width", "golang.org/x/text/transform", "github.com/creack/pty"}, dep) {
 			t.Errorf("amux-shim links %s: there is one shim for each run", dep)
+		}
+	}
+	for _, dep := range outside("./cmd/amux") {
+		if strings.Contains(dep, "jsonschema") {
+			t.Errorf("amux links %s, which takes 3 ms at every start; amux-schema has it", dep)
 		}
 	}
 }

@@ -19,8 +19,9 @@ type Config struct {
 	// Start is what the adapter is told at the start of each attempt, without what the
 	// attempt's plan says.
 	Start *pb.Start
-	// Schema is a JSON schema that the answer of a completed run matches; "" for any.
-	Schema string
+	// CheckAnswer says why the answer of a completed run is not one that was asked for;
+	// nil takes any. The same answer always has the same result.
+	CheckAnswer func(answer string) error
 	// OnEvent sees each new event before consumers do; nil for nobody.
 	OnEvent func(line []byte)
 	// Effects carries out what is wanted. Nil: the journal has its last record, or

@@ -208,7 +208,7 @@ func (p *pass) conclude() error {
 	p.feeder.ended = false
 	p.mu.Lock()
 	p.ledger.settle(*p.settled)
-	end := p.ledger.verdict(p.cfg.Schema)
+	end := p.ledger.verdict(p.cfg.CheckAnswer)
 	p.mu.Unlock()
 	err := effects.Append(journal.KindState, journal.Encode(end))
 	if err != nil && p.settled.Heard {
@@ -229,7 +229,7 @@ func (p *pass) nextAttempt() (retry journal.Retry, ok bool) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	end := p.ledger.verdict(p.cfg.Schema)
+	end := p.ledger.verdict(p.cfg.CheckAnswer)
 	if !p.ledger.mayPass(end) {
 		return retry, false
 	}

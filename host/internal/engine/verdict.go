@@ -6,23 +6,21 @@ import (
 	"strconv"
 
 	"github.com/amux-dev/amux/host/journal"
-	"github.com/amux-dev/amux/host/schema"
 	"github.com/amux-dev/amux/pluginapi"
 )
 
-// verdict says how the run ended: as finished says, unless answerSchema is not empty and
-// the answer of a run that would be completed does not match it.
-func (l *ledger) verdict(answerSchema string) journal.State {
+// verdict says how the run ended: as finished says, unless check, which may be nil,
+// refuses the answer of a run that would be completed.
+func (l *ledger) verdict(check func(answer string) error) journal.State {
 	end := l.finished()
-	if end.To != Completed || answerSchema == "" {
+	if end.To != Completed || check == nil {
 		return end
 	}
-	err := schema.Check(answerSchema, l.text)
-	if err == nil {
-		return end
-	}
+	var err error
 	if l.textLong {
 		err = errors.New("the answer is too long to be validated against the JSON schema")
+	} else if err = check(l.text); err == nil {
+		return end
 	}
 	code := pluginapi.CodeAgentFailed
 	return journal.State{

@@ -87,9 +87,6 @@ func TestBadCommandLines(t *testing.T) {
 		{"run alpha hi --file nope", 2, `invalid --file "nope": no such file`},
 		{"run alpha hi --mcp nope", 2, `invalid --mcp "nope": no such file`},
 		{"run alpha hi --mcp x=", 2, `invalid --mcp "x=": expected NAME=COMMAND`},
-		{"run alpha hi --json-schema {x", 2, "--json-schema: it is not JSON: line 1"},
-		{"run alpha hi --json-schema {\"type\":\"text\"}", 2, "--json-schema: it is not a valid JSON schema: /type"},
-		{"run alpha hi --json-schema {\"$ref\":\"https://e.example/x\"}", 2, "/$ref: it refers to \"https://e.example/x\", and amux fetches no schema"},
 		{"run alpha hi --approve rules", 2, "--approve rules requires a rule"},
 		{"run alpha hi --plugin acme", 2, `invalid --plugin "acme": expected NAME=PATH`},
 	} {

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/amux-dev/amux/cmd/amux/internal/app"
+	"github.com/amux-dev/amux/host/schema"
 	"github.com/amux-dev/amux/pluginapi"
 )
 
@@ -102,6 +103,7 @@ func examine(o *Options) ([]finding, error) {
 		checkFolder("runtime folder", opts.RuntimeDir, "set XDG_RUNTIME_DIR to a folder of your own"),
 		checkOwn("amux-shim", opts.ShimPath),
 		checkOwn(pluginapi.Bridge, filepath.Join(filepath.Dir(opts.ShimPath), app.ProgramName(pluginapi.Bridge))),
+		checkOwn(schema.Name, filepath.Join(filepath.Dir(opts.ShimPath), app.ProgramName(schema.Name))),
 	)
 	findings = append(findings, checkPlugins(o, opts.BundledDir)...)
 	agents, err := h.Agents(context.Background())

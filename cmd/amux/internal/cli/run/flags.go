@@ -15,7 +15,6 @@ import (
 	"github.com/amux-dev/amux/cmd/amux/internal/app"
 	"github.com/amux-dev/amux/host"
 	"github.com/amux-dev/amux/host/process"
-	"github.com/amux-dev/amux/host/schema"
 	"github.com/amux-dev/amux/internal/sys/foreign"
 )
 
@@ -206,7 +205,6 @@ func (o *Options) spec() (host.RunSpec, error) {
 	}
 	if o.Schema != "" {
 		spec.JSONSchema = o.Schema
-		name := ""
 		if !strings.HasPrefix(strings.TrimSpace(o.Schema), "{") {
 			data, err := foreign.Read(o.Process.Abs(o.Schema), foreign.Rule{Limit: app.MaxConfigFile})
 			if errors.Is(err, fs.ErrNotExist) {
@@ -215,10 +213,7 @@ func (o *Options) spec() (host.RunSpec, error) {
 			if err != nil {
 				return spec, fileError("--json-schema", o.Schema, err)
 			}
-			name, spec.JSONSchema = fmt.Sprintf(" %.200q", o.Schema), string(data)
-		}
-		if err := schema.Validate(spec.JSONSchema); err != nil {
-			return spec, app.Usagef("invalid --json-schema%s: %w", name, err)
+			spec.JSONSchema = string(data)
 		}
 	}
 	return spec, nil

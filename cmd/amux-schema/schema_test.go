@@ -1,4 +1,4 @@
-package schema
+package main
 
 import (
 	"fmt"
@@ -33,7 +33,7 @@ func TestCheck(t *testing.T) {
 		{`not a schema`, "prose", ""}, // of an earlier build, which ran it
 	} {
 		for range 5 { // the library's order is random
-			err := Check(test.schema, test.answer)
+			err := check(test.schema, test.answer)
 			if test.want == "" && err != nil || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
 				t.Fatalf("%s\n%s\ngot  %v\nwant %s", test.schema, test.answer, err, test.want)
 			}
@@ -77,12 +77,12 @@ func TestValidate(t *testing.T) {
 		{`{"$dynamicRef":"#a","$defs":{"b":{"$dynamicAnchor":"a"}}}`, "$dynamicRef"},
 		{`{"a":` + strings.Repeat("[", 300) + strings.Repeat("]", 300) + `}`, "nested deeper than 200"},
 		{`{"enum":[` + strings.Repeat("{},", maxObjects) + `{}]}`, "more than 10000 objects"},
-		{`{"a":"` + strings.Repeat("a", MaxSchema) + `"}`, "larger than 256 KiB"},
+		{`{"a":"` + strings.Repeat("a", maxSchema) + `"}`, "larger than 256 KiB"},
 		{`{"multipleOf":1e999999999}`, "huge exponent"},
 		{doubling(`{"minimum":0}`), "too many steps"},
 		{doubling(`{"type":"string"}`), "too many steps"},
 	} {
-		err := Validate(test.schema)
+		err := validate(test.schema)
 		if test.want == "" && err != nil || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
 			t.Errorf("%.100s\ngot  %v\nwant %s", test.schema, err, test.want)
 		}
@@ -110,7 +110,7 @@ func TestBounded(t *testing.T) {
 		"enum":              {`{"items":{"enum":[` + strings.Repeat("1,", 9000) + `1]}}`, "[" + strings.Repeat("2,", 9000) + "2]"},
 	} {
 		began := time.Now()
-		err := Check(test.schema, test.answer)
+		err := check(test.schema, test.answer)
 		t.Log(name, time.Since(began))
 		if err == nil || !strings.Contains(err.Error(), "too many steps") {
 			t.Errorf("%s: %v", name, err)
@@ -119,13 +119,13 @@ func TestBounded(t *testing.T) {
 	for name, test := range map[string]struct{ schema, answer, want string }{
 		"number": {`{"minimum":1,"multipleOf":3}`, "1e999999999", "huge exponent"},
 		"nested": {`{}`, strings.Repeat("[", 300) + strings.Repeat("]", 300), "nested deeper"},
-		"long":   {`{}`, `"` + strings.Repeat("a", MaxAnswer) + `"`, "longer than 1 MiB"},
+		"long":   {`{}`, `"` + strings.Repeat("a", maxAnswer) + `"`, "longer than 1 MiB"},
 	} {
-		if err := Check(test.schema, test.answer); err == nil || !strings.Contains(err.Error(), test.want) {
+		if err := check(test.schema, test.answer); err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if err := Check(`{"items":{"type":"object","properties":{"a":{"type":"integer"}}}}`, "["+strings.Repeat(`{"a":1},`, 50_000)+"{}]"); err != nil {
+	if err := check(`{"items":{"type":"object","properties":{"a":{"type":"integer"}}}}`, "["+strings.Repeat(`{"a":1},`, 50_000)+"{}]"); err != nil {
 		t.Errorf("a large answer: %v", err)
 	}
 }
