@@ -6,7 +6,6 @@ import (
 	"github.com/amux-dev/amux/pluginapi"
 	pb "github.com/amux-dev/amux/pluginapi/amuxplugin1"
 	"github.com/amux-dev/amux/sdk"
-	"github.com/amux-dev/amux/sdk/failure"
 	"github.com/amux-dev/amux/sdk/jsonl"
 )
 
@@ -18,8 +17,6 @@ type Base struct {
 	Guidance []string
 	// Session is the agent's, once it is known.
 	Session string
-	// Prompts counts those that were written.
-	Prompts int
 	// Linger, if set, is how long the agent may take to exit once its stdin is
 	// closed; then it is sent SIGTERM.
 	Linger time.Duration
@@ -29,19 +26,21 @@ type Base struct {
 	// adapter was tested: they tell whose a flag is that the agent does not know.
 	Start  *pluginapi.Start
 	Tested string
+	// OneTurn: the process is a turn, which ends with it.
+	OneTurn bool
+	// Outlives reports whether a tool goes on after its turn; nil: none does.
+	Outlives func(*Tool) bool
+	// Window is how many tokens the model takes, if that is known.
+	Window *int64
 
+	queue
 	started, ended int
-	idle           bool
 	closed         bool // stdin
 	stopped        bool // amux ends the process
 	interrupted    bool
 	failed         bool // the last turn
 	questions      []*Question
 	stderr         Stderr
-
-	ready, busy bool
-	ending      bool // the user has asked for the end
-	waiting     []Prompt
 }
 
 // Handle takes the inputs that mean the same for every agent; false is for the
@@ -137,15 +136,20 @@ func (b *Base) Interrupt(out *sdk.Out) {
 	}
 }
 
-// TurnEnd ends the turn with its outcome; nil is success. What is open ends too.
+// TurnEnd ends the turn with its outcome; nil is success. What is open ends too, unless it
+// outlives the turn.
 func (b *Base) TurnEnd(outcome *pluginapi.Outcome, cost *pluginapi.Money, out *sdk.Out) {
+	ends := func(t *Tool) bool { return b.Outlives == nil || !b.Outlives(t) }
 	cutOff := outcome != nil
 	if cutOff {
-		b.AbortStreams(out)
+		b.abortStreams(func(s *Stream) bool {
+			t := b.Tool(s.parent)
+			return t == nil || ends(t)
+		}, out)
 	} else {
 		b.Main().End(out)
 	}
-	b.CloseTools("the turn ended before the tool did", out)
+	b.CloseToolsWhere(ends, "the turn ended before the tool did", out)
 	b.WithdrawAll(out)
 	b.failed = cutOff
 	switch {
@@ -155,10 +159,14 @@ func (b *Base) TurnEnd(outcome *pluginapi.Outcome, cost *pluginapi.Money, out *s
 		b.Interrupt(out)
 		out.Outcome(outcome)
 	default:
-		out.Event(failure.Event(outcome, b.Guidance))
-		out.Outcome(outcome)
+		tell(outcome, b.Guidance, b.Window, out)
 	}
 	b.interrupted = false
+	b.countTurn(cost, out)
+}
+
+// countTurn says that the turn has ended, if one went on.
+func (b *Base) countTurn(cost *pluginapi.Money, out *sdk.Out) {
 	if b.InTurn() {
 		out.Event(pluginapi.TurnEnd{TurnIndex: b.ended, Cost: cost})
 		b.ended++
@@ -194,7 +202,7 @@ func (b *Base) exit(exit *pluginapi.Exit, out *sdk.Out) {
 	b.WithdrawAll(out)
 	b.CloseTools("the agent ended before the tool did", out)
 	switch {
-	case (cutOff || startFailed) && asked:
+	case (cutOff || startFailed) && asked && !b.failed:
 		out.Outcome(&pluginapi.Outcome{Code: string(pluginapi.CodeAborted), Message: b.Agent + " was stopped"})
 	case cutOff || died || startFailed:
 		b.died(exit, cutOff || startFailed, out)
@@ -202,6 +210,9 @@ func (b *Base) exit(exit *pluginapi.Exit, out *sdk.Out) {
 		// The last turn has told why.
 	case b.ended == 0:
 		out.Outcome(&pluginapi.Outcome{})
+	}
+	if b.OneTurn {
+		b.countTurn(nil, out)
 	}
 	if b.Session != "" {
 		out.Event(pluginapi.SessionEnd{SessionID: b.Session, TurnCount: b.ended})
@@ -223,11 +234,11 @@ func (b *Base) died(exit *pluginapi.Exit, unfinished bool, out *sdk.Out) {
 		d.Refusals = nil
 		o = d.Outcome()
 	}
-	tell(o, b.Guidance, out)
+	tell(o, b.Guidance, b.Window, out)
 }
 
 // Fail tells an outcome that belongs to no turn, with its event.
 func (b *Base) Fail(o *pluginapi.Outcome, out *sdk.Out) {
 	b.failed = true
-	tell(o, b.Guidance, out)
+	tell(o, b.Guidance, b.Window, out)
 }

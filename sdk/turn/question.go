@@ -1,6 +1,7 @@
 package turn
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 	"strconv"
@@ -26,7 +27,8 @@ type Question struct {
 	ToolKind  string   // one of pluginapi's Tool… constants, or empty
 	Paths     []string // of the files that the tool will touch
 	Questions []pluginapi.Question
-	Note      any // the adapter's own
+	Source    string // of the questions; empty: a tool
+	Note      any    // the adapter's own
 }
 
 func (q *Question) nest() pluginapi.Nested { return pluginapi.Nested{ParentID: q.Parent} }
@@ -39,7 +41,7 @@ func (b *Base) Ask(q *Question, out *sdk.Out) {
 	b.questions = append(b.questions, q)
 	if len(q.Questions) > 0 {
 		out.Event(pluginapi.InputRequired{
-			InteractionID: q.ID, Question: q.Questions[0].Question, Context: q.Detail, Source: "tool",
+			InteractionID: q.ID, Question: q.Questions[0].Question, Context: q.Detail, Source: cmp.Or(q.Source, "tool"),
 			Questions: q.Questions, Nested: q.nest(),
 		})
 		return

@@ -62,15 +62,19 @@ func (d Death) Outcome() *pluginapi.Outcome {
 // signalled is the exit code above which a shell says that a signal ended the program.
 const signalled = 128
 
-// Tell emits how the process ended: a refusal with its event, a crash by its outcome
-// alone, whose event is the host's.
-func (d Death) Tell(guidance []string, out *sdk.Out) {
-	tell(d.Outcome(), guidance, out)
-}
+// Tell emits how the process ended, a refusal with its event.
+func (d Death) Tell(guidance []string, out *sdk.Out) { tell(d.Outcome(), guidance, nil, out) }
 
-func tell(o *pluginapi.Outcome, guidance []string, out *sdk.Out) {
+// tell emits an outcome that is no success, with its event; that of a crash is the host's.
+// window is how many tokens the model takes, if that is known.
+func tell(o *pluginapi.Outcome, guidance []string, window *int64, out *sdk.Out) {
 	if o.Code != string(pluginapi.CodeAgentCrash) {
-		out.Event(failure.Event(o, guidance))
+		event := failure.Event(o, guidance)
+		if e, ok := event.(pluginapi.ContextExceeded); ok && e.MaxTokens == nil {
+			e.MaxTokens = window
+			event = e
+		}
+		out.Event(event)
 	}
 	out.Outcome(o)
 }

@@ -26,10 +26,15 @@ func (s *Stored) Event(p pluginapi.Payload) {
 
 // Prompt begins a turn with what somebody said.
 func (s *Stored) Prompt(id, text string) {
+	s.StartTurn()
+	s.Event(pluginapi.UserMessage{ID: id, Text: text})
+}
+
+// StartTurn begins a turn, after the one before.
+func (s *Stored) StartTurn() {
 	s.EndTurn()
 	s.Event(pluginapi.TurnStart{TurnIndex: s.turns})
 	s.inTurn = true
-	s.Event(pluginapi.UserMessage{ID: id, Text: text})
 }
 
 // EndTurn ends the turn, if there is one, and what is open in it.

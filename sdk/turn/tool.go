@@ -29,16 +29,18 @@ type Detail struct {
 	Kind    Kind
 	Command string // Shell
 	// Described says that Command is words about the command, not the command itself.
-	Described bool   // Shell
-	Cwd       string // Shell
-	Path      string // of a file
-	Bytes     *int64 // Write: how many
-	Diff      string // Edit: what it will change
-	Server    string // MCP
-	Tool      string // MCP: the server's name for it
-	Agent     string // Subagent: its kind. Skill: its name
-	Prompt    string // Subagent
-	Todos     []pluginapi.TodoItem
+	Described bool // Shell
+	// Waits says that the command waits for its approval: Run says when it runs.
+	Waits  bool   // Shell
+	Cwd    string // Shell
+	Path   string // of a file
+	Bytes  *int64 // Write: how many
+	Diff   string // Edit: what it will change
+	Server string // MCP
+	Tool   string // MCP: the server's name for it
+	Agent  string // Subagent: its kind. Skill: its name
+	Prompt string // Subagent
+	Todos  []pluginapi.TodoItem
 }
 
 // ToolKind is what the kind is called in an approval request.
@@ -62,8 +64,10 @@ type Tool struct {
 
 	parent   string
 	ready    bool
+	running  bool   // shell_start was emitted
 	answered bool   // it works on in the background
-	shown    string // of a shell's output so far
+	shown    string // of a shell's output so far, as Printed took it
+	printed  int    // bytes of it, as Print took them
 }
 
 func (t *Tool) nest() pluginapi.Nested { return pluginapi.Nested{ParentID: t.parent} }
@@ -95,7 +99,9 @@ func (w *Writer) ReadyTool(t *Tool, input json.RawMessage, d Detail, out Events)
 	out.Event(pluginapi.ToolCallReady{ToolCallID: t.ID, ToolName: t.Name, Input: input, Nested: t.nest()})
 	switch d.Kind {
 	case Shell:
-		out.Event(pluginapi.ShellStart{ToolCallID: t.ID, Command: d.Command, Cwd: d.Cwd, Nested: t.nest()})
+		if !d.Waits {
+			w.Run(t, out)
+		}
 	case MCP:
 		out.Event(pluginapi.McpToolCallStart{ToolCallID: t.ID, Server: d.Server, ToolName: d.Tool, Input: input, Nested: t.nest()})
 	case Subagent:
@@ -103,6 +109,23 @@ func (w *Writer) ReadyTool(t *Tool, input json.RawMessage, d Detail, out Events)
 	case Skill:
 		out.Event(pluginapi.SkillInvoked{SkillName: d.Agent, Nested: t.nest()})
 	}
+}
+
+// Run says, once, that a shell command runs.
+func (w *Writer) Run(t *Tool, out Events) {
+	if t.Detail.Kind == Shell && !t.running {
+		t.running = true
+		out.Event(pluginapi.ShellStart{ToolCallID: t.ID, Command: t.Detail.Command, Cwd: t.Detail.Cwd, Nested: t.nest()})
+	}
+}
+
+// Print says a piece of what a shell command prints.
+func (w *Writer) Print(t *Tool, delta string, out Events) {
+	if t.Detail.Kind != Shell || delta == "" {
+		return
+	}
+	t.printed += len(delta)
+	out.Event(pluginapi.ShellStdoutDelta{ToolCallID: t.ID, Delta: delta, Nested: t.nest()})
 }
 
 // Printed tells what a shell command has printed so far; only what is new of it
@@ -136,6 +159,8 @@ type Result struct {
 	Created  bool   // Write: the file is new
 	Path     string // instead of the input's
 	Diff     string // instead of the input's
+	// Files are the events of what it did to files, where the input's Kind does not say it.
+	Files []pluginapi.Payload
 
 	DurationMS *int64
 }
@@ -158,13 +183,8 @@ func (w *Writer) EndTool(t *Tool, r Result, out Events) {
 	if r.Background && !r.Failed {
 		t.answered = true
 	} else {
-		if d.Kind == Shell {
-			w.endShell(t, r, out)
-		}
-		if d.Kind == Subagent {
-			w.Stream(t.ID).end(r.CutOff, out)
-		}
-		w.forget(t)
+		w.endShell(t, r, out)
+		w.forget(t, r.CutOff, out)
 	}
 	if r.Failed {
 		if d.Kind == MCP {
@@ -179,6 +199,9 @@ func (w *Writer) EndTool(t *Tool, r Result, out Events) {
 	output := r.Output
 	if len(output) == 0 {
 		output = json.RawMessage("null")
+	}
+	for _, file := range r.Files {
+		out.Event(file)
 	}
 	switch d.Kind {
 	case MCP:
@@ -206,11 +229,9 @@ func (w *Writer) EndTool(t *Tool, r Result, out Events) {
 
 // endTask ends what went on in the background.
 func (w *Writer) endTask(t *Tool, r Result, out Events) {
-	w.Stream(t.ID).end(r.CutOff, out)
-	w.forget(t)
+	w.forget(t, r.CutOff, out)
+	w.endShell(t, r, out)
 	switch {
-	case t.Detail.Kind == Shell:
-		w.endShell(t, r, out)
 	case t.Detail.Kind != Subagent:
 	case r.Failed:
 		out.Event(pluginapi.SubagentError{SubagentID: t.ID, AgentName: t.Detail.Agent, Error: r.Text, Nested: t.nest()})
@@ -219,14 +240,23 @@ func (w *Writer) endTask(t *Tool, r Result, out Events) {
 	}
 }
 
-// endShell tells the rest of what a command printed, and its exit.
+// endShell tells the rest of what a command printed, and its exit. One that waited and
+// failed did not run.
 func (w *Writer) endShell(t *Tool, r Result, out Events) {
+	if t.Detail.Kind != Shell || t.Detail.Waits && !t.running && r.Failed {
+		return
+	}
+	if t.Detail.Waits {
+		w.Run(t, out)
+	}
 	stdout := r.Stdout
 	if stdout == "" && !r.Quiet && !r.CutOff {
 		stdout = r.Text
 	}
 	switch {
 	case stdout == "":
+	case t.printed > 0:
+		w.Print(t, stdout[min(t.printed, len(stdout)):], out)
 	case strings.HasPrefix(stdout, t.shown):
 		w.Printed(t, stdout, out)
 	case t.shown == "" || !strings.HasPrefix(t.shown, stdout):

@@ -102,6 +102,19 @@ func (s *Stream) EndAs(text string, out Events) {
 	s.end(false, out)
 }
 
+// Finish ends a message with its whole text, of which all, a part or nothing has come in
+// pieces.
+func (s *Stream) Finish(id, text string, out Events) {
+	s.Text(id, "", out)
+	if rest, ok := strings.CutPrefix(text, s.text.String()); ok {
+		s.Text(id, rest, out)
+	} else {
+		s.text.Reset()
+		s.text.WriteString(text)
+	}
+	s.end(false, out)
+}
+
 // Abort ends what is open as something that was cut off.
 func (s *Stream) Abort(out Events) {
 	if s.open != nothing {
@@ -155,12 +168,25 @@ func (s *Stream) Said() (string, bool) { return s.text.String(), s.open == messa
 
 // AbortStreams ends all streams: what they said is cut off.
 func (w *Writer) AbortStreams(out Events) {
+	w.abortStreams(func(*Stream) bool { return true }, out)
+}
+
+// abortStreams is AbortStreams for the main stream and those inside tools that are named.
+func (w *Writer) abortStreams(which func(*Stream) bool, out Events) {
 	w.main.end(true, out)
 	w.main.cut = nothing
-	for _, s := range w.nested {
-		s.end(true, out)
-	}
-	w.nested = nil
+	w.endNested(which, true, out)
+}
+
+// endNested ends the streams inside tools that are named.
+func (w *Writer) endNested(which func(*Stream) bool, aborted bool, out Events) {
+	w.nested = slices.DeleteFunc(w.nested, func(s *Stream) bool {
+		ends := which(s)
+		if ends {
+			s.end(aborted, out)
+		}
+		return ends
+	})
 }
 
 // Tool returns an open tool, nil if there is none of that id.
@@ -200,7 +226,8 @@ func (w *Writer) StartTool(id, name, parent string, out Events) *Tool {
 	return t
 }
 
-func (w *Writer) forget(t *Tool) {
+// forget ends what is open inside a tool, and remembers only that the tool has its result.
+func (w *Writer) forget(t *Tool, cutOff bool, out Events) {
 	if w.ended == nil {
 		w.ended = map[string]bool{}
 	}
@@ -208,18 +235,20 @@ func (w *Writer) forget(t *Tool) {
 	if i := slices.Index(w.tools, t); i >= 0 {
 		w.tools = slices.Delete(w.tools, i, i+1)
 	}
-	if t.Detail.Kind == Subagent {
-		if i := slices.IndexFunc(w.nested, func(s *Stream) bool { return s.parent == t.ID }); i >= 0 {
-			w.nested = slices.Delete(w.nested, i, i+1)
-		}
-	}
+	w.endNested(func(s *Stream) bool { return s.parent == t.ID }, cutOff, out)
 }
 
 // CloseTools ends all open tools, which will have no result any more, the inner
 // ones first.
 func (w *Writer) CloseTools(why string, out Events) {
-	for len(w.tools) > 0 {
-		t := w.tools[len(w.tools)-1]
-		w.EndTool(t, Result{Failed: true, Text: why, CutOff: true}, out)
+	w.CloseToolsWhere(func(*Tool) bool { return true }, why, out)
+}
+
+// CloseToolsWhere is CloseTools for some of them.
+func (w *Writer) CloseToolsWhere(which func(*Tool) bool, why string, out Events) {
+	for _, t := range slices.Backward(slices.Clone(w.tools)) {
+		if which(t) {
+			w.EndTool(t, Result{Failed: true, Text: why, CutOff: true}, out)
+		}
 	}
 }
