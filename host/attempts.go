@@ -171,7 +171,7 @@ func (a *attempts) cannotStart(attempt int, err error) {
 		case pluginapi.CodeRunNotActive, pluginapi.CodeSpawn, pluginapi.CodePTYNotAvailable:
 			return // why is in the journal: somebody asked for the end, or the shim could not start it
 		}
-		err = a.run.commandError("start the agent", err)
+		err = a.run.startError(err)
 	}
 	e := pluginapi.AsError(err)
 	if a.run.src.append(journal.KindSpawnFailed, journal.Encode(journal.SpawnFailed{

@@ -59,8 +59,19 @@ func checkAround(dir string) error {
 	return nil
 }
 
-// isFileLimit reports that a file has the size that this process's limit allows.
-func isFileLimit(err error) bool { return errors.Is(err, unix.EFBIG) }
+// minProcesses is fewer than a run needs: the threads of amux, its plugin and its shim count.
+const minProcesses = 32
+
+// checkProcesses refuses a limit with which no run can be started. A Go program that
+// cannot have a thread dies with a page of its own text, so this is asked before.
+func checkProcesses() error {
+	var has unix.Rlimit
+	if os.Getuid() == 0 || unix.Getrlimit(unix.RLIMIT_NPROC, &has) != nil || has.Cur >= minProcesses {
+		return nil // the limit does not hold root
+	}
+	return pluginapi.Errorf(pluginapi.CodeConfig, "you may have %d processes and threads, and a run needs more", has.Cur).
+		WithHint("raise the limit: ulimit -u 1000")
+}
 
 // sweepRun kills every process that carries the run's mark, and those without one
 // that this process has adopted from a dead shim. It is for runs whose shim is

@@ -21,8 +21,8 @@ import (
 	"github.com/amux-dev/amux/host/registry"
 	"github.com/amux-dev/amux/host/shim"
 	"github.com/amux-dev/amux/host/store"
+	"github.com/amux-dev/amux/internal/sys/fault"
 	"github.com/amux-dev/amux/internal/sys/foreign"
-	"github.com/amux-dev/amux/internal/sys/space"
 	"github.com/amux-dev/amux/pluginapi"
 )
 
@@ -79,6 +79,9 @@ const pluginMemory = 4 << 30
 // not be ended: on Linux without /proc. New calls it.
 func CheckSystem() error {
 	if err := process.Check(); err != nil {
+		if why, hint := fault.Limit(err); why != "" {
+			return pluginapi.Errorf(pluginapi.CodeConfig, "amux cannot see processes here: %s", why).WithHint("%s", hint)
+		}
 		return pluginapi.Errorf(pluginapi.CodeConfig, "amux cannot see processes here: %w", err).
 			WithHint("mount it (mount -t proc proc /proc), or run amux outside this container or chroot")
 	}
@@ -216,6 +219,9 @@ func envValue(env []string, name string) string {
 
 // prepare makes the folders that a run needs.
 func (h *Host) prepare() error {
+	if err := checkProcesses(); err != nil {
+		return err
+	}
 	if err := foreign.CheckFolder(h.opts.ConfigDir); err != nil {
 		return pluginapi.Errorf(pluginapi.CodeConfig, "the configuration folder %s is not used: %w", h.opts.ConfigDir, plain(err)).
 			WithHint("%s", foreign.Fix(err))
@@ -256,11 +262,13 @@ func folderError(what, dir string, err error) error {
 	case "temp folder":
 		hint = "set TMPDIR to a folder that exists and is yours"
 	}
-	switch {
-	case space.Exhausted(err):
-		code, hint = pluginapi.CodeDiskFull, pluginapi.CodeDiskFull.Info().Hint
-	case isFileLimit(err):
-		code, hint = pluginapi.CodeDiskFull, "this process may not write larger files: raise ulimit -f"
+	if fault.Full(err) {
+		code = pluginapi.CodeDiskFull
+	}
+	if why, way := fault.Limit(err); why != "" {
+		e := pluginapi.Errorf(code, "the %s %s cannot be written: %s", what, dir, why).WithHint("%s", way)
+		e.Err = err
+		return e
 	}
 	return pluginapi.Errorf(code, "the %s %s cannot be written: %w", what, dir, err).WithHint("%s", hint)
 }

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"errors"
 	"strings"
 
@@ -46,7 +47,7 @@ func (r *recorded) commandError(what string, err error) error {
 		if code == pluginapi.CodeRunNotActive {
 			return r.notActive()
 		}
-		hint := code.Info().Hint
+		hint := cmp.Or(remote.Hint, code.Info().Hint)
 		if what == "prompt" && code == pluginapi.CodeStdinNotAvailable {
 			hint = "start another run; --resume goes on with the session of this one"
 		}
@@ -56,6 +57,14 @@ func (r *recorded) commandError(what string, err error) error {
 		return r.notActive()
 	}
 	return pluginapi.Errorf(pluginapi.CodeInternal, "%s run %s: %w", what, r.id(), err)
+}
+
+// startError is the error of an agent that the shim could not start.
+func (r *recorded) startError(err error) error {
+	if refused, ok := errors.AsType[*shim.RemoteError](err); ok && refused.Code == string(pluginapi.CodeSpawn) {
+		return (&pluginapi.Error{Code: pluginapi.CodeSpawn, Op: "agent " + r.meta.Agent, Msg: refused.Msg, Err: err}).WithHint("%s", refused.Hint)
+	}
+	return r.commandError("start the agent", err)
 }
 
 // isHosted reports whether somebody will write the rest of a run's events.

@@ -24,7 +24,8 @@ import (
 	"github.com/amux-dev/amux/host/registry"
 	"github.com/amux-dev/amux/host/shim"
 	"github.com/amux-dev/amux/host/store"
-	"github.com/amux-dev/amux/internal/sys/space"
+	"github.com/amux-dev/amux/internal/sys/fault"
+	"github.com/amux-dev/amux/internal/sys/sandbox"
 	"github.com/amux-dev/amux/pluginapi"
 	pb "github.com/amux-dev/amux/pluginapi/amuxplugin1"
 )
@@ -249,14 +250,33 @@ func (l *launch) launchShim() error {
 		}
 		return l.shim.Welcome.PID, nil
 	})
-	if refused, ok := errors.AsType[*shim.RemoteError](err); ok && refused.Code == string(pluginapi.CodeDiskFull) || space.Exhausted(err) {
-		return pluginapi.Errorf(pluginapi.CodeDiskFull, "the folder of the run cannot be written: %w", err).WithHint("free some space")
+	if err == nil {
+		return nil
 	}
-	if err != nil {
-		return pluginapi.Errorf(pluginapi.CodeSpawn, "start the run's shim: %w", err).
-			WithHint("amux-shim belongs beside the amux program; see: amux doctor")
+	why, hint := l.shimFailed(err)
+	if refused, ok := errors.AsType[*shim.RemoteError](err); ok && refused.Code == string(pluginapi.CodeDiskFull) || fault.Full(err) {
+		return pluginapi.Errorf(pluginapi.CodeDiskFull, "the folder of the run cannot be written: %s", why).WithHint("%s", hint)
 	}
-	return nil
+	return pluginapi.Errorf(pluginapi.CodeSpawn, "the run's shim cannot be started: %s", why).WithHint("%s", hint)
+}
+
+// shimFailed says why there is no shim: the shim's own words, those in its log if it died
+// of something, or the system's.
+func (l *launch) shimFailed(err error) (why, hint string) {
+	const fallback = "amux-shim belongs beside the amux program; see: amux doctor"
+	if refused, ok := errors.AsType[*shim.RemoteError](err); ok {
+		return refused.Msg, cmp.Or(refused.Hint, fallback)
+	}
+	if errors.Is(err, shim.ErrGone) {
+		said, _ := os.ReadFile(l.dir.Path("shim.log")) // by a program of ours
+		last := sandbox.Telling(said)
+		if why, hint := fault.Death(last); why != "" {
+			return why, hint
+		}
+		return "it ended before it was ready: " + cmp.Or(last, err.Error()), fallback
+	}
+	why, hint = fault.Start(l.h.opts.ShimPath, "", err)
+	return why, cmp.Or(hint, fallback)
 }
 
 // plan asks the adapter.
@@ -491,7 +511,7 @@ func (l *launch) begin(ctx context.Context, spawn shim.Spawn, record journal.Pla
 	if err := r.shim.conn.Spawn(spawn); isRefusal(err) {
 		return fail(pluginapi.Errorf(pluginapi.CodeAborted, "run %s was stopped while it was being started", r.id()))
 	} else if err != nil {
-		return fail(r.commandError("start the agent", err))
+		return fail(r.startError(err))
 	}
 	// From here on there is a run, and what goes wrong is its end, not ours.
 	if l.began = time.Now(); l.spec.Retry.attempts() > 1 {

@@ -6,6 +6,7 @@
 package adapter
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,6 +26,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/amux-dev/amux/internal/sys/fault"
 	"github.com/amux-dev/amux/internal/sys/sandbox"
 	"github.com/amux-dev/amux/pluginapi"
 	pb "github.com/amux-dev/amux/pluginapi/amuxplugin1"
@@ -182,7 +184,10 @@ func startError(opts Options, run *processRunner, err error) error {
 	code, cause, died := pluginapi.CodePluginInvalid, "exited before its handshake", ErrDied
 	hint := "it may not be an amux plugin, or not for this platform; reinstall it"
 	exit := run.exit()
+	scarce, way := fault.Death(last)
 	switch {
+	case scarce != "":
+		code, cause, hint, last = pluginapi.CodePluginCrashed, "ended before its handshake: "+scarce, way, ""
 	case run.wasKilled():
 		code, cause, died = pluginapi.CodePluginCrashed, "was killed before its handshake", ErrKilled
 	case strings.HasPrefix(last, "panic:"):
@@ -226,7 +231,7 @@ func (p *Process) Error(op string, err error) error {
 		}
 		return e
 	}
-	died := ErrDied
+	died, hint := ErrDied, "report it to the plugin's author"
 	cause := "broke the protocol: " + status.Convert(err).Message()
 	switch {
 	case errors.As(err, new(silentFor)):
@@ -244,7 +249,9 @@ func (p *Process) Error(op string, err error) error {
 		} else if p.runner.wasKilled() {
 			died, cause = ErrKilled, "was killed"
 		} else if _, last := p.runner.said(); last != "" {
-			cause += ": " + last
+			scarce, way := fault.Death(last)
+			hint = cmp.Or(way, hint)
+			cause += ": " + cmp.Or(scarce, last)
 			if strings.Contains(last, "out of memory") || strings.Contains(last, "cannot allocate memory") {
 				died = ErrLarge
 				cause = fmt.Sprintf("reached its limit of memory (%d MiB): %s", p.runner.opts.Memory>>20, last)
@@ -256,8 +263,7 @@ func (p *Process) Error(op string, err error) error {
 	case status.Code(err) == codes.Unimplemented:
 		return pluginapi.Errorf(pluginapi.CodeCapability, "plugin %s does not offer %s", p.Name, op)
 	}
-	e := pluginapi.Errorf(pluginapi.CodePluginCrashed, "plugin %s %s (%s)", p.Name, cause, op).
-		WithHint("report it to the plugin's author")
+	e := pluginapi.Errorf(pluginapi.CodePluginCrashed, "plugin %s %s (%s)", p.Name, cause, op).WithHint("%s", hint)
 	e.Err = died
 	return e
 }

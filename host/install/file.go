@@ -6,8 +6,8 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/amux-dev/amux/internal/sys/fault"
 	"github.com/amux-dev/amux/internal/sys/foreign"
-	"github.com/amux-dev/amux/internal/sys/space"
 	"github.com/amux-dev/amux/pluginapi"
 )
 
@@ -59,8 +59,12 @@ func writeError(err error) error {
 	switch {
 	case err == nil:
 		return nil
-	case space.Exhausted(err):
-		return pluginapi.Errorf(pluginapi.CodeDiskFull, "the disk is full: %s", describePath(err))
+	case fault.Full(err):
+		why, hint := fault.Limit(err)
+		return pluginapi.Errorf(pluginapi.CodeDiskFull, "cannot write %s: %s", describePath(err), why).WithHint("%s", hint)
+	}
+	if why, hint := fault.Limit(err); why != "" {
+		return pluginapi.Errorf(pluginapi.CodeConfig, "cannot write %s: %s", describePath(err), why).WithHint("%s", hint)
 	}
 	return pluginapi.Errorf(pluginapi.CodeConfig, "cannot write %s: %w", describePath(err), plain(err)).
 		WithHint("make it writable, or choose another folder with --config-dir or AMUX_PLUGIN_DIR")

@@ -3,6 +3,7 @@ package process
 import (
 	"bytes"
 	"errors"
+	"io/fs"
 	"os"
 	"slices"
 	"strconv"
@@ -26,10 +27,15 @@ func Alive(id ID) bool {
 
 // Check returns an error where this system shows no processes: none could be ended.
 func Check() error {
-	if _, ok := readStat(os.Getpid()); !ok {
-		return errors.New("/proc is not mounted, or does not show this process")
+	if _, ok := readStat(os.Getpid()); ok {
+		return nil
 	}
-	return nil
+	if f, err := os.Open("/proc/self/stat"); err == nil {
+		f.Close()
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return errors.New("/proc is not mounted, or does not show this process")
 }
 
 // BootID tells one boot of the machine from another.

@@ -10,8 +10,8 @@ import (
 	"regexp"
 	"time"
 
+	"github.com/amux-dev/amux/internal/sys/fault"
 	"github.com/amux-dev/amux/internal/sys/foreign"
-	"github.com/amux-dev/amux/internal/sys/space"
 	"github.com/amux-dev/amux/pluginapi"
 )
 
@@ -94,7 +94,7 @@ func (r *Registry) verifyFully(p Plugin) (Verified, error) {
 	defer temp.Close()
 	h := sha256.New()
 	if _, err := io.Copy(io.MultiWriter(temp, h), source); err != nil {
-		if space.Exhausted(err) {
+		if why, _ := fault.Limit(err); why != "" {
 			return Verified{}, r.unwritable(err)
 		}
 		return Verified{}, p.errorf(pluginapi.CodePlugin, "copy %s to %s: %w", p.Executable, r.runDir(), plain(err))
@@ -198,9 +198,12 @@ func (r *Registry) createTemp(p Plugin) (*os.File, error) {
 }
 
 func (r *Registry) unwritable(err error) error {
-	if space.Exhausted(err) {
-		return pluginapi.Errorf(pluginapi.CodeDiskFull, "cannot write in %s: %w", r.runDir(), plain(err)).
-			WithHint("free some space")
+	if why, hint := fault.Limit(err); why != "" {
+		code := pluginapi.CodeConfig
+		if fault.Full(err) {
+			code = pluginapi.CodeDiskFull
+		}
+		return pluginapi.Errorf(code, "cannot write in %s: %s", r.runDir(), why).WithHint("%s", hint)
 	}
 	return pluginapi.Errorf(pluginapi.CodeConfig, "cannot write in %s: %w", r.runDir(), plain(err)).
 		WithHint("make it writable, or choose another folder with --config-dir or AGENT_MUX_CONFIG_DIR")

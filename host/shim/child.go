@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/amux-dev/amux/host/journal"
+	"github.com/amux-dev/amux/internal/sys/fault"
 )
 
 // child is one spawned process and what became of it.
@@ -45,7 +46,7 @@ func (s *supervisor) spawn(spawn Spawn) error {
 		select {
 		case <-s.child.gone:
 		default:
-			return &RemoteError{"INVALID_STATE_TRANSITION", "the agent is already running"}
+			return &RemoteError{Code: "INVALID_STATE_TRANSITION", Msg: "the agent is already running"}
 		}
 	}
 	var child *child
@@ -57,15 +58,16 @@ func (s *supervisor) spawn(spawn Spawn) error {
 		child, err = s.startTerminal(spawn)
 	}
 	if err != nil {
-		record := journal.SpawnFailed{Spawn: spawn.Number, Error: err.Error()}
+		refused, ok := errors.AsType[*RemoteError](err)
+		if !ok {
+			refused = cannotStart(spawn, err)
+		}
+		record := journal.SpawnFailed{Spawn: spawn.Number, Error: refused.Msg, Hint: refused.Hint}
 		if s.recorder.journal.Append(journal.KindSpawnFailed, journal.Encode(record)) != nil {
 			return errDiskFull
 		}
 		s.clients.ring()
-		if refused, ok := errors.AsType[*RemoteError](err); ok {
-			return refused
-		}
-		return &RemoteError{"SPAWN_ERROR", err.Error()}
+		return refused
 	}
 	child.tree, child.recorder, child.active = &s.tree, &s.recorder, s.active
 	s.child = child
@@ -98,6 +100,12 @@ func (s *supervisor) spawn(spawn Spawn) error {
 	go s.supervise(child)
 	s.clients.ring()
 	return nil
+}
+
+// cannotStart says why the agent was not started.
+func cannotStart(spawn Spawn, err error) *RemoteError {
+	why, hint := fault.Start(spawn.Program, spawn.Cwd, err)
+	return &RemoteError{"SPAWN_ERROR", "cannot start " + spawn.Program + ": " + why, hint}
 }
 
 // parentEvery is how often a process is looked at whose end ends the run.

@@ -95,7 +95,7 @@ func open(conn io.ReadWriteCloser, hello Hello) (*Conn, error) {
 	}
 	if c.Welcome.Code != "" {
 		conn.Close()
-		return nil, &RemoteError{c.Welcome.Code, c.Welcome.Error}
+		return nil, &RemoteError{c.Welcome.Code, c.Welcome.Error, c.Welcome.Hint}
 	}
 	c.size = c.Welcome.Size
 	go c.read()
@@ -166,8 +166,9 @@ func parseReply(body []byte) error {
 	if len(body) == 0 {
 		return nil
 	}
-	code, msg, _ := strings.Cut(string(body), "\x00")
-	return &RemoteError{code, msg}
+	code, rest, _ := strings.Cut(string(body), "\x00")
+	msg, hint, _ := strings.Cut(rest, "\x00")
+	return &RemoteError{code, msg, hint}
 }
 
 // Size is the committed size of the journal as far as the shim has told.
@@ -191,7 +192,7 @@ func (c *Conn) call(t frameType, body ...[]byte) error {
 	f := frame(t, 0, body...)
 	if len(f)-4 > maxFrame {
 		// The shim would take it for nonsense and hang up.
-		return &RemoteError{"VALIDATION_ERROR", fmt.Sprintf("%d bytes are more than the run's shim takes at once", len(f))}
+		return &RemoteError{Code: "VALIDATION_ERROR", Msg: fmt.Sprintf("%d bytes are more than the run's shim takes at once", len(f))}
 	}
 	c.mu.Lock()
 	if c.err != nil {
@@ -217,7 +218,7 @@ func (c *Conn) call(t frameType, body ...[]byte) error {
 // Spawn starts the agent.
 func (c *Conn) Spawn(s Spawn) error {
 	if s.Terminal != nil && !c.Welcome.Terminals {
-		return &RemoteError{"PTY_NOT_AVAILABLE", "the run's shim is of an older amux, which makes no pseudo-terminals"}
+		return &RemoteError{Code: "PTY_NOT_AVAILABLE", Msg: "the run's shim is of an older amux, which makes no pseudo-terminals"}
 	}
 	return c.call(frameSpawn, encode(s))
 }
@@ -238,7 +239,7 @@ func (c *Conn) Resize(s Size) error {
 	return c.call(frameResize, encode(s))
 }
 
-var errOldShim = &RemoteError{"CAPABILITY_ERROR", "the run was started by an older amux and has no terminal"}
+var errOldShim = &RemoteError{Code: "CAPABILITY_ERROR", Msg: "the run was started by an older amux and has no terminal"}
 
 // Append commits a record.
 func (c *Conn) Append(kind journal.Kind, payload []byte) error {

@@ -192,7 +192,11 @@ func replyBody(err error) []byte {
 	}
 	remote, ok := errors.AsType[*RemoteError](err)
 	if !ok {
-		remote = &RemoteError{"INTERNAL", err.Error()}
+		remote = &RemoteError{Code: "INTERNAL", Msg: err.Error()}
 	}
-	return []byte(remote.Code + "\x00" + remote.Msg)
+	body := remote.Code + "\x00" + remote.Msg
+	if remote.Hint != "" {
+		body += "\x00" + remote.Hint
+	}
+	return []byte(body)
 }

@@ -10,13 +10,13 @@ import (
 )
 
 var (
-	errNotHost   = &RemoteError{"HOST_GONE", "another host has taken over the run"}
-	errNoChild   = &RemoteError{"RUN_NOT_ACTIVE", "the agent is not running"}
-	errLent      = &RemoteError{"INVALID_STATE_TRANSITION", "somebody else is attached and types"}
-	errNoStdin   = &RemoteError{"RUN_NOT_ACTIVE", "the agent's stdin is closed"}
-	errEnded     = &RemoteError{"STDIN_NOT_AVAILABLE", "the run was told to end and takes no more prompts"}
-	errDiskFull  = &RemoteError{"DISK_FULL", "the disk that holds the run's journal is full"}
-	errStdinFull = &RemoteError{"STDIN_NOT_AVAILABLE", "the agent does not read its stdin: 16 MiB are waiting"}
+	errNotHost   = &RemoteError{Code: "HOST_GONE", Msg: "another host has taken over the run"}
+	errNoChild   = &RemoteError{Code: "RUN_NOT_ACTIVE", Msg: "the agent is not running"}
+	errLent      = &RemoteError{Code: "INVALID_STATE_TRANSITION", Msg: "somebody else is attached and types"}
+	errNoStdin   = &RemoteError{Code: "RUN_NOT_ACTIVE", Msg: "the agent's stdin is closed"}
+	errEnded     = &RemoteError{Code: "STDIN_NOT_AVAILABLE", Msg: "the run was told to end and takes no more prompts"}
+	errDiskFull  = &RemoteError{Code: "DISK_FULL", Msg: "the disk that holds the run's journal is full"}
+	errStdinFull = &RemoteError{Code: "STDIN_NOT_AVAILABLE", Msg: "the agent does not read its stdin: 16 MiB are waiting"}
 )
 
 func (s *supervisor) command(c *conn, t frameType, body []byte) error {
@@ -59,7 +59,7 @@ func (s *supervisor) command(c *conn, t frameType, body []byte) error {
 			return errFrame
 		}
 		if size.Cols < 1 || size.Rows < 1 || size.Cols > maxSize || size.Rows > maxSize {
-			return &RemoteError{"VALIDATION_ERROR", fmt.Sprintf("a terminal cannot have %d columns and %d rows", size.Cols, size.Rows)}
+			return &RemoteError{Code: "VALIDATION_ERROR", Msg: fmt.Sprintf("a terminal cannot have %d columns and %d rows", size.Cols, size.Rows)}
 		}
 		child, err := s.withTerminal()
 		if err != nil {
@@ -145,7 +145,7 @@ func (s *supervisor) appendFrom(c *conn, body []byte) error {
 			return errEnded
 		}
 		if twice {
-			return &RemoteError{"ALREADY_ANSWERED", "somebody else has answered " + input.ID}
+			return &RemoteError{Code: "ALREADY_ANSWERED", Msg: "somebody else has answered " + input.ID}
 		}
 	} else if !s.clients.isHost(c) {
 		return errNotHost

@@ -24,7 +24,7 @@ func (s *supervisor) pause(on bool, by string) error {
 	}
 	s.recorder.append(journal.KindInput, journal.Encode(journal.Input{Kind: kind, By: by}))
 	if !s.tree.pause(on, func() bool { return s.wantsPause(on) }) {
-		return &RemoteError{"INTERNAL", kind + " reaches most processes of the run, but more are started all the time"}
+		return &RemoteError{Code: "INTERNAL", Msg: kind + " reaches most processes of the run, but more are started all the time"}
 	}
 	return nil
 }

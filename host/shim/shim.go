@@ -12,7 +12,7 @@ import (
 
 	"github.com/amux-dev/amux/host/journal"
 	"github.com/amux-dev/amux/internal/rawio"
-	"github.com/amux-dev/amux/internal/sys/space"
+	"github.com/amux-dev/amux/internal/sys/fault"
 )
 
 // Tree is the run's processes below the shim, however they left their parents.
@@ -111,11 +111,12 @@ func Run(cfg Config) error {
 	cfg.Tree.Mark(hello.RunID)
 	wait := s.catchSignals()
 	if err := s.open(); err != nil {
-		code := "SPAWN_ERROR"
-		if space.Exhausted(err) {
-			code = errDiskFull.Code
+		refusal := Welcome{Version: Version, Code: "SPAWN_ERROR", Error: err.Error()}
+		if fault.Full(err) {
+			refusal.Code = errDiskFull.Code
 		}
-		_, _ = launch.Write(frame(frameWelcome, 0, encode(Welcome{Version: Version, Code: code, Error: err.Error()})))
+		_, refusal.Hint = fault.Limit(err)
+		_, _ = launch.Write(frame(frameWelcome, 0, encode(refusal)))
 		return err
 	}
 	go s.serve(newConn(launch), true)

@@ -11,7 +11,7 @@ import (
 // checkSignal returns an error if there is no signal of that name.
 func checkSignal(_ *child, name string) error {
 	if unix.SignalNum(name) == 0 {
-		return &RemoteError{"VALIDATION_ERROR", "unknown signal " + name}
+		return &RemoteError{Code: "VALIDATION_ERROR", Msg: "unknown signal " + name}
 	}
 	return nil
 }

@@ -3,7 +3,6 @@
 package shim
 
 import (
-	"fmt"
 	"os"
 	"syscall"
 
@@ -28,7 +27,7 @@ func (s *supervisor) start(spawn Spawn) (_ *child, outputs [2]*os.File, retErr e
 	pipe := func(write bool) (*os.File, error) {
 		var p [2]int
 		if err := cloexecPipe(&p); err != nil {
-			return nil, fmt.Errorf("make a pipe: %w", err)
+			return nil, err
 		}
 		keep, give := p[0], p[1]
 		if write {
@@ -72,7 +71,7 @@ func (s *supervisor) start(spawn Spawn) (_ *child, outputs [2]*os.File, retErr e
 		Dir: spawn.Cwd, Env: spawn.Env, Files: files[:], Sys: &syscall.SysProcAttr{Setsid: true},
 	})
 	if err != nil {
-		return nil, outputs, fmt.Errorf("start %s: %w", spawn.Program, err)
+		return nil, outputs, err
 	}
 	c := newChild(spawn, pid)
 	c.files = outputs[:]

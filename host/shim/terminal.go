@@ -41,7 +41,7 @@ type terminal struct {
 	answer Answerer
 }
 
-var errNoTerminal = &RemoteError{"CAPABILITY_ERROR", "the run has no terminal"}
+var errNoTerminal = &RemoteError{Code: "CAPABILITY_ERROR", Msg: "the run has no terminal"}
 
 // endInput tells the agent that no more input will come.
 func (c *child) endInput() {

@@ -4,7 +4,6 @@ package shim
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"syscall"
 
@@ -30,15 +29,15 @@ const endOfInput = "\x04\x04"
 // controlling one of its session.
 func (s *supervisor) startTerminal(spawn Spawn) (_ *child, retErr error) {
 	if s.cfg.Terminals.Open == nil {
-		return nil, &RemoteError{"PTY_NOT_AVAILABLE", "this shim makes no pseudo-terminals"}
+		return nil, &RemoteError{Code: "PTY_NOT_AVAILABLE", Msg: "this shim makes no pseudo-terminals"}
 	}
 	cols, rows := spawn.Terminal.Cols, spawn.Terminal.Rows
 	master, slave, err := s.cfg.Terminals.Open(cols, rows)
 	if errors.Is(err, errors.ErrUnsupported) {
-		return nil, &RemoteError{"PTY_NOT_AVAILABLE", err.Error()}
+		return nil, &RemoteError{Code: "PTY_NOT_AVAILABLE", Msg: err.Error()}
 	}
 	if err != nil {
-		return nil, err
+		return nil, &RemoteError{Code: "SPAWN_ERROR", Msg: err.Error()} // ENOSPC is no full disk here
 	}
 	defer slave.Close()
 	defer func() {
@@ -57,7 +56,7 @@ func (s *supervisor) startTerminal(spawn Spawn) (_ *child, retErr error) {
 	})
 	if err != nil {
 		_ = input.Close()
-		return nil, fmt.Errorf("start %s: %w", spawn.Program, err)
+		return nil, err
 	}
 	c := newChild(spawn, pid)
 	c.files = []*os.File{master}

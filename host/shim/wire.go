@@ -41,7 +41,7 @@ const (
 	// Shim → host or client.
 	frameWelcome frameType = 'h' // Welcome
 	frameWake    frameType = 'w' // committed size of the journal (8)
-	frameReply   frameType = 'r' // empty, or CODE NUL message
+	frameReply   frameType = 'r' // empty, or CODE NUL message, perhaps NUL hint
 )
 
 const (
@@ -83,6 +83,7 @@ type Welcome struct {
 	Terminals bool   `json:"terminals,omitempty"`
 	Code      string `json:"code,omitempty"` // an error code: the connection was refused
 	Error     string `json:"error,omitempty"`
+	Hint      string `json:"hint,omitempty"`
 }
 
 // Size is that of a terminal, in characters.
@@ -191,8 +192,9 @@ func cutEffect(b []byte) (EffectID, []byte, error) {
 
 var errFrame = errors.New("frame that makes no sense")
 
-// RemoteError is a shim's refusal; Code is one of pluginapi's.
-type RemoteError struct{ Code, Msg string }
+// RemoteError is a shim's refusal; Code is one of pluginapi's, Hint the way out if the
+// shim knows one.
+type RemoteError struct{ Code, Msg, Hint string }
 
 func (e *RemoteError) Error() string { return e.Msg }
 

@@ -67,7 +67,7 @@ func Telling(stderr []byte) string {
 
 var (
 	// crash begins the report of Go's runtime.
-	crash = regexp.MustCompile(`^(panic:|fatal error:)`)
+	crash = regexp.MustCompile(`^(panic:|fatal error:|runtime: (failed to create new OS thread|epollcreate failed|eventfd failed))`)
 	// chatter is what go-plugin logs by itself in a plugin that has no logger.
 	chatter = regexp.MustCompile(`^\{"@level":"(trace|debug|info)"`)
 )

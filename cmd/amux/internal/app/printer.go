@@ -9,6 +9,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/amux-dev/amux/cmd/amux/internal/iostreams"
+	"github.com/amux-dev/amux/cmd/amux/internal/ndjson"
 	"github.com/amux-dev/amux/cmd/amux/internal/render"
 	"github.com/amux-dev/amux/internal/sys/printable"
 	"github.com/amux-dev/amux/pluginapi"
@@ -39,10 +40,7 @@ func (p *Printer) Debugf(format string, args ...any) {
 // Error prints an error and the way out. Hints speak of RUN and AGENT; where these are
 // known, their names take that place.
 func (p *Printer) Error(e *pluginapi.Error, runID, agent string) {
-	hint := e.Hint
-	if hint == "" {
-		hint = e.Code.Info().Hint
-	}
+	hint := ndjson.Hint(e)
 	if runID != "" {
 		hint = strings.ReplaceAll(hint, "RUN", render.ShortID(runID))
 	}
@@ -134,9 +132,5 @@ func JSONError(err error) *ErrorJSON {
 	if e == nil {
 		return nil
 	}
-	hint := e.Hint
-	if hint == "" {
-		hint = e.Code.Info().Hint
-	}
-	return &ErrorJSON{e.Code, e.Error(), hint}
+	return &ErrorJSON{e.Code, e.Error(), ndjson.Hint(e)}
 }

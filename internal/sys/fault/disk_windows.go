@@ -1,4 +1,4 @@
-package space
+package fault
 
 import (
 	"errors"
@@ -10,7 +10,7 @@ const (
 	errDiskFull       = syscall.Errno(112)
 )
 
-// Exhausted reports whether something was not written for lack of space.
-func Exhausted(err error) bool {
+// Full reports whether something was not written for lack of space.
+func Full(err error) bool {
 	return errors.Is(err, errHandleDiskFull) || errors.Is(err, errDiskFull)
 }

@@ -1,2 +1,0 @@
-// Package space tells a full disk from other faults of writing.
-package space
