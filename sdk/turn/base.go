@@ -12,11 +12,14 @@ import (
 // Base is the part of a conversation that does not depend on the agent.
 type Base struct {
 	Writer
+	Questions
 	// Agent is its name in messages, Guidance how to sign in.
 	Agent    string
 	Guidance []string
 	// Session is the agent's, once it is known.
 	Session string
+	// Cost is that of the whole conversation, if the agent tells it.
+	Cost *pluginapi.Money
 	// Linger, if set, is how long the agent may take to exit once its stdin is
 	// closed; then it is sent SIGTERM.
 	Linger time.Duration
@@ -28,18 +31,20 @@ type Base struct {
 	Tested string
 	// OneTurn: the process is a turn, which ends with it.
 	OneTurn bool
-	// Outlives reports whether a tool goes on after its turn; nil: none does.
+	// Outlives reports whether a tool goes on after its turn; nil: those in the background
+	// do, with what is inside them.
 	Outlives func(*Tool) bool
 	// Window is how many tokens the model takes, if that is known.
 	Window *int64
 
 	queue
 	started, ended int
+	steps          int // of the turn that began last
+	inStep         bool
 	closed         bool // stdin
 	stopped        bool // amux ends the process
 	interrupted    bool
-	failed         bool // the last turn
-	questions      []*Question
+	told, failed   bool // an outcome; that the last one was a failure
 	stderr         Stderr
 }
 
@@ -119,10 +124,15 @@ func (b *Base) Turns() int { return b.ended }
 
 // TurnStart begins a turn, if none goes on.
 func (b *Base) TurnStart(out *sdk.Out) {
-	if b.InTurn() {
-		return
+	if !b.InTurn() {
+		b.NextTurn(out)
 	}
-	b.idle, b.failed = false, false
+}
+
+// NextTurn begins a turn. An agent may do so before it has told how the one before went;
+// what they end with then comes in the same order.
+func (b *Base) NextTurn(out *sdk.Out) {
+	b.idle, b.failed, b.steps = false, false, 0
 	out.TurnStarted()
 	out.Event(pluginapi.TurnStart{TurnIndex: b.started})
 	b.started++
@@ -136,22 +146,51 @@ func (b *Base) Interrupt(out *sdk.Out) {
 	}
 }
 
-// TurnEnd ends the turn with its outcome; nil is success. What is open ends too, unless it
-// outlives the turn.
-func (b *Base) TurnEnd(outcome *pluginapi.Outcome, cost *pluginapi.Money, out *sdk.Out) {
-	ends := func(t *Tool) bool { return b.Outlives == nil || !b.Outlives(t) }
-	cutOff := outcome != nil
+// StepStart begins a request to the model; one that is open ends.
+func (b *Base) StepStart(out *sdk.Out) {
+	b.StepEnd(out)
+	b.inStep = true
+	out.Event(pluginapi.StepStart{TurnIndex: max(b.started-1, 0), StepIndex: b.steps, StepType: "model_request"})
+}
+
+// StepEnd ends the request to the model, if one is open.
+func (b *Base) StepEnd(out *sdk.Out) {
+	if b.inStep {
+		b.inStep = false
+		out.Event(pluginapi.StepEnd{TurnIndex: max(b.started-1, 0), StepIndex: b.steps})
+		b.steps++
+	}
+}
+
+// ends reports whether a tool, or what is inside one that has ended, ends with the turn.
+func (b *Base) ends(t *Tool) bool {
+	switch {
+	case t == nil:
+		return true
+	case b.Outlives != nil:
+		return !b.Outlives(t)
+	}
+	return b.foreground(t)
+}
+
+// CloseTurn ends what is open in the turn, as TurnEnd does: for an agent of which more is
+// to be told before the end of the turn.
+func (b *Base) CloseTurn(cutOff bool, out *sdk.Out) {
 	if cutOff {
-		b.abortStreams(func(s *Stream) bool {
-			t := b.Tool(s.parent)
-			return t == nil || ends(t)
-		}, out)
+		b.abortStreams(func(s *Stream) bool { return b.ends(b.Tool(s.parent)) }, out)
 	} else {
 		b.Main().End(out)
 	}
-	b.CloseToolsWhere(ends, "the turn ended before the tool did", out)
-	b.WithdrawAll(out)
-	b.failed = cutOff
+	b.CloseToolsWhere(b.ends, "the turn ended before the tool did", out)
+	b.Withdraw(func(q *Question) bool { return b.ends(b.Tool(q.Parent)) }, out)
+	b.StepEnd(out)
+}
+
+// TurnEnd ends the turn with its outcome; nil is success. What is open ends too, unless it
+// outlives the turn.
+func (b *Base) TurnEnd(outcome *pluginapi.Outcome, cost *pluginapi.Money, out *sdk.Out) {
+	b.CloseTurn(outcome != nil, out)
+	b.told, b.failed = true, outcome != nil
 	switch {
 	case outcome == nil:
 		out.Outcome(&pluginapi.Outcome{})
@@ -194,13 +233,14 @@ func (b *Base) Stderr() string { return b.stderr.Text() }
 func (b *Base) exit(exit *pluginapi.Exit, out *sdk.Out) {
 	asked := exit.GetAsked() || b.stopped
 	unclean := exit.GetSignal() != "" || exit.GetCode() != 0
-	cutOff := b.InTurn() || b.ended == 0 && b.Prompts > 0
-	startFailed := b.ended == 0 && unclean
+	cutOff := b.InTurn() || !b.told && b.Prompts > 0
+	startFailed := !b.told && unclean
 	died := !asked && !b.closed && unclean && !b.failed
 
 	b.AbortStreams(out)
 	b.WithdrawAll(out)
 	b.CloseTools("the agent ended before the tool did", out)
+	b.StepEnd(out)
 	switch {
 	case (cutOff || startFailed) && asked && !b.failed:
 		out.Outcome(&pluginapi.Outcome{Code: string(pluginapi.CodeAborted), Message: b.Agent + " was stopped"})
@@ -208,14 +248,14 @@ func (b *Base) exit(exit *pluginapi.Exit, out *sdk.Out) {
 		b.died(exit, cutOff || startFailed, out)
 	case b.failed:
 		// The last turn has told why.
-	case b.ended == 0:
+	case !b.told:
 		out.Outcome(&pluginapi.Outcome{})
 	}
 	if b.OneTurn {
 		b.countTurn(nil, out)
 	}
 	if b.Session != "" {
-		out.Event(pluginapi.SessionEnd{SessionID: b.Session, TurnCount: b.ended})
+		out.Event(pluginapi.SessionEnd{SessionID: b.Session, TurnCount: b.ended, Cost: b.Cost})
 	}
 }
 
@@ -224,7 +264,7 @@ func (b *Base) exit(exit *pluginapi.Exit, out *sdk.Out) {
 func (b *Base) died(exit *pluginapi.Exit, unfinished bool, out *sdk.Out) {
 	d := Death{
 		Agent: b.Agent, Exit: exit, Stderr: &b.stderr, Refusals: b.Refusals,
-		Began: b.Session != "" || b.ended > 0, Start: b.Start, Tested: b.Tested,
+		Began: b.Session != "" || b.told, Start: b.Start, Tested: b.Tested,
 	}
 	o := d.refused()
 	if o == nil || !unfinished {

@@ -33,12 +33,15 @@ type Question struct {
 
 func (q *Question) nest() pluginapi.Nested { return pluginapi.Nested{ParentID: q.Parent} }
 
+// Questions are those that are open. The zero value is ready.
+type Questions struct{ open []*Question }
+
 // Ask tells of a question, once.
-func (b *Base) Ask(q *Question, out *sdk.Out) {
-	if slices.ContainsFunc(b.questions, func(o *Question) bool { return o.ID == q.ID }) {
+func (qs *Questions) Ask(q *Question, out *sdk.Out) {
+	if slices.ContainsFunc(qs.open, func(o *Question) bool { return o.ID == q.ID }) {
 		return
 	}
-	b.questions = append(b.questions, q)
+	qs.open = append(qs.open, q)
 	if len(q.Questions) > 0 {
 		out.Event(pluginapi.InputRequired{
 			InteractionID: q.ID, Question: q.Questions[0].Question, Context: q.Detail, Source: cmp.Or(q.Source, "tool"),
@@ -52,27 +55,35 @@ func (b *Base) Ask(q *Question, out *sdk.Out) {
 	})
 }
 
-// Take removes an open question; nil, and a warning to the user, if there is none
-// of that id.
-func (b *Base) Take(id string, out *sdk.Out) *Question {
-	for i, q := range b.questions {
+// take removes an open question; nil: there is none of that id.
+func (qs *Questions) take(id string) *Question {
+	for i, q := range qs.open {
 		if q.ID == id {
-			b.questions = slices.Delete(b.questions, i, i+1)
+			qs.open = slices.Delete(qs.open, i, i+1)
 			return q
 		}
 	}
-	out.Event(pluginapi.Debug{Level: "warn", Message: b.Agent + " asks no question " + strconv.Quote(id) + " any more"})
 	return nil
 }
 
+// Take removes an open question; nil, and a warning to the user, if there is none
+// of that id.
+func (b *Base) Take(id string, out *sdk.Out) *Question {
+	q := b.take(id)
+	if q == nil {
+		out.Event(pluginapi.Debug{Level: "warn", Message: b.Agent + " asks no question " + strconv.Quote(id) + " any more"})
+	}
+	return q
+}
+
 // PutBack opens a question again that was answered in the wrong way.
-func (b *Base) PutBack(q *Question, why string, out *sdk.Out) {
-	b.questions = append(b.questions, q)
+func (qs *Questions) PutBack(q *Question, why string, out *sdk.Out) {
+	qs.open = append(qs.open, q)
 	out.Event(pluginapi.Debug{Level: "warn", Message: why + ": " + q.ID})
 }
 
 // Granted says that a question was answered with yes, or at all.
-func (b *Base) Granted(q *Question, out *sdk.Out) {
+func (qs *Questions) Granted(q *Question, out *sdk.Out) {
 	if len(q.Questions) > 0 {
 		out.Event(pluginapi.InputAnswered{InteractionID: q.ID, Nested: q.nest()})
 	} else {
@@ -81,7 +92,7 @@ func (b *Base) Granted(q *Question, out *sdk.Out) {
 }
 
 // Denied says that a question was answered with no.
-func (b *Base) Denied(q *Question, reason string, out *sdk.Out) {
+func (qs *Questions) Denied(q *Question, reason string, out *sdk.Out) {
 	if len(q.Questions) > 0 {
 		out.Event(pluginapi.InputAnswered{InteractionID: q.ID, Cancelled: true, Nested: q.nest()})
 	} else {
@@ -93,22 +104,22 @@ const withdrawn = "withdrawn by the agent"
 
 // Withdraw ends the open questions that the filter takes: the agent does not wait
 // for their answers any more.
-func (b *Base) Withdraw(which func(*Question) bool, out *sdk.Out) {
-	for _, q := range slices.Clone(b.questions) {
+func (qs *Questions) Withdraw(which func(*Question) bool, out *sdk.Out) {
+	for _, q := range slices.Clone(qs.open) {
 		if which(q) {
-			b.Denied(b.Take(q.ID, out), withdrawn, out)
+			qs.Denied(qs.take(q.ID), withdrawn, out)
 		}
 	}
 }
 
 // WithdrawTool ends the questions about a tool that has its result.
-func (b *Base) WithdrawTool(toolID string, out *sdk.Out) {
-	b.Withdraw(func(q *Question) bool { return q.ToolID == toolID && toolID != "" }, out)
+func (qs *Questions) WithdrawTool(toolID string, out *sdk.Out) {
+	qs.Withdraw(func(q *Question) bool { return q.ToolID == toolID && toolID != "" }, out)
 }
 
 // WithdrawAll ends all open questions.
-func (b *Base) WithdrawAll(out *sdk.Out) {
-	b.Withdraw(func(*Question) bool { return true }, out)
+func (qs *Questions) WithdrawAll(out *sdk.Out) {
+	qs.Withdraw(func(*Question) bool { return true }, out)
 }
 
 // Answers reads what a user answers to questions: an object question → answer

@@ -20,10 +20,15 @@ type Prompt struct {
 	Text []byte
 }
 
-// Enqueue takes a prompt of the user.
-func (q *queue) Enqueue(id string, text []byte) {
+// Prompted counts a prompt that is written at once: some agents take them at any time.
+func (q *queue) Prompted() {
 	q.Prompts++
 	q.idle = false
+}
+
+// Enqueue takes a prompt of the user.
+func (q *queue) Enqueue(id string, text []byte) {
+	q.Prompted()
 	q.waiting = append(q.waiting, Prompt{ID: id, Text: append([]byte(nil), text...)})
 }
 

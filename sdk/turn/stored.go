@@ -37,10 +37,11 @@ func (s *Stored) StartTurn() {
 	s.inTurn = true
 }
 
-// EndTurn ends the turn, if there is one, and what is open in it.
+// EndTurn ends the turn, if there is one, and what is open in it, but for what goes on in
+// the background.
 func (s *Stored) EndTurn() {
 	s.Main().End(s)
-	s.CloseTools("the session has no result of this tool", s)
+	s.CloseToolsWhere(s.foreground, "the session has no result of this tool", s)
 	if s.inTurn {
 		s.Event(pluginapi.TurnEnd{TurnIndex: s.turns})
 		s.turns++
@@ -58,5 +59,6 @@ func (s *Stored) Long(offset, length int64) bool {
 // End ends the session.
 func (s *Stored) End(id string) {
 	s.EndTurn()
+	s.CloseTools("the session does not say how it ended", s)
 	s.Event(pluginapi.SessionEnd{SessionID: id, TurnCount: s.turns})
 }

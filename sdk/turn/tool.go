@@ -66,6 +66,7 @@ type Tool struct {
 	ready    bool
 	running  bool   // shell_start was emitted
 	answered bool   // it works on in the background
+	over     bool   // EndTask has told how its work went
 	shown    string // of a shell's output so far, as Printed took it
 	printed  int    // bytes of it, as Print took them
 }
@@ -75,6 +76,9 @@ func (t *Tool) nest() pluginapi.Nested { return pluginapi.Nested{ParentID: t.par
 // Parent is the tool_call_id of the sub-agent that uses it; empty: the main
 // conversation.
 func (t *Tool) Parent() string { return t.parent }
+
+// Background reports whether it has its result, and goes on.
+func (t *Tool) Background() bool { return t.answered }
 
 // Ready reports whether its input has been told.
 func (t *Tool) Ready() bool { return t.ready }
@@ -167,6 +171,10 @@ type Result struct {
 
 // EndTool gives a tool its result, once.
 func (w *Writer) EndTool(t *Tool, r Result, out Events) {
+	if t.answered {
+		w.EndTask(t, r, out)
+		return
+	}
 	w.Stream(t.parent).End(out)
 	d := t.Detail
 	if r.Path != "" {
@@ -175,15 +183,9 @@ func (w *Writer) EndTool(t *Tool, r Result, out Events) {
 	if r.Diff != "" {
 		d.Diff = r.Diff
 	}
-	if t.answered {
-		// It has given its result; only its work ends here.
-		w.endTask(t, r, out)
-		return
-	}
-	if r.Background && !r.Failed {
-		t.answered = true
-	} else {
-		w.endShell(t, r, out)
+	t.answered = r.Background && !r.Failed
+	w.endShell(t, r, out)
+	if !t.answered {
 		w.forget(t, r.CutOff, out)
 	}
 	if r.Failed {
@@ -191,7 +193,7 @@ func (w *Writer) EndTool(t *Tool, r Result, out Events) {
 			out.Event(pluginapi.McpToolError{ToolCallID: t.ID, Server: d.Server, ToolName: d.Tool, Error: r.Text, Nested: t.nest()})
 		}
 		out.Event(pluginapi.ToolError{ToolCallID: t.ID, ToolName: t.Name, Error: r.Text, Nested: t.nest()})
-		if d.Kind == Subagent {
+		if d.Kind == Subagent && !t.over {
 			out.Event(pluginapi.SubagentError{SubagentID: t.ID, AgentName: d.Agent, Error: r.Text, Nested: t.nest()})
 		}
 		return
@@ -222,14 +224,23 @@ func (w *Writer) EndTool(t *Tool, r Result, out Events) {
 		out.Event(pluginapi.TodoUpdate{Items: d.Todos, Nested: t.nest()})
 	}
 	out.Event(pluginapi.ToolResult{ToolCallID: t.ID, ToolName: t.Name, Output: output, DurationMS: r.DurationMS, Nested: t.nest()})
-	if d.Kind == Subagent && !t.answered {
+	if d.Kind == Subagent && !t.answered && !t.over {
 		out.Event(pluginapi.SubagentResult{SubagentID: t.ID, AgentName: d.Agent, Summary: r.Text, Nested: t.nest()})
 	}
 }
 
-// endTask ends what went on in the background.
-func (w *Writer) endTask(t *Tool, r Result, out Events) {
-	w.forget(t, r.CutOff, out)
+// EndTask ends the work of a tool that has its result, or that of a sub-agent whose result
+// is yet to be told. The conversation that it is part of goes on meanwhile.
+func (w *Writer) EndTask(t *Tool, r Result, out Events) {
+	if !t.answered && t.Detail.Kind != Subagent || t.over {
+		return
+	}
+	t.over = true
+	if t.answered {
+		w.forget(t, r.CutOff, out)
+	} else {
+		w.Stream(t.ID).end(r.CutOff, out)
+	}
 	w.endShell(t, r, out)
 	switch {
 	case t.Detail.Kind != Subagent:
@@ -240,8 +251,8 @@ func (w *Writer) endTask(t *Tool, r Result, out Events) {
 	}
 }
 
-// endShell tells the rest of what a command printed, and its exit. One that waited and
-// failed did not run.
+// endShell tells the rest of what a command printed, and its exit unless it goes on. One
+// that waited and failed did not run.
 func (w *Writer) endShell(t *Tool, r Result, out Events) {
 	if t.Detail.Kind != Shell || t.Detail.Waits && !t.running && r.Failed {
 		return
@@ -264,6 +275,9 @@ func (w *Writer) endShell(t *Tool, r Result, out Events) {
 	}
 	if r.Stderr != "" {
 		out.Event(pluginapi.ShellStderrDelta{ToolCallID: t.ID, Delta: r.Stderr, Nested: t.nest()})
+	}
+	if t.answered && !t.over {
+		return
 	}
 	out.Event(pluginapi.ShellExit{ToolCallID: t.ID, ExitCode: r.ExitCode, DurationMS: r.DurationMS, Nested: t.nest()})
 }

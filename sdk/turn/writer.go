@@ -19,8 +19,8 @@ type Writer struct {
 
 	main   Stream
 	nested []*Stream
-	tools  []*Tool         // those without a result, in the order they began
-	ended  map[string]bool // tools that have theirs
+	tools  []*Tool         // those that have not ended, in the order they began
+	ended  map[string]bool // tools that have
 }
 
 // Stream is the conversation of one parent: text and thinking that follow each
@@ -197,6 +197,19 @@ func (w *Writer) Tool(id string) *Tool {
 		}
 	}
 	return nil
+}
+
+// foreground reports whether a tool neither goes on in the background nor is part of what
+// does.
+func (w *Writer) foreground(t *Tool) bool {
+	// Bounded, should the agent say that a tool is part of itself.
+	for range w.tools {
+		if t == nil || t.answered {
+			return t == nil
+		}
+		t = w.Tool(t.parent)
+	}
+	return true
 }
 
 // Newest is the open tool that began last; nil if none is open.
