@@ -67,6 +67,7 @@ type Tool struct {
 	running  bool   // shell_start was emitted
 	answered bool   // it works on in the background
 	over     bool   // EndTask has told how its work went
+	streamed []byte // of its input, until that is told whole
 	shown    string // of a shell's output so far, as Printed took it
 	printed  int    // bytes of it, as Print took them
 }
@@ -83,9 +84,13 @@ func (t *Tool) Background() bool { return t.answered }
 // Ready reports whether its input has been told.
 func (t *Tool) Ready() bool { return t.ready }
 
+// Streamed is what Input was given so far; empty once the tool is ready.
+func (t *Tool) Streamed() []byte { return t.streamed }
+
 // Input says a piece of the tool's input, as JSON text.
 func (t *Tool) Input(delta string, out Events) {
 	if delta != "" && !t.ready {
+		t.streamed = append(t.streamed, delta...)
 		out.Event(pluginapi.ToolInputDelta{ToolCallID: t.ID, Delta: delta, Nested: t.nest()})
 	}
 }
@@ -96,7 +101,7 @@ func (w *Writer) ReadyTool(t *Tool, input json.RawMessage, d Detail, out Events)
 	if t.ready {
 		return
 	}
-	t.ready, t.Detail = true, d
+	t.ready, t.streamed, t.Detail = true, nil, d
 	if len(input) == 0 {
 		input = json.RawMessage("{}")
 	}

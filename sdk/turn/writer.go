@@ -21,6 +21,7 @@ type Writer struct {
 	nested []*Stream
 	tools  []*Tool         // those that have not ended, in the order they began
 	ended  map[string]bool // tools that have
+	raw    []byte          // of an event that is being made
 }
 
 // Stream is the conversation of one parent: text and thinking that follow each

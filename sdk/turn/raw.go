@@ -1,0 +1,76 @@
+package turn
+
+import (
+	"bytes"
+	"strings"
+
+	"github.com/amux-dev/amux/pluginapi"
+)
+
+// RawEvents is where events go whose JSON is made already: an *sdk.Out.
+type RawEvents interface {
+	RawEvent(pluginapi.Type, []byte)
+}
+
+// Raw is Text or Think for a piece of what is open, given as the inside of a JSON string:
+// valid UTF-8 without \u escapes. An agent that streams small pieces is so read without
+// parsing them. It reports whether anything is open.
+func (s *Stream) Raw(inside []byte, out RawEvents) bool {
+	var t pluginapi.Type
+	switch s.open {
+	case message:
+		t = pluginapi.TextDelta{}.EventType()
+	case thinking:
+		t = pluginapi.ThinkingDelta{}.EventType()
+	default:
+		return false
+	}
+	s.w.rawDelta(t, "", inside, s.parent, out)
+	s.w.raw = unescape(s.w.raw[:0], inside)
+	s.text.Write(s.w.raw)
+	return true
+}
+
+// RawInput is Input for a piece given as the inside of a JSON string, as Raw takes it.
+func (w *Writer) RawInput(t *Tool, inside []byte, out RawEvents) {
+	if t.ready {
+		return
+	}
+	w.rawDelta(pluginapi.ToolInputDelta{}.EventType(), t.ID, inside, t.parent, out)
+	t.streamed = unescape(t.streamed, inside)
+}
+
+func (w *Writer) rawDelta(kind pluginapi.Type, toolID string, inside []byte, parent string, out RawEvents) {
+	if len(inside) == 0 {
+		return
+	}
+	e := append(w.raw[:0], '{')
+	if toolID != "" {
+		e = append(pluginapi.AppendString(append(e, `"tool_call_id":`...), toolID), ',')
+	}
+	e = append(append(append(e, `"delta":"`...), inside...), '"')
+	if parent != "" {
+		e = pluginapi.AppendString(append(e, `,"parent_id":`...), parent)
+	}
+	e = append(e, '}')
+	out.RawEvent(kind, e)
+	if w.raw = e; cap(e) > 4<<10 {
+		w.raw = nil
+	}
+}
+
+// unescape appends the text of the inside of a JSON string.
+func unescape(text, inside []byte) []byte {
+	for {
+		i := bytes.IndexByte(inside, '\\')
+		if i < 0 || i+1 == len(inside) {
+			return append(text, inside...)
+		}
+		c := inside[i+1]
+		if n := strings.IndexByte("bfnrt", c); n >= 0 {
+			c = "\b\f\n\r\t"[n]
+		}
+		text = append(append(text, inside[:i]...), c)
+		inside = inside[i+2:]
+	}
+}
