@@ -7,6 +7,7 @@ import (
 	"github.com/amux-dev/amux/host/internal/engine"
 	"github.com/amux-dev/amux/host/rule"
 	"github.com/amux-dev/amux/pluginapi"
+	"github.com/amux-dev/amux/pluginapi/code"
 )
 
 // judge answers the requests of a run's agent by the run's rules and its mode.
@@ -22,9 +23,9 @@ func (j judge) answer(asked *engine.Question) (answer, reason string) {
 	verdict := j.verdict(asked)
 	switch verdict.Effect {
 	case rule.Denied:
-		return "deny", "denied by the rule " + verdict.Rule
+		return code.InputDeny, "denied by the rule " + verdict.Rule
 	case rule.Allowed:
-		return "approve", ""
+		return code.InputApprove, ""
 	case rule.Unclear:
 		reason = "the rule " + verdict.Rule + " may forbid it: " + verdict.Reason
 	}
@@ -33,13 +34,13 @@ func (j judge) answer(asked *engine.Question) (answer, reason string) {
 		if verdict.Effect == rule.Unclear {
 			return "", reason
 		}
-		return "approve", ""
+		return code.InputApprove, ""
 	case ApproveAsk:
 		return "", reason
 	case ApproveRules:
-		return "deny", cmp.Or(reason, "no rule allows it")
+		return code.InputDeny, cmp.Or(reason, "no rule allows it")
 	}
-	return "deny", cmp.Or(reason, "nobody is there to approve it")
+	return code.InputDeny, cmp.Or(reason, "nobody is there to approve it")
 }
 
 // verdict is what the run's rules say.

@@ -167,7 +167,7 @@ func (a *attempts) startLate(ctx context.Context, retry *journal.Retry) {
 // cannotStart ends a run that has no process and gets none.
 func (a *attempts) cannotStart(attempt int, err error) {
 	if refused, ok := errors.AsType[*shim.RemoteError](err); ok {
-		switch pluginapi.Code(refused.Code) {
+		switch refused.Code {
 		case pluginapi.CodeRunNotActive, pluginapi.CodeSpawn, pluginapi.CodePTYNotAvailable:
 			return // why is in the journal: somebody asked for the end, or the shim could not start it
 		}

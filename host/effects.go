@@ -32,7 +32,7 @@ func (e effects) Signal(id engine.EffectID, name string) {
 
 // done is what became of an effect.
 func (e effects) done(err error) {
-	if refused, ok := errors.AsType[*shim.RemoteError](err); ok && pluginapi.Code(refused.Code) == pluginapi.CodeStdinNotAvailable {
+	if refused, ok := errors.AsType[*shim.RemoteError](err); ok && refused.Code == pluginapi.CodeStdinNotAvailable {
 		// What the agent was to be told is lost: the run cannot go on as if it
 		// had been.
 		e.Kill(journal.ReasonStdinFull)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/amux-dev/amux/host/shim"
 	"github.com/amux-dev/amux/pluginapi"
+	"github.com/amux-dev/amux/pluginapi/code"
 )
 
 // How often a follower looks at the file: soon after something was heard of the
@@ -173,7 +174,7 @@ func (f *follower) read() ([]byte, error) {
 		f.offset += int64(end)
 		data := f.buf[:end]
 		last := data[bytes.LastIndexByte(data[:end-1], '\n')+1:]
-		f.ended = isType(last, "run_end")
+		f.ended = isType(last, code.EventRunEnd)
 		for f.skip > 0 && len(data) > 0 {
 			data = data[bytes.IndexByte(data, '\n')+1:]
 			f.skip--

@@ -22,6 +22,7 @@ import (
 	"github.com/amux-dev/amux/host/shim"
 	"github.com/amux-dev/amux/pluginapi"
 	pb "github.com/amux-dev/amux/pluginapi/amuxplugin1"
+	"github.com/amux-dev/amux/pluginapi/code"
 )
 
 // hosted is a run that this process hosts: it reads the run's journal, makes its events
@@ -200,7 +201,7 @@ func (r *hosted) command(what string, do func(*shim.Conn) error) error {
 		return r.notActive()
 	}
 	err := do(r.shim.conn)
-	if isRefusal(err) && what != "stop" && what != "kill" {
+	if isRefusal(err) && what != code.InputStop && what != code.InputKill {
 		if err := r.unstarted(); err != nil {
 			return err
 		}
@@ -390,7 +391,7 @@ func (r *hosted) part() {
 	r.attempts.place.leave()
 	r.src.close()
 	r.plugin.end()
-	r.end(r.failed(r.engine.Status().State, "host_gone", r.hostGone()))
+	r.end(r.failed(r.engine.Status().State, code.ReasonHostGone, r.hostGone()))
 }
 
 // failed is the result of a run whose end is not told.

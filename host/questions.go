@@ -10,11 +10,12 @@ import (
 
 	"github.com/amux-dev/amux/host/internal/engine"
 	"github.com/amux-dev/amux/pluginapi"
+	"github.com/amux-dev/amux/pluginapi/code"
 )
 
 // asking are the types of events that ask, answer, or end what was asked.
 var asking = []pluginapi.Type{
-	"approval_request", "input_required", "approval_granted", "approval_denied", "input_answered", "retry",
+	code.EventApprovalRequest, code.EventInputRequired, code.EventApprovalGranted, code.EventApprovalDenied, code.EventInputAnswered, code.EventRetry,
 }
 
 // questions reads what the agent has asked: what waits for an answer, and what has
@@ -48,7 +49,7 @@ func wantedLine(r *bufio.Reader) (line []byte, cut bool, err error) {
 	if err == nil || !errors.Is(err, bufio.ErrBufferFull) {
 		return line, false, err
 	}
-	if isType(line, "approval_request") || isType(line, "input_required") {
+	if isType(line, code.EventApprovalRequest) || isType(line, code.EventInputRequired) {
 		whole := bytes.Clone(line)
 		rest, err := r.ReadBytes('\n')
 		return append(whole, rest...), false, err
@@ -71,7 +72,9 @@ func (r *recorded) questionInEvents(kind, id string) (string, error) {
 		return "", err
 	}
 	open := questions.Open()
-	fits := func(q *engine.Question) bool { return kind == "deny" || q.Approval == (kind == "approve") }
+	fits := func(q *engine.Question) bool {
+		return kind == code.InputDeny || q.Approval == (kind == code.InputApprove)
+	}
 	if id == "" {
 		fitting := slices.DeleteFunc(slices.Clone(open), func(q *engine.Question) bool { return !fits(q) })
 		switch {

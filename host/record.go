@@ -8,6 +8,7 @@ import (
 	"github.com/amux-dev/amux/host/shim"
 	"github.com/amux-dev/amux/host/store"
 	"github.com/amux-dev/amux/pluginapi"
+	"github.com/amux-dev/amux/pluginapi/code"
 )
 
 // recorded is what a run's directory says of it to everybody who has that. It does not
@@ -34,7 +35,7 @@ func (r *recorded) notYet(what string) error {
 // isRefusal reports that a shim has nothing to command, or starts nothing any more.
 func isRefusal(err error) bool {
 	refused, ok := errors.AsType[*shim.RemoteError](err)
-	return ok && pluginapi.Code(refused.Code) == pluginapi.CodeRunNotActive
+	return ok && refused.Code == pluginapi.CodeRunNotActive
 }
 
 // commandError makes one of our errors of what the shim answered.
@@ -43,15 +44,14 @@ func (r *recorded) commandError(what string, err error) error {
 		return nil
 	}
 	if remote, ok := errors.AsType[*shim.RemoteError](err); ok {
-		code := pluginapi.Code(remote.Code)
-		if code == pluginapi.CodeRunNotActive {
+		if remote.Code == code.RunNotActive {
 			return r.notActive()
 		}
-		hint := cmp.Or(remote.Hint, code.Info().Hint)
-		if what == "prompt" && code == pluginapi.CodeStdinNotAvailable {
+		hint := cmp.Or(remote.Hint, remote.Code.Info().Hint)
+		if what == code.InputPrompt && remote.Code == code.StdinNotAvailable {
 			hint = "start another run; --resume goes on with the session of this one"
 		}
-		return (&pluginapi.Error{Code: code, Op: what + " run " + r.id(), Msg: remote.Msg, Err: err}).WithHint("%s", hint)
+		return (&pluginapi.Error{Code: remote.Code, Op: what + " run " + r.id(), Msg: remote.Msg, Err: err}).WithHint("%s", hint)
 	}
 	if errors.Is(err, shim.ErrGone) {
 		return r.notActive()
@@ -61,7 +61,7 @@ func (r *recorded) commandError(what string, err error) error {
 
 // startError is the error of an agent that the shim could not start.
 func (r *recorded) startError(err error) error {
-	if refused, ok := errors.AsType[*shim.RemoteError](err); ok && refused.Code == string(pluginapi.CodeSpawn) {
+	if refused, ok := errors.AsType[*shim.RemoteError](err); ok && refused.Code == code.Spawn {
 		return (&pluginapi.Error{Code: pluginapi.CodeSpawn, Op: "agent " + r.meta.Agent, Msg: refused.Msg, Err: err}).WithHint("%s", refused.Hint)
 	}
 	return r.commandError("start the agent", err)

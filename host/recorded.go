@@ -18,6 +18,7 @@ import (
 	"github.com/amux-dev/amux/host/registry"
 	"github.com/amux-dev/amux/host/store"
 	"github.com/amux-dev/amux/pluginapi"
+	"github.com/amux-dev/amux/pluginapi/code"
 )
 
 // RunInfo is what is known of a run without asking anybody.
@@ -106,14 +107,14 @@ func readInfo(dir *store.Run) (RunInfo, error) {
 			}
 		}
 		switch {
-		case isType(line, "run_end"):
+		case isType(line, code.EventRunEnd):
 			var end pluginapi.RunEnd
 			if e, err := parseEvent(line); err == nil && e.Decode(&end) == nil {
 				info.End, info.State, info.Reason, info.Code, info.SessionID = &end, end.State, end.Reason, end.Code, end.SessionID
 				info.Ended = &e.Time
 			}
 			return false
-		case isType(line, "run_state"):
+		case isType(line, code.EventRunState):
 			var state pluginapi.RunState
 			if e, err := parseEvent(line); err == nil && e.Decode(&state) == nil {
 				info.State, info.Reason = state.To, state.Reason
@@ -141,7 +142,7 @@ func inspect(dir *store.Run) (RunInfo, error) {
 	if info, err = readInfo(dir); err != nil || info.End != nil {
 		return info, err
 	}
-	info.State, info.Reason, info.Code = engine.Lost, "host_gone", pluginapi.CodeHostGone
+	info.State, info.Reason, info.Code = engine.Lost, code.ReasonHostGone, pluginapi.CodeHostGone
 	if exit, ok := readExit(dir.Path("exit")); ok && exit.Reason == journal.ReasonDiskFull {
 		info.State, info.Reason, info.Code = engine.Failed, string(exit.Reason), pluginapi.CodeDiskFull
 	}
@@ -151,7 +152,7 @@ func inspect(dir *store.Run) (RunInfo, error) {
 		if file, err := os.Stat(dir.Path("events.jsonl")); err == nil {
 			size = file.Size()
 		}
-		info.State, info.Reason, info.Code = engine.Lost, "damaged", pluginapi.CodeRecordDamaged
+		info.State, info.Reason, info.Code = engine.Lost, code.ReasonDamaged, pluginapi.CodeRecordDamaged
 		info.Damage = []Damage{{File: "events.jsonl", Offset: size, Reason: "it ends before the run does"}}
 	}
 	return info, nil

@@ -16,6 +16,7 @@ import (
 	"github.com/amux-dev/amux/host/journal"
 	"github.com/amux-dev/amux/host/shim"
 	"github.com/amux-dev/amux/pluginapi"
+	"github.com/amux-dev/amux/pluginapi/code"
 )
 
 // remote is a run that another process hosts. Its events are followed in the
@@ -99,7 +100,7 @@ func (r remote) command(what string, do func(*shim.Conn) error) error {
 		if infoErr != nil || info.End != nil {
 			return r.notActive()
 		}
-		if hosted && info.State == engine.Queued && what != "stop" && what != "kill" {
+		if hosted && info.State == engine.Queued && what != code.InputStop && what != code.InputKill {
 			return r.notYet("its turn")
 		}
 		if _, err := r.dir.ReadMeta(); err != nil {
@@ -154,7 +155,7 @@ func (r remote) wait() Result {
 		e = gone
 	}
 	return Result{RunID: r.id(), State: engine.Failed, Err: e, End: pluginapi.RunEnd{
-		State: engine.Failed, Reason: "host_gone", Code: e.Code, Message: e.Error(),
+		State: engine.Failed, Reason: code.ReasonHostGone, Code: e.Code, Message: e.Error(),
 	}}
 }
 

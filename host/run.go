@@ -13,6 +13,7 @@ import (
 	"github.com/amux-dev/amux/host/journal"
 	"github.com/amux-dev/amux/host/shim"
 	"github.com/amux-dev/amux/pluginapi"
+	"github.com/amux-dev/amux/pluginapi/code"
 )
 
 // Run is one execution of an agent. Its methods may be called concurrently. What
@@ -126,7 +127,7 @@ func (r *Run) Send(ctx context.Context, prompt string) error {
 		return pluginapi.Errorf(pluginapi.CodeStdinNotAvailable, "run %s takes one prompt only", r.ID()).
 			WithHint("start it as a conversation")
 	}
-	return r.input(journal.Input{Kind: "prompt", ID: r.backend.promptID(), Text: prompt, By: "user"})
+	return r.input(journal.Input{Kind: code.InputPrompt, ID: r.backend.promptID(), Text: prompt, By: "user"})
 }
 
 // Approve lets the agent do what it asked to do. An empty id is the one request that
@@ -136,18 +137,18 @@ func (r *Run) Approve(ctx context.Context, id string, updatedInput json.RawMessa
 	if updatedInput != nil && !json.Valid(updatedInput) {
 		return invalid("the updated input is not JSON")
 	}
-	return r.respond("approve", id, "", updatedInput)
+	return r.respond(code.InputApprove, id, "", updatedInput)
 }
 
 // Deny refuses what the agent asked for.
 func (r *Run) Deny(ctx context.Context, id, reason string) error {
-	return r.respond("deny", id, reason, nil)
+	return r.respond(code.InputDeny, id, reason, nil)
 }
 
 // Answer answers a question. Where the event has several, text is a JSON object:
 // question → answer.
 func (r *Run) Answer(ctx context.Context, id, text string) error {
-	return r.respond("answer", id, text, nil)
+	return r.respond(code.InputAnswer, id, text, nil)
 }
 
 // Waits reports whether the question of that id waits for people now. Of a run that
@@ -163,7 +164,7 @@ func (r *Run) respond(kind, id, text string, data json.RawMessage) error {
 		return err
 	}
 	in := journal.Input{Kind: kind, ID: id, Text: text, By: "user"}
-	if kind == "approve" && data != nil {
+	if kind == code.InputApprove && data != nil {
 		in.Data, _ = json.Marshal(map[string]json.RawMessage{"updated_input": data})
 	}
 	return r.input(in)
@@ -178,7 +179,7 @@ func (r *Run) SetModel(ctx context.Context, model string) error {
 		return pluginapi.Errorf(pluginapi.CodeCapability, "agent %s cannot change its model while it runs", r.Agent()).
 			WithHint("start a new run with the model")
 	}
-	return r.input(journal.Input{Kind: "set_model", Text: model, By: "user"})
+	return r.input(journal.Input{Kind: code.InputSetModel, Text: model, By: "user"})
 }
 
 // Interrupt asks the agent to leave its turn. A conversation can go on after it.
@@ -191,7 +192,7 @@ func (r *Run) Interrupt(ctx context.Context) error {
 	if !own && !r.onTerminal(ctx) {
 		return pluginapi.Errorf(pluginapi.CodeCapability, "agent %s cannot be interrupted", r.Agent()).WithHint("stop it instead")
 	}
-	err := r.input(journal.Input{Kind: "interrupt", By: "user"})
+	err := r.input(journal.Input{Kind: code.InputInterrupt, By: "user"})
 	if err == nil && !own {
 		err = r.Keys(ctx, []byte{3})
 	}
@@ -200,31 +201,31 @@ func (r *Run) Interrupt(ctx context.Context) error {
 
 // End says that no prompt will follow: the agent finishes its turn and exits.
 func (r *Run) End(ctx context.Context) error {
-	return r.input(journal.Input{Kind: "end", By: "user"})
+	return r.input(journal.Input{Kind: code.InputEnd, By: "user"})
 }
 
 // Stop ends the agent and all its descendants: TERM, the grace time, KILL. It
 // does not wait; Wait does.
 func (r *Run) Stop(ctx context.Context) error {
-	return r.backend.command("stop", func(c *shim.Conn) error {
+	return r.backend.command(code.InputStop, func(c *shim.Conn) error {
 		return c.Stop(shim.Stop{Reason: journal.ReasonStop, By: "user", Grace: r.spec.Grace})
 	})
 }
 
 // Kill ends the agent and all its descendants at once.
 func (r *Run) Kill(ctx context.Context) error {
-	return r.backend.command("kill", func(c *shim.Conn) error { return c.Kill(shim.Stop{Reason: journal.ReasonKill, By: "user"}) })
+	return r.backend.command(code.InputKill, func(c *shim.Conn) error { return c.Kill(shim.Stop{Reason: journal.ReasonKill, By: "user"}) })
 }
 
 // Pause stops every process of the run where it stands; the inactivity clock
 // stands still with them.
 func (r *Run) Pause(ctx context.Context) error {
-	return r.backend.command("pause", func(c *shim.Conn) error { return c.Pause("user") })
+	return r.backend.command(code.InputPause, func(c *shim.Conn) error { return c.Pause("user") })
 }
 
 // Resume lets a paused run go on.
 func (r *Run) Resume(ctx context.Context) error {
-	return r.backend.command("resume", func(c *shim.Conn) error { return c.Resume("user") })
+	return r.backend.command(code.InputResume, func(c *shim.Conn) error { return c.Resume("user") })
 }
 
 func (r *Run) input(in journal.Input) error { return input(r.backend, in) }

@@ -28,6 +28,7 @@ import (
 	"github.com/amux-dev/amux/internal/sys/sandbox"
 	"github.com/amux-dev/amux/pluginapi"
 	pb "github.com/amux-dev/amux/pluginapi/amuxplugin1"
+	"github.com/amux-dev/amux/pluginapi/code"
 )
 
 const (
@@ -254,7 +255,7 @@ func (l *launch) launchShim() error {
 		return nil
 	}
 	why, hint := l.shimFailed(err)
-	if refused, ok := errors.AsType[*shim.RemoteError](err); ok && refused.Code == string(pluginapi.CodeDiskFull) || fault.Full(err) {
+	if refused, ok := errors.AsType[*shim.RemoteError](err); ok && refused.Code == code.DiskFull || fault.Full(err) {
 		return pluginapi.Errorf(pluginapi.CodeDiskFull, "the folder of the run cannot be written: %s", why).WithHint("%s", hint)
 	}
 	return pluginapi.Errorf(pluginapi.CodeSpawn, "the run's shim cannot be started: %s", why).WithHint("%s", hint)
@@ -530,7 +531,7 @@ func (r *hosted) firstPrompt(attempt int, prompt string) error {
 }
 
 func firstInput(attempt int, prompt string) journal.Input {
-	return journal.Input{Kind: "prompt", ID: promptID(attempt), Text: prompt, By: "user", First: true}
+	return journal.Input{Kind: code.InputPrompt, ID: promptID(attempt), Text: prompt, By: "user", First: true}
 }
 
 func (l *launch) idleLimit(plan *pluginapi.Plan) time.Duration {

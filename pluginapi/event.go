@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"unicode/utf8"
+
+	"github.com/amux-dev/amux/pluginapi/code"
 )
 
 // Type names an event. Receivers keep types they do not know.
@@ -500,81 +502,81 @@ type Tokens struct {
 }
 
 // EventType names each payload on the wire.
-func (SessionStart) EventType() Type        { return "session_start" }
-func (SessionResume) EventType() Type       { return "session_resume" }
-func (SessionFork) EventType() Type         { return "session_fork" }
-func (SessionCheckpoint) EventType() Type   { return "session_checkpoint" }
-func (SessionEnd) EventType() Type          { return "session_end" }
-func (SessionTitle) EventType() Type        { return "session_title" }
-func (UserMessage) EventType() Type         { return "user_message" }
-func (TurnStart) EventType() Type           { return "turn_start" }
-func (TurnEnd) EventType() Type             { return "turn_end" }
-func (StepStart) EventType() Type           { return "step_start" }
-func (StepEnd) EventType() Type             { return "step_end" }
-func (MessageStart) EventType() Type        { return "message_start" }
-func (TextDelta) EventType() Type           { return "text_delta" }
-func (MessageStop) EventType() Type         { return "message_stop" }
-func (ThinkingStart) EventType() Type       { return "thinking_start" }
-func (ThinkingDelta) EventType() Type       { return "thinking_delta" }
-func (ThinkingStop) EventType() Type        { return "thinking_stop" }
-func (ToolCallStart) EventType() Type       { return "tool_call_start" }
-func (ToolInputDelta) EventType() Type      { return "tool_input_delta" }
-func (ToolCallReady) EventType() Type       { return "tool_call_ready" }
-func (ToolResult) EventType() Type          { return "tool_result" }
-func (ToolError) EventType() Type           { return "tool_error" }
-func (FileRead) EventType() Type            { return "file_read" }
-func (FileWrite) EventType() Type           { return "file_write" }
-func (FileCreate) EventType() Type          { return "file_create" }
-func (FileDelete) EventType() Type          { return "file_delete" }
-func (FilePatch) EventType() Type           { return "file_patch" }
-func (ShellStart) EventType() Type          { return "shell_start" }
-func (ShellStdoutDelta) EventType() Type    { return "shell_stdout_delta" }
-func (ShellStderrDelta) EventType() Type    { return "shell_stderr_delta" }
-func (ShellExit) EventType() Type           { return "shell_exit" }
-func (McpToolCallStart) EventType() Type    { return "mcp_tool_call_start" }
-func (McpToolResult) EventType() Type       { return "mcp_tool_result" }
-func (McpToolError) EventType() Type        { return "mcp_tool_error" }
-func (SubagentSpawn) EventType() Type       { return "subagent_spawn" }
-func (SubagentResult) EventType() Type      { return "subagent_result" }
-func (SubagentError) EventType() Type       { return "subagent_error" }
-func (PluginLoaded) EventType() Type        { return "plugin_loaded" }
-func (PluginInvoked) EventType() Type       { return "plugin_invoked" }
-func (PluginError) EventType() Type         { return "plugin_error" }
-func (SkillLoaded) EventType() Type         { return "skill_loaded" }
-func (SkillInvoked) EventType() Type        { return "skill_invoked" }
-func (AgentdocRead) EventType() Type        { return "agentdoc_read" }
-func (ImageOutput) EventType() Type         { return "image_output" }
-func (ImageInputAck) EventType() Type       { return "image_input_ack" }
-func (TodoUpdate) EventType() Type          { return "todo_update" }
-func (Cost) EventType() Type                { return "cost" }
-func (TokenUsage) EventType() Type          { return "token_usage" }
-func (InputRequired) EventType() Type       { return "input_required" }
-func (ApprovalRequest) EventType() Type     { return "approval_request" }
-func (ApprovalGranted) EventType() Type     { return "approval_granted" }
-func (ApprovalDenied) EventType() Type      { return "approval_denied" }
-func (InputAnswered) EventType() Type       { return "input_answered" }
-func (ModeChanged) EventType() Type         { return "mode_changed" }
-func (RateLimited) EventType() Type         { return "rate_limited" }
-func (ContextLimitWarning) EventType() Type { return "context_limit_warning" }
-func (ContextCompacted) EventType() Type    { return "context_compacted" }
-func (Retry) EventType() Type               { return "retry" }
-func (Interrupted) EventType() Type         { return "interrupted" }
-func (Aborted) EventType() Type             { return "aborted" }
-func (Paused) EventType() Type              { return "paused" }
-func (Resumed) EventType() Type             { return "resumed" }
-func (StreamFallback) EventType() Type      { return "stream_fallback" }
-func (Timeout) EventType() Type             { return "timeout" }
-func (TurnLimit) EventType() Type           { return "turn_limit" }
-func (AuthError) EventType() Type           { return "auth_error" }
-func (RateLimitError) EventType() Type      { return "rate_limit_error" }
-func (ContextExceeded) EventType() Type     { return "context_exceeded" }
-func (Crash) EventType() Type               { return "crash" }
-func (ErrorEvent) EventType() Type          { return "error" }
-func (Debug) EventType() Type               { return "debug" }
-func (Log) EventType() Type                 { return "log" }
-func (Unknown) EventType() Type             { return "unknown" }
-func (RunState) EventType() Type            { return "run_state" }
-func (RunEnd) EventType() Type              { return "run_end" }
+func (SessionStart) EventType() Type        { return code.EventSessionStart }
+func (SessionResume) EventType() Type       { return code.EventSessionResume }
+func (SessionFork) EventType() Type         { return code.EventSessionFork }
+func (SessionCheckpoint) EventType() Type   { return code.EventSessionCheckpoint }
+func (SessionEnd) EventType() Type          { return code.EventSessionEnd }
+func (SessionTitle) EventType() Type        { return code.EventSessionTitle }
+func (UserMessage) EventType() Type         { return code.EventUserMessage }
+func (TurnStart) EventType() Type           { return code.EventTurnStart }
+func (TurnEnd) EventType() Type             { return code.EventTurnEnd }
+func (StepStart) EventType() Type           { return code.EventStepStart }
+func (StepEnd) EventType() Type             { return code.EventStepEnd }
+func (MessageStart) EventType() Type        { return code.EventMessageStart }
+func (TextDelta) EventType() Type           { return code.EventTextDelta }
+func (MessageStop) EventType() Type         { return code.EventMessageStop }
+func (ThinkingStart) EventType() Type       { return code.EventThinkingStart }
+func (ThinkingDelta) EventType() Type       { return code.EventThinkingDelta }
+func (ThinkingStop) EventType() Type        { return code.EventThinkingStop }
+func (ToolCallStart) EventType() Type       { return code.EventToolCallStart }
+func (ToolInputDelta) EventType() Type      { return code.EventToolInputDelta }
+func (ToolCallReady) EventType() Type       { return code.EventToolCallReady }
+func (ToolResult) EventType() Type          { return code.EventToolResult }
+func (ToolError) EventType() Type           { return code.EventToolError }
+func (FileRead) EventType() Type            { return code.EventFileRead }
+func (FileWrite) EventType() Type           { return code.EventFileWrite }
+func (FileCreate) EventType() Type          { return code.EventFileCreate }
+func (FileDelete) EventType() Type          { return code.EventFileDelete }
+func (FilePatch) EventType() Type           { return code.EventFilePatch }
+func (ShellStart) EventType() Type          { return code.EventShellStart }
+func (ShellStdoutDelta) EventType() Type    { return code.EventShellStdoutDelta }
+func (ShellStderrDelta) EventType() Type    { return code.EventShellStderrDelta }
+func (ShellExit) EventType() Type           { return code.EventShellExit }
+func (McpToolCallStart) EventType() Type    { return code.EventMcpToolCallStart }
+func (McpToolResult) EventType() Type       { return code.EventMcpToolResult }
+func (McpToolError) EventType() Type        { return code.EventMcpToolError }
+func (SubagentSpawn) EventType() Type       { return code.EventSubagentSpawn }
+func (SubagentResult) EventType() Type      { return code.EventSubagentResult }
+func (SubagentError) EventType() Type       { return code.EventSubagentError }
+func (PluginLoaded) EventType() Type        { return code.EventPluginLoaded }
+func (PluginInvoked) EventType() Type       { return code.EventPluginInvoked }
+func (PluginError) EventType() Type         { return code.EventPluginError }
+func (SkillLoaded) EventType() Type         { return code.EventSkillLoaded }
+func (SkillInvoked) EventType() Type        { return code.EventSkillInvoked }
+func (AgentdocRead) EventType() Type        { return code.EventAgentdocRead }
+func (ImageOutput) EventType() Type         { return code.EventImageOutput }
+func (ImageInputAck) EventType() Type       { return code.EventImageInputAck }
+func (TodoUpdate) EventType() Type          { return code.EventTodoUpdate }
+func (Cost) EventType() Type                { return code.EventCost }
+func (TokenUsage) EventType() Type          { return code.EventTokenUsage }
+func (InputRequired) EventType() Type       { return code.EventInputRequired }
+func (ApprovalRequest) EventType() Type     { return code.EventApprovalRequest }
+func (ApprovalGranted) EventType() Type     { return code.EventApprovalGranted }
+func (ApprovalDenied) EventType() Type      { return code.EventApprovalDenied }
+func (InputAnswered) EventType() Type       { return code.EventInputAnswered }
+func (ModeChanged) EventType() Type         { return code.EventModeChanged }
+func (RateLimited) EventType() Type         { return code.EventRateLimited }
+func (ContextLimitWarning) EventType() Type { return code.EventContextLimitWarning }
+func (ContextCompacted) EventType() Type    { return code.EventContextCompacted }
+func (Retry) EventType() Type               { return code.EventRetry }
+func (Interrupted) EventType() Type         { return code.EventInterrupted }
+func (Aborted) EventType() Type             { return code.EventAborted }
+func (Paused) EventType() Type              { return code.EventPaused }
+func (Resumed) EventType() Type             { return code.EventResumed }
+func (StreamFallback) EventType() Type      { return code.EventStreamFallback }
+func (Timeout) EventType() Type             { return code.EventTimeout }
+func (TurnLimit) EventType() Type           { return code.EventTurnLimit }
+func (AuthError) EventType() Type           { return code.EventAuthError }
+func (RateLimitError) EventType() Type      { return code.EventRateLimitError }
+func (ContextExceeded) EventType() Type     { return code.EventContextExceeded }
+func (Crash) EventType() Type               { return code.EventCrash }
+func (ErrorEvent) EventType() Type          { return code.EventError }
+func (Debug) EventType() Type               { return code.EventDebug }
+func (Log) EventType() Type                 { return code.EventLog }
+func (Unknown) EventType() Type             { return code.EventUnknown }
+func (RunState) EventType() Type            { return code.EventRunState }
+func (RunEnd) EventType() Type              { return code.EventRunEnd }
 
 // payloads has one value of every payload type, in the order of this file.
 var payloads = []Payload{
@@ -671,7 +673,8 @@ type Origin struct {
 // sends one breaks the contract.
 func HostOnly(t Type) bool {
 	switch t {
-	case "run_state", "run_end", "aborted", "timeout", "turn_limit", "crash", "paused", "resumed":
+	case code.EventRunState, code.EventRunEnd, code.EventAborted, code.EventTimeout, code.EventTurnLimit, code.EventCrash,
+		code.EventPaused, code.EventResumed:
 		return true
 	}
 	return false

@@ -14,12 +14,14 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"github.com/amux-dev/amux/pluginapi/code"
 )
 
 func TestErrorsCrossTheWire(t *testing.T) {
 	t.Parallel()
 	seen := map[Code]bool{}
-	for _, info := range Codes {
+	for _, info := range code.All {
 		if seen[info.Code] {
 			t.Errorf("%s is twice in the table", info.Code)
 		}

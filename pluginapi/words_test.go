@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/amux-dev/amux/pluginapi/code"
 )
 
 // words are what is said besides the messages: a line for each field of an event,
@@ -18,7 +20,7 @@ func words() []string {
 		all = append(all, name)
 		all = append(all, fields(name+" ", reflect.TypeOf(p))...)
 	}
-	for _, info := range Codes {
+	for _, info := range code.All {
 		all = append(all, fmt.Sprintf("code %s exit %d", info.Code, info.Exit))
 	}
 	return all

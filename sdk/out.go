@@ -9,6 +9,7 @@ import (
 
 	"github.com/amux-dev/amux/pluginapi"
 	pb "github.com/amux-dev/amux/pluginapi/amuxplugin1"
+	"github.com/amux-dev/amux/pluginapi/code"
 )
 
 // Out collects the outputs of one input, in order. Everything handed to it is
@@ -64,7 +65,7 @@ func (o *Out) Log(source string, line []byte) {
 	o.arena = append(o.arena, `,"line":`...)
 	o.arena = pluginapi.AppendString(o.arena, string(line))
 	o.arena = append(o.arena, '}')
-	o.addPieces(pb.OutputKind_OUTPUT_EVENT, "log", o.arena[start:])
+	o.addPieces(pb.OutputKind_OUTPUT_EVENT, code.EventLog, o.arena[start:])
 }
 
 // Write sends bytes to the agent's stdin.

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/amux-dev/amux/internal/rawio"
+	"github.com/amux-dev/amux/pluginapi/code"
 )
 
 // The sums of a log stand beside it, in events.sum: a header, and an entry for each
@@ -36,7 +37,7 @@ var (
 // endsBlock are the events that a block ends with, whatever its length: those at
 // which the log is to be on the disk.
 var endsBlock = map[string]bool{
-	"turn_end": true, "run_end": true, "approval_request": true, "input_required": true,
+	code.EventTurnEnd: true, code.EventRunEnd: true, code.EventApprovalRequest: true, code.EventInputRequired: true,
 }
 
 // SumsPath is where the sums of the log at path are.

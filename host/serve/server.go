@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/gofrs/flock"
+
+	"github.com/amux-dev/amux/pluginapi/code"
 )
 
 // Server is the one that answers in a runtime folder.
@@ -106,7 +108,7 @@ func (s *Server) answer(conn net.Conn, handle func(context.Context, Request) Rep
 	var req Request
 	var reply Reply
 	if err := json.Unmarshal(line, &req); err != nil {
-		reply.Error = &Error{Code: "VALIDATION_ERROR", Msg: "the request is not understood"}
+		reply.Error = &Error{Code: code.Validation, Msg: "the request is not understood"}
 	} else {
 		reply = handle(ctx, req)
 	}

@@ -7,6 +7,8 @@ package serve
 import (
 	"encoding/json"
 	"errors"
+
+	"github.com/amux-dev/amux/pluginapi/code"
 )
 
 // Protocol is the version of requests and replies. Fields are only ever added, and
@@ -69,10 +71,10 @@ type Reply struct {
 
 // Error is one of pluginapi's.
 type Error struct {
-	Code string `json:"code"`
-	Op   string `json:"op,omitempty"`
-	Msg  string `json:"message"`
-	Hint string `json:"hint,omitempty"`
+	Code code.Code `json:"code"`
+	Op   string    `json:"op,omitempty"`
+	Msg  string    `json:"message"`
+	Hint string    `json:"hint,omitempty"`
 }
 
 // Errors of both ends.

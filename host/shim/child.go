@@ -9,6 +9,7 @@ import (
 
 	"github.com/amux-dev/amux/host/journal"
 	"github.com/amux-dev/amux/internal/sys/fault"
+	"github.com/amux-dev/amux/pluginapi/code"
 )
 
 // child is one spawned process and what became of it.
@@ -46,7 +47,7 @@ func (s *supervisor) spawn(spawn Spawn) error {
 		select {
 		case <-s.child.gone:
 		default:
-			return &RemoteError{Code: "INVALID_STATE_TRANSITION", Msg: "the agent is already running"}
+			return &RemoteError{Code: code.InvalidTransition, Msg: "the agent is already running"}
 		}
 	}
 	var child *child
@@ -105,7 +106,7 @@ func (s *supervisor) spawn(spawn Spawn) error {
 // cannotStart says why the agent was not started.
 func cannotStart(spawn Spawn, err error) *RemoteError {
 	why, hint := fault.Start(spawn.Program, spawn.Cwd, err)
-	return &RemoteError{"SPAWN_ERROR", "cannot start " + spawn.Program + ": " + why, hint}
+	return &RemoteError{code.Spawn, "cannot start " + spawn.Program + ": " + why, hint}
 }
 
 // parentEvery is how often a process is looked at whose end ends the run.

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/amux-dev/amux/host/journal"
+	"github.com/amux-dev/amux/pluginapi/code"
 )
 
 // ErrGone says that the shim is not there, or went away before it answered.
@@ -166,9 +167,9 @@ func parseReply(body []byte) error {
 	if len(body) == 0 {
 		return nil
 	}
-	code, rest, _ := strings.Cut(string(body), "\x00")
+	c, rest, _ := strings.Cut(string(body), "\x00")
 	msg, hint, _ := strings.Cut(rest, "\x00")
-	return &RemoteError{code, msg, hint}
+	return &RemoteError{code.Code(c), msg, hint}
 }
 
 // Size is the committed size of the journal as far as the shim has told.
@@ -192,7 +193,7 @@ func (c *Conn) call(t frameType, body ...[]byte) error {
 	f := frame(t, 0, body...)
 	if len(f)-4 > maxFrame {
 		// The shim would take it for nonsense and hang up.
-		return &RemoteError{Code: "VALIDATION_ERROR", Msg: fmt.Sprintf("%d bytes are more than the run's shim takes at once", len(f))}
+		return &RemoteError{Code: code.Validation, Msg: fmt.Sprintf("%d bytes are more than the run's shim takes at once", len(f))}
 	}
 	c.mu.Lock()
 	if c.err != nil {
@@ -218,7 +219,7 @@ func (c *Conn) call(t frameType, body ...[]byte) error {
 // Spawn starts the agent.
 func (c *Conn) Spawn(s Spawn) error {
 	if s.Terminal != nil && !c.Welcome.Terminals {
-		return &RemoteError{Code: "PTY_NOT_AVAILABLE", Msg: "the run's shim is of an older amux, which makes no pseudo-terminals"}
+		return &RemoteError{Code: code.PTYNotAvailable, Msg: "the run's shim is of an older amux, which makes no pseudo-terminals"}
 	}
 	return c.call(frameSpawn, encode(s))
 }
@@ -239,7 +240,7 @@ func (c *Conn) Resize(s Size) error {
 	return c.call(frameResize, encode(s))
 }
 
-var errOldShim = &RemoteError{Code: "CAPABILITY_ERROR", Msg: "the run was started by an older amux and has no terminal"}
+var errOldShim = &RemoteError{Code: code.Capability, Msg: "the run was started by an older amux and has no terminal"}
 
 // Append commits a record.
 func (c *Conn) Append(kind journal.Kind, payload []byte) error {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/amux-dev/amux/internal/rawio"
+	"github.com/amux-dev/amux/pluginapi/code"
 )
 
 // conn is one connection. Doorbells are written from the goroutine that
@@ -136,7 +137,7 @@ func (s *supervisor) serve(c *conn, launch bool) {
 		_ = c.SetReadDeadline(time.Now().Add(5 * time.Second))
 		t, _, body, err := readFrame(c)
 		if err != nil || t != frameHello || json.Unmarshal(body, &hello) != nil || hello.Nonce != s.hello.Nonce {
-			_, _ = c.Write(frame(frameWelcome, 0, encode(Welcome{Version: Version, Code: "VALIDATION_ERROR", Error: "wrong nonce"})))
+			_, _ = c.Write(frame(frameWelcome, 0, encode(Welcome{Version: Version, Code: code.Validation, Error: "wrong nonce"})))
 			return
 		}
 		_ = c.SetReadDeadline(time.Time{})
@@ -192,9 +193,9 @@ func replyBody(err error) []byte {
 	}
 	remote, ok := errors.AsType[*RemoteError](err)
 	if !ok {
-		remote = &RemoteError{Code: "INTERNAL", Msg: err.Error()}
+		remote = &RemoteError{Code: code.Internal, Msg: err.Error()}
 	}
-	body := remote.Code + "\x00" + remote.Msg
+	body := string(remote.Code) + "\x00" + remote.Msg
 	if remote.Hint != "" {
 		body += "\x00" + remote.Hint
 	}

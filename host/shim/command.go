@@ -7,16 +7,17 @@ import (
 	"time"
 
 	"github.com/amux-dev/amux/host/journal"
+	"github.com/amux-dev/amux/pluginapi/code"
 )
 
 var (
-	errNotHost   = &RemoteError{Code: "HOST_GONE", Msg: "another host has taken over the run"}
-	errNoChild   = &RemoteError{Code: "RUN_NOT_ACTIVE", Msg: "the agent is not running"}
-	errLent      = &RemoteError{Code: "INVALID_STATE_TRANSITION", Msg: "somebody else is attached and types"}
-	errNoStdin   = &RemoteError{Code: "RUN_NOT_ACTIVE", Msg: "the agent's stdin is closed"}
-	errEnded     = &RemoteError{Code: "STDIN_NOT_AVAILABLE", Msg: "the run was told to end and takes no more prompts"}
-	errDiskFull  = &RemoteError{Code: "DISK_FULL", Msg: "the disk that holds the run's journal is full"}
-	errStdinFull = &RemoteError{Code: "STDIN_NOT_AVAILABLE", Msg: "the agent does not read its stdin: 16 MiB are waiting"}
+	errNotHost   = &RemoteError{Code: code.HostGone, Msg: "another host has taken over the run"}
+	errNoChild   = &RemoteError{Code: code.RunNotActive, Msg: "the agent is not running"}
+	errLent      = &RemoteError{Code: code.InvalidTransition, Msg: "somebody else is attached and types"}
+	errNoStdin   = &RemoteError{Code: code.RunNotActive, Msg: "the agent's stdin is closed"}
+	errEnded     = &RemoteError{Code: code.StdinNotAvailable, Msg: "the run was told to end and takes no more prompts"}
+	errDiskFull  = &RemoteError{Code: code.DiskFull, Msg: "the disk that holds the run's journal is full"}
+	errStdinFull = &RemoteError{Code: code.StdinNotAvailable, Msg: "the agent does not read its stdin: 16 MiB are waiting"}
 )
 
 func (s *supervisor) command(c *conn, t frameType, body []byte) error {
@@ -59,7 +60,7 @@ func (s *supervisor) command(c *conn, t frameType, body []byte) error {
 			return errFrame
 		}
 		if size.Cols < 1 || size.Rows < 1 || size.Cols > maxSize || size.Rows > maxSize {
-			return &RemoteError{Code: "VALIDATION_ERROR", Msg: fmt.Sprintf("a terminal cannot have %d columns and %d rows", size.Cols, size.Rows)}
+			return &RemoteError{Code: code.Validation, Msg: fmt.Sprintf("a terminal cannot have %d columns and %d rows", size.Cols, size.Rows)}
 		}
 		child, err := s.withTerminal()
 		if err != nil {
@@ -125,14 +126,14 @@ func (s *supervisor) appendFrom(c *conn, body []byte) error {
 		running := s.child != nil && !s.ending && !s.child.between()
 		twice, late := false, false
 		switch input.Kind {
-		case "prompt":
+		case code.InputPrompt:
 			if late = s.ended; !late && running {
 				s.signaled = "" // it was survived
 			}
 			s.deadlines.arm(Limit{Kind: "answer", ID: NextPrompt})
-		case "end":
+		case code.InputEnd:
 			s.ended = s.ended || running
-		case "approve", "deny", "answer":
+		case code.InputApprove, code.InputDeny, code.InputAnswer:
 			if twice = !s.deadlines.answer(input.ID); !twice {
 				s.deadlines.restartIdle()
 			}
@@ -145,7 +146,7 @@ func (s *supervisor) appendFrom(c *conn, body []byte) error {
 			return errEnded
 		}
 		if twice {
-			return &RemoteError{Code: "ALREADY_ANSWERED", Msg: "somebody else has answered " + input.ID}
+			return &RemoteError{Code: code.AlreadyAnswered, Msg: "somebody else has answered " + input.ID}
 		}
 	} else if !s.clients.isHost(c) {
 		return errNotHost

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/amux-dev/amux/host/journal"
+	"github.com/amux-dev/amux/pluginapi/code"
 )
 
 // deadlines are the clocks of one agent. The supervisor's mu guards them: every method
@@ -130,7 +131,7 @@ func (s *supervisor) deny(limit Limit) {
 	s.mu.Unlock()
 	if !late {
 		s.recorder.append(journal.KindInput, journal.Encode(journal.Input{
-			Kind: "deny", ID: limit.ID, Text: "nobody answered within " + limit.After.String(), By: "shim",
+			Kind: code.InputDeny, ID: limit.ID, Text: "nobody answered within " + limit.After.String(), By: "shim",
 		}))
 	}
 }

@@ -9,14 +9,15 @@ import (
 
 	"github.com/amux-dev/amux/host/journal"
 	"github.com/amux-dev/amux/internal/sys/foreign"
+	"github.com/amux-dev/amux/pluginapi/code"
 )
 
 // stop ends the agent. What was asked is in the journal before anything is done;
 // on a full disk it is done all the same.
 func (s *supervisor) stop(stop Stop, kill bool) error {
-	kind := "stop"
+	kind := code.InputStop
 	if kill {
-		kind = "kill"
+		kind = code.InputKill
 	}
 	record := journal.Encode(journal.Input{Kind: kind, By: stop.By, Text: string(stop.Reason)})
 	s.mu.Lock()

@@ -1,6 +1,9 @@
 package shim
 
-import "github.com/amux-dev/amux/host/journal"
+import (
+	"github.com/amux-dev/amux/host/journal"
+	"github.com/amux-dev/amux/pluginapi/code"
+)
 
 // pause stops or continues every process of the tree.
 func (s *supervisor) pause(on bool, by string) error {
@@ -18,9 +21,9 @@ func (s *supervisor) pause(on bool, by string) error {
 	if already {
 		return nil
 	}
-	kind := "resume"
+	kind := code.InputResume
 	if on {
-		kind = "pause"
+		kind = code.InputPause
 	}
 	s.recorder.append(journal.KindInput, journal.Encode(journal.Input{Kind: kind, By: by}))
 	if !s.tree.pause(on, func() bool { return s.wantsPause(on) }) {

@@ -13,6 +13,7 @@ import (
 	"github.com/amux-dev/amux/host/journal"
 	"github.com/amux-dev/amux/internal/rawio"
 	"github.com/amux-dev/amux/internal/sys/fault"
+	"github.com/amux-dev/amux/pluginapi/code"
 )
 
 // Tree is the run's processes below the shim, however they left their parents.
@@ -111,7 +112,7 @@ func Run(cfg Config) error {
 	cfg.Tree.Mark(hello.RunID)
 	wait := s.catchSignals()
 	if err := s.open(); err != nil {
-		refusal := Welcome{Version: Version, Code: "SPAWN_ERROR", Error: err.Error()}
+		refusal := Welcome{Version: Version, Code: code.Spawn, Error: err.Error()}
 		if fault.Full(err) {
 			refusal.Code = errDiskFull.Code
 		}

@@ -22,6 +22,7 @@ import (
 	"github.com/amux-dev/amux/host/pty"
 	"github.com/amux-dev/amux/host/shim"
 	"github.com/amux-dev/amux/host/vt"
+	"github.com/amux-dev/amux/pluginapi/code"
 )
 
 // The test's executable is the shim, too: Launch starts it with a folder as
@@ -273,11 +274,11 @@ func within(limit time.Duration, done <-chan struct{}) bool {
 	}
 }
 
-func (k *supervised) refused(what string, err error, code string) {
+func (k *supervised) refused(what string, err error, want code.Code) {
 	k.Helper()
 	remote, ok := errors.AsType[*shim.RemoteError](err)
-	if !ok || remote.Code != code {
-		k.Errorf("%s: %v, want %s", what, err, code)
+	if !ok || remote.Code != want {
+		k.Errorf("%s: %v, want %s", what, err, want)
 	}
 }
 

@@ -6,12 +6,14 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/amux-dev/amux/pluginapi/code"
 )
 
 // checkSignal returns an error if there is no signal of that name.
 func checkSignal(_ *child, name string) error {
 	if unix.SignalNum(name) == 0 {
-		return &RemoteError{Code: "VALIDATION_ERROR", Msg: "unknown signal " + name}
+		return &RemoteError{Code: code.Validation, Msg: "unknown signal " + name}
 	}
 	return nil
 }

@@ -1,6 +1,10 @@
 package shim
 
-import "golang.org/x/sys/windows"
+import (
+	"golang.org/x/sys/windows"
+
+	"github.com/amux-dev/amux/pluginapi/code"
+)
 
 // ctrlC is what a console makes its event of.
 const ctrlC = "\x03"
@@ -12,9 +16,9 @@ func checkSignal(child *child, name string) error {
 	case name == "SIGINT", name == "SIGBREAK" && (child == nil || child.terminal == nil):
 		return nil
 	case name == "SIGBREAK":
-		return &RemoteError{Code: "CAPABILITY_ERROR", Msg: "nothing that is typed on a pseudo-console is Ctrl-Break: send INT, or stop the run"}
+		return &RemoteError{Code: code.Capability, Msg: "nothing that is typed on a pseudo-console is Ctrl-Break: send INT, or stop the run"}
 	}
-	return &RemoteError{Code: "CAPABILITY_ERROR", Msg: "Windows cannot send " + name + ": send INT or BREAK, or end the run by stop or kill"}
+	return &RemoteError{Code: code.Capability, Msg: "Windows cannot send " + name + ": send INT or BREAK, or end the run by stop or kill"}
 }
 
 // send sends a signal to every process of the run: a console's events go to all that
@@ -28,7 +32,7 @@ func (c *child) send(name string, _ bool) error {
 		event = windows.CTRL_BREAK_EVENT
 	}
 	if err := c.tree.processes.Console(event); err != nil {
-		return &RemoteError{Code: "CAPABILITY_ERROR", Msg: name + " cannot be delivered: " + err.Error() + "; end the run by stop or kill"}
+		return &RemoteError{Code: code.Capability, Msg: name + " cannot be delivered: " + err.Error() + "; end the run by stop or kill"}
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/amux-dev/amux/host/journal"
+	"github.com/amux-dev/amux/pluginapi/code"
 )
 
 // Answerer speaks for a terminal that nobody looks at.
@@ -41,7 +42,7 @@ type terminal struct {
 	answer Answerer
 }
 
-var errNoTerminal = &RemoteError{Code: "CAPABILITY_ERROR", Msg: "the run has no terminal"}
+var errNoTerminal = &RemoteError{Code: code.Capability, Msg: "the run has no terminal"}
 
 // endInput tells the agent that no more input will come.
 func (c *child) endInput() {

@@ -19,6 +19,7 @@ import (
 
 	"github.com/amux-dev/amux/host/journal"
 	"github.com/amux-dev/amux/host/shim"
+	"github.com/amux-dev/amux/pluginapi/code"
 )
 
 // runTerminal spawns a shell script on a terminal.
@@ -265,7 +266,7 @@ func TestTerminalOfOlderShim(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	for want, err := range map[string]error{
+	for want, err := range map[code.Code]error{
 		"CAPABILITY_ERROR": c.Keys([]byte("x")), "PTY_NOT_AVAILABLE": c.Spawn(shim.Spawn{Terminal: &shim.Size{Cols: 80, Rows: 24}}),
 	} {
 		if refused, ok := errors.AsType[*shim.RemoteError](err); !ok || refused.Code != want || !strings.Contains(refused.Msg, "older amux") {
@@ -316,13 +317,13 @@ func TestNoTerminalAvailable(t *testing.T) {
 		k := launch(t, nil)
 		k.runTerminal("sleep 1000", nil)
 	}
-	refused := func(code, text string) {
+	refused := func(want code.Code, text string) {
 		t.Helper()
 		k := launch(t, nil)
 		spawn := k.shell("sleep 1000")
 		spawn.Terminal = &shim.Size{Cols: 120, Rows: 40}
 		e, ok := errors.AsType[*shim.RemoteError](k.Spawn(spawn))
-		if !ok || e.Code != code || !strings.Contains(e.Msg, text) {
+		if !ok || e.Code != want || !strings.Contains(e.Msg, text) {
 			t.Errorf("%+v", e)
 		}
 		if started := k.records(journal.KindSpawned); len(started) > 0 {

@@ -8,6 +8,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/amux-dev/amux/pluginapi/code"
 )
 
 // Terminals makes the pseudo-terminals that agents run on. The zero value makes
@@ -29,15 +31,15 @@ const endOfInput = "\x04\x04"
 // controlling one of its session.
 func (s *supervisor) startTerminal(spawn Spawn) (_ *child, retErr error) {
 	if s.cfg.Terminals.Open == nil {
-		return nil, &RemoteError{Code: "PTY_NOT_AVAILABLE", Msg: "this shim makes no pseudo-terminals"}
+		return nil, &RemoteError{Code: code.PTYNotAvailable, Msg: "this shim makes no pseudo-terminals"}
 	}
 	cols, rows := spawn.Terminal.Cols, spawn.Terminal.Rows
 	master, slave, err := s.cfg.Terminals.Open(cols, rows)
 	if errors.Is(err, errors.ErrUnsupported) {
-		return nil, &RemoteError{Code: "PTY_NOT_AVAILABLE", Msg: err.Error()}
+		return nil, &RemoteError{Code: code.PTYNotAvailable, Msg: err.Error()}
 	}
 	if err != nil {
-		return nil, &RemoteError{Code: "SPAWN_ERROR", Msg: err.Error()} // ENOSPC is no full disk here
+		return nil, &RemoteError{Code: code.Spawn, Msg: err.Error()} // ENOSPC is no full disk here
 	}
 	defer slave.Close()
 	defer func() {

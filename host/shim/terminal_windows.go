@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"os"
 	"syscall"
+
+	"github.com/amux-dev/amux/pluginapi/code"
 )
 
 // Terminals makes the pseudo-consoles that agents run on. The zero value makes
@@ -37,13 +39,13 @@ const endOfInput = "\x1a\r"
 // startTerminal starts the agent on a new pseudo-console.
 func (s *supervisor) startTerminal(spawn Spawn) (*child, error) {
 	if s.cfg.Terminals.Start == nil {
-		return nil, &RemoteError{Code: "PTY_NOT_AVAILABLE", Msg: "this shim makes no pseudo-terminals"}
+		return nil, &RemoteError{Code: code.PTYNotAvailable, Msg: "this shim makes no pseudo-terminals"}
 	}
 	cols, rows := spawn.Terminal.Cols, spawn.Terminal.Rows
 	console, err := s.cfg.Terminals.Start(spawn.Program, append([]string{spawn.Program}, spawn.Args...),
 		&syscall.ProcAttr{Dir: spawn.Cwd, Env: spawn.Env, Sys: shellLine(spawn)}, cols, rows)
 	if errors.Is(err, errors.ErrUnsupported) {
-		return nil, &RemoteError{Code: "PTY_NOT_AVAILABLE", Msg: err.Error()}
+		return nil, &RemoteError{Code: code.PTYNotAvailable, Msg: err.Error()}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("start %s: %w", spawn.Program, err)

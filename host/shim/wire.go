@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/amux-dev/amux/host/journal"
+	"github.com/amux-dev/amux/pluginapi/code"
 )
 
 // Version of the frames. A shim outlives an upgrade of amux, so a newer host
@@ -80,10 +81,10 @@ type Welcome struct {
 	Size    int64 `json:"size"` // committed size of the journal
 	PID     int   `json:"pid"`
 	// Terminals says that the shim knows of them; those of older builds do not.
-	Terminals bool   `json:"terminals,omitempty"`
-	Code      string `json:"code,omitempty"` // an error code: the connection was refused
-	Error     string `json:"error,omitempty"`
-	Hint      string `json:"hint,omitempty"`
+	Terminals bool      `json:"terminals,omitempty"`
+	Code      code.Code `json:"code,omitempty"` // the connection was refused
+	Error     string    `json:"error,omitempty"`
+	Hint      string    `json:"hint,omitempty"`
 }
 
 // Size is that of a terminal, in characters.
@@ -192,9 +193,11 @@ func cutEffect(b []byte) (EffectID, []byte, error) {
 
 var errFrame = errors.New("frame that makes no sense")
 
-// RemoteError is a shim's refusal; Code is one of pluginapi's, Hint the way out if the
-// shim knows one.
-type RemoteError struct{ Code, Msg, Hint string }
+// RemoteError is a shim's refusal; Hint is the way out if the shim knows one.
+type RemoteError struct {
+	Code      code.Code
+	Msg, Hint string
+}
 
 func (e *RemoteError) Error() string { return e.Msg }
 

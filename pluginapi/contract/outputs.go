@@ -12,6 +12,7 @@ import (
 
 	"github.com/amux-dev/amux/pluginapi"
 	pb "github.com/amux-dev/amux/pluginapi/amuxplugin1"
+	"github.com/amux-dev/amux/pluginapi/code"
 )
 
 // Outputs are what came of a conversation.
@@ -66,7 +67,7 @@ func (o *Outputs) Check(agent *pluginapi.Agent) error {
 	problem := func(output *pb.Output, format string, args ...any) {
 		problems = append(problems, fmt.Errorf("output (%d,%d) %s: %w", output.N, output.K, output.Type, fmt.Errorf(format, args...)))
 	}
-	claimed := map[string]bool{"log": true, "unknown": true, "debug": true, "error": true}
+	claimed := map[string]bool{code.EventLog: true, code.EventUnknown: true, code.EventDebug: true, code.EventError: true}
 	for _, name := range agent.GetEventTypes() {
 		claimed[name] = true
 	}
@@ -92,12 +93,12 @@ func (o *Outputs) Check(agent *pluginapi.Agent) error {
 			var id string
 			_ = json.Unmarshal(fields["tool_call_id"], &id) // "" if it is none
 			switch output.Type {
-			case "tool_call_start":
+			case code.EventToolCallStart:
 				if started[id] {
 					problem(output, "a second one for tool_call_id %q", id)
 				}
 				started[id] = true
-			case "tool_result", "tool_error":
+			case code.EventToolResult, code.EventToolError:
 				if !started[id] {
 					problem(output, "no tool_call_start came before for tool_call_id %q", id)
 				}

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	pb "github.com/amux-dev/amux/pluginapi/amuxplugin1"
+	"github.com/amux-dev/amux/pluginapi/code"
 )
 
 // Expect is what a person says must come of a transcript. Fields left out are
@@ -111,31 +112,31 @@ func (r *result) facts() *facts {
 		}
 		json.Unmarshal(output.Data, &event) // check has reported what is no object
 		switch output.Type {
-		case "message_start", "turn_start":
+		case code.EventMessageStart, code.EventTurnStart:
 			if event.ParentID == "" {
 				endText("")
 			}
-		case "text_delta":
+		case code.EventTextDelta:
 			if event.ParentID == "" {
 				text.WriteString(event.Delta)
 			}
-		case "message_stop":
+		case code.EventMessageStop:
 			if event.ParentID == "" {
 				endText(event.Text)
 			}
-		case "tool_call_start":
+		case code.EventToolCallStart:
 			f.toolIDs = append(f.toolIDs, event.ToolCallID)
-		case "session_start":
+		case code.EventSessionStart:
 			f.sessionID = event.SessionID
-		case "turn_end":
+		case code.EventTurnEnd:
 			f.turns++
-		case "cost":
+		case code.EventCost:
 			f.cost += event.Cost.USD
-		case "error":
+		case code.EventError:
 			f.errorCodes = append(f.errorCodes, event.Code)
-		case "log":
+		case code.EventLog:
 			f.unparsed++
-		case "token_usage":
+		case code.EventTokenUsage:
 			for name, n := range map[string]*int64{
 				"input": event.InputTokens, "output": event.OutputTokens, "thinking": event.ThinkingTokens,
 				"cache_read": event.CacheReadTokens, "cache_write": event.CacheWriteTokens,

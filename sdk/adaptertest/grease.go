@@ -15,6 +15,7 @@ import (
 
 	"github.com/amux-dev/amux/pluginapi"
 	pb "github.com/amux-dev/amux/pluginapi/amuxplugin1"
+	"github.com/amux-dev/amux/pluginapi/code"
 	"github.com/amux-dev/amux/pluginapi/contract"
 )
 
@@ -109,9 +110,9 @@ func (k *kit) junk(t *testing.T, inputs []*pb.Input, base *result, want *facts, 
 			continue
 		}
 		switch output.Type {
-		case "unknown":
+		case code.EventUnknown:
 			accounted = accounted || !junk.Text
-		case "log":
+		case code.EventLog:
 			var log pluginapi.Log
 			if err := json.Unmarshal(output.Data, &log); err != nil {
 				t.Fatal(err)
@@ -194,6 +195,6 @@ func (k *kit) unchanged(t *testing.T, want, got *facts) {
 
 func audible(types []string) []string {
 	return slices.DeleteFunc(append([]string{}, types...), func(name string) bool {
-		return name == "log" || name == "unknown" || name == "debug"
+		return name == code.EventLog || name == code.EventUnknown || name == code.EventDebug
 	})
 }

@@ -23,6 +23,7 @@ import (
 
 	"github.com/amux-dev/amux/pluginapi"
 	pb "github.com/amux-dev/amux/pluginapi/amuxplugin1"
+	"github.com/amux-dev/amux/pluginapi/code"
 	"github.com/amux-dev/amux/pluginapi/contract"
 )
 
@@ -321,7 +322,7 @@ func (r *result) ids() []string {
 		switch {
 		case output.Kind == pb.OutputKind_OUTPUT_SET_TIMER:
 			ids = append(ids, output.Id)
-		case output.Type == "approval_request" || output.Type == "input_required":
+		case output.Type == code.EventApprovalRequest || output.Type == code.EventInputRequired:
 			var event struct {
 				InteractionID string `json:"interaction_id"`
 			}

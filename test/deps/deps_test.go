@@ -181,6 +181,9 @@ func TestLinked(t *testing.T) {
 			}
 		}
 	}
+	if all := list(t, "-deps", "./pluginapi/code"); len(all) != 1 {
+		t.Errorf("pluginapi/code links %d packages: it is for programs that link nothing else", len(all))
+	}
 	for _, dep := range outside("./cmd/amux-shim") {
 		if !within(dep, "golang.org/x/sys") && !slices.Contains([]string{"golang.org/x/text/width", "golang.org/x/text/transform", "github.com/creack/pty"}, dep) {
 			t.Errorf("amux-shim links %s: there is one shim for each run", dep)

@@ -86,7 +86,7 @@ func agentsPage(t *testing.T, agents []*pluginapi.Agent) string {
 		case a.Unproven:
 			note = "unproven"
 		}
-		row(&b, "`"+a.Id+"`", code(a.Program), dash(a.GetVersions().GetMinimum()), dash(a.GetVersions().GetTested()),
+		row(&b, "`"+a.Id+"`", quoted(a.Program), dash(a.GetVersions().GetMinimum()), dash(a.GetVersions().GetTested()),
 			dash(strings.Join(efforts, ", ")), dash(strings.Join(a.Drivers, ", ")), dash(note))
 	}
 	head := func(what string) {
@@ -148,7 +148,7 @@ func dash(text string) string {
 	return text
 }
 
-func code(text string) string {
+func quoted(text string) string {
 	if text == "" {
 		return "–"
 	}

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/amux-dev/amux/pluginapi"
+	"github.com/amux-dev/amux/pluginapi/code"
 )
 
 // The tables of docs/events.md, between these marks, are made from the Go types.
@@ -51,11 +51,15 @@ func TestEventsPage(t *testing.T) {
 func eventTables(t *testing.T) string {
 	t.Helper()
 	files := token.NewFileSet()
-	file, err := parser.ParseFile(files, filepath.Join("..", "..", "pluginapi", "event.go"), nil, parser.ParseComments)
-	if err != nil {
-		t.Fatal(err)
+	parse := func(path ...string) *ast.File {
+		file, err := parser.ParseFile(files, filepath.Join(append([]string{"..", "..", "pluginapi"}, path...)...), nil, parser.ParseComments)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return file
 	}
-	names := eventNames(file)
+	file := parse("event.go")
+	names := eventNames(file, parse("code", "event.go"))
 	structs := map[string]*ast.StructType{}
 	for _, decl := range file.Decls {
 		for _, spec := range typeSpecs(decl) {
@@ -97,15 +101,22 @@ func eventTables(t *testing.T) string {
 }
 
 // eventNames maps Go types to types of events, as the EventType methods do.
-func eventNames(file *ast.File) map[string]string {
+func eventNames(file, words *ast.File) map[string]string {
+	constants := map[string]string{}
+	ast.Inspect(words, func(n ast.Node) bool {
+		if spec, ok := n.(*ast.ValueSpec); ok {
+			constants[spec.Names[0].Name], _ = strconv.Unquote(spec.Values[0].(*ast.BasicLit).Value)
+		}
+		return true
+	})
 	names := map[string]string{}
 	for _, decl := range file.Decls {
 		f, ok := decl.(*ast.FuncDecl)
 		if !ok || f.Name.Name != "EventType" || f.Recv == nil {
 			continue
 		}
-		value := f.Body.List[0].(*ast.ReturnStmt).Results[0].(*ast.BasicLit)
-		names[f.Recv.List[0].Type.(*ast.Ident).Name], _ = strconv.Unquote(value.Value)
+		constant := f.Body.List[0].(*ast.ReturnStmt).Results[0].(*ast.SelectorExpr)
+		names[f.Recv.List[0].Type.(*ast.Ident).Name] = constants[constant.Sel.Name]
 	}
 	return names
 }
@@ -185,11 +196,11 @@ func jsonType(expr ast.Expr, structs map[string]*ast.StructType) string {
 	return "any JSON"
 }
 
-// codeTable is pluginapi.Codes.
+// codeTable is code.All.
 func codeTable() string {
 	var page strings.Builder
 	page.WriteString("\n## Error codes\n\n| code | meaning | exit code | what to do |\n|---|---|---|---|\n")
-	for _, info := range pluginapi.Codes {
+	for _, info := range code.All {
 		fmt.Fprintf(&page, "| `%s` | %s | %d | %s |\n", info.Code, info.Meaning, info.Exit, info.Hint)
 	}
 	return page.String()

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/amux-dev/amux/pluginapi"
+	"github.com/amux-dev/amux/pluginapi/code"
 )
 
 // TestExitCodes compares the table in docs/guide.md with the codes that amux exits with.
@@ -33,7 +33,7 @@ func TestExitCodes(t *testing.T) {
 	// Those of signals, and 141 is that of a reader that has gone. 129 is that of a closed
 	// terminal, where nobody reads it: the page may leave it out.
 	codes := map[int]bool{0: true, 130: true, 131: true, 141: true, 143: true}
-	for _, info := range pluginapi.Codes {
+	for _, info := range code.All {
 		codes[info.Exit] = true
 	}
 	for code := range codes {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/amux-dev/amux/host/journal"
 	"github.com/amux-dev/amux/pluginapi"
+	"github.com/amux-dev/amux/pluginapi/code"
 )
 
 // stateChanged announces a transition that is in the journal, and the run's end
@@ -34,8 +35,8 @@ func (p *pass) stateChanged(s journal.State, at time.Time) {
 		}
 	}
 	switch {
-	case s.To == TimedOut && s.Reason == "inactivity":
-		emit(pluginapi.Timeout{Kind: "inactivity"}, at)
+	case s.To == TimedOut && s.Reason == code.ReasonInactivity:
+		emit(pluginapi.Timeout{Kind: code.ReasonInactivity}, at)
 	case s.To == TimedOut:
 		emit(pluginapi.Timeout{Kind: "run"}, at)
 	case s.To == Canceled:

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/amux-dev/amux/host/journal"
+	"github.com/amux-dev/amux/pluginapi/code"
 )
 
 // Policy is what the host of a live run wants of it. Its functions are called with the
@@ -85,7 +86,7 @@ func (d *decider) decide(l *ledger) (todo []func()) {
 	d.status.set(Status{State: d.announced, Waiting: waiting, Next: next})
 	if l.idle && !l.endSent && !d.policy.Conversation && len(l.questions.Open()) == 0 {
 		l.endSent = true
-		do(func() { d.effects.Input(journal.Input{Kind: "end", By: "host"}) })
+		do(func() { d.effects.Input(journal.Input{Kind: code.InputEnd, By: "host"}) })
 	}
 	return todo
 }
@@ -100,7 +101,7 @@ func (d *decider) judge(l *ledger, do func(func())) (waiting []string) {
 				answer, reason = d.policy.Judge(q)
 			}
 			if answer == "" && d.policy.Unattended {
-				answer, reason = "deny", cmp.Or(reason, "nobody is there to answer")
+				answer, reason = code.InputDeny, cmp.Or(reason, "nobody is there to answer")
 			}
 			if answer != "" {
 				in := journal.Input{Kind: answer, ID: q.ID, Text: reason, By: "policy"}

@@ -11,6 +11,7 @@ import (
 	"github.com/amux-dev/amux/host/vt"
 	"github.com/amux-dev/amux/pluginapi"
 	pb "github.com/amux-dev/amux/pluginapi/amuxplugin1"
+	"github.com/amux-dev/amux/pluginapi/code"
 )
 
 const (
@@ -281,39 +282,39 @@ func (f *feeder) exit(exit *journal.Exit, at time.Time) {
 
 func (f *feeder) userInput(in journal.Input, at time.Time) {
 	kind, ok := inputKinds[in.Kind]
-	if ok && in.Kind != "prompt" {
+	if ok && in.Kind != code.InputPrompt {
 		data := []byte(in.Text)
-		if in.Kind == "approve" {
+		if in.Kind == code.InputApprove {
 			data = in.Data
 		}
 		f.input(&pb.Input{Kind: kind, Id: in.ID, Data: data}, at)
 	}
 	l := &f.p.ledger
 	switch in.Kind {
-	case "prompt":
+	case code.InputPrompt:
 		// The message comes before what the adapter makes of it.
 		f.item(at, func(at time.Time) {
 			l.prompt()
 			f.p.events.emit(pluginapi.UserMessage{ID: in.ID, Text: in.Text}, at)
 		})
 		f.input(&pb.Input{Kind: kind, Id: in.ID, Data: []byte(in.Text)}, at)
-	case "approve", "deny", "answer":
+	case code.InputApprove, code.InputDeny, code.InputAnswer:
 		f.item(at, func(time.Time) { l.questions.Close(in.ID) })
-	case "interrupt":
+	case code.InputInterrupt:
 		f.item(at, func(time.Time) { l.interrupted = true })
-	case "end":
+	case code.InputEnd:
 		f.item(at, func(time.Time) { l.endSent = true })
-	case "stop", "kill":
+	case code.InputStop, code.InputKill:
 		f.asked(at)
 		if f.unspawned { // there is no process whose exit would tell
 			f.ended = true
 			f.item(at, func(time.Time) { l.gaveUp = journal.EndReason(in.Text) })
 		}
-	case "signal":
+	case code.InputSignal:
 		f.asked(at)
 		f.item(at, func(time.Time) { l.signaled = true })
-	case "pause", "resume":
-		on := in.Kind == "pause"
+	case code.InputPause, code.InputResume:
+		on := in.Kind == code.InputPause
 		f.item(at, func(at time.Time) {
 			if l.paused = on; on {
 				f.p.events.emit(pluginapi.Paused{}, at)
@@ -325,15 +326,15 @@ func (f *feeder) userInput(in journal.Input, at time.Time) {
 }
 
 var inputKinds = map[string]pb.InputKind{
-	"prompt":    pb.InputKind_INPUT_PROMPT,
-	"approve":   pb.InputKind_INPUT_APPROVE,
-	"deny":      pb.InputKind_INPUT_DENY,
-	"answer":    pb.InputKind_INPUT_ANSWER,
-	"interrupt": pb.InputKind_INPUT_INTERRUPT,
-	"set_model": pb.InputKind_INPUT_SET_MODEL,
-	"end":       pb.InputKind_INPUT_END,
-	"stop":      pb.InputKind_INPUT_STOP_REQUESTED,
-	"kill":      pb.InputKind_INPUT_STOP_REQUESTED,
+	code.InputPrompt:    pb.InputKind_INPUT_PROMPT,
+	code.InputApprove:   pb.InputKind_INPUT_APPROVE,
+	code.InputDeny:      pb.InputKind_INPUT_DENY,
+	code.InputAnswer:    pb.InputKind_INPUT_ANSWER,
+	code.InputInterrupt: pb.InputKind_INPUT_INTERRUPT,
+	code.InputSetModel:  pb.InputKind_INPUT_SET_MODEL,
+	code.InputEnd:       pb.InputKind_INPUT_END,
+	code.InputStop:      pb.InputKind_INPUT_STOP_REQUESTED,
+	code.InputKill:      pb.InputKind_INPUT_STOP_REQUESTED,
 }
 
 // asked notes that amux has asked for the end, behind all inputs so far.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/amux-dev/amux/host/journal"
 	"github.com/amux-dev/amux/pluginapi"
+	"github.com/amux-dev/amux/pluginapi/code"
 )
 
 // ledger is what the sequence of a run's events and records says so far. A replay
@@ -96,9 +97,9 @@ func (l *ledger) settle(s Settled) {
 
 // wanted are the adapter's events that say something the host must know.
 var wanted = map[pluginapi.Type]bool{
-	"session_start": true, "turn_end": true, "cost": true, "token_usage": true,
-	"approval_request": true, "input_required": true, "approval_granted": true,
-	"approval_denied": true, "input_answered": true, "message_stop": true,
+	code.EventSessionStart: true, code.EventTurnEnd: true, code.EventCost: true, code.EventTokenUsage: true,
+	code.EventApprovalRequest: true, code.EventInputRequired: true, code.EventApprovalGranted: true,
+	code.EventApprovalDenied: true, code.EventInputAnswered: true, code.EventMessageStop: true,
 }
 
 // isUnknownLine reports whether a log event is a line of stdout, which is how an
@@ -124,17 +125,17 @@ func (l *ledger) learn(t pluginapi.Type, data []byte) {
 		return // a field of another shape than ours: the event stays, we learn nothing
 	}
 	switch t {
-	case "session_start":
+	case code.EventSessionStart:
 		if e.ParentID == "" {
 			l.session, l.sessionOver = e.SessionID, false
 		}
-	case "turn_end":
+	case code.EventTurnEnd:
 		l.turns++
-	case "cost":
+	case code.EventCost:
 		l.addCost(e.Cost)
-	case "token_usage":
+	case code.EventTokenUsage:
 		l.addTokens(e.TokenUsage)
-	case "message_stop":
+	case code.EventMessageStop:
 		if e.ParentID == "" && !e.Aborted {
 			l.text, l.textLong = e.Text, false
 		}

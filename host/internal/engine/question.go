@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/amux-dev/amux/pluginapi"
+	"github.com/amux-dev/amux/pluginapi/code"
 )
 
 // Question is what an agent asks: for permission, or for an answer.
@@ -36,8 +37,8 @@ type Questions struct {
 // Learn takes in an event. Those that neither ask nor answer change nothing.
 func (q *Questions) Learn(t pluginapi.Type, data []byte) {
 	switch t {
-	case "approval_request", "input_required", "approval_granted", "approval_denied", "input_answered":
-	case "retry":
+	case code.EventApprovalRequest, code.EventInputRequired, code.EventApprovalGranted, code.EventApprovalDenied, code.EventInputAnswered:
+	case code.EventRetry:
 		// An adapter may have written one, of the agent's own, which has no code.
 		var e struct{ Code string }
 		if json.Unmarshal(data, &e) == nil && e.Code != "" {
@@ -59,7 +60,7 @@ func (q *Questions) Learn(t pluginapi.Type, data []byte) {
 	if json.Unmarshal(data, &e) != nil {
 		return // a field of another shape than ours: the event stays, we learn nothing
 	}
-	if t != "approval_request" && t != "input_required" {
+	if t != code.EventApprovalRequest && t != code.EventInputRequired {
 		q.Close(e.InteractionID)
 		if q.Answered != nil {
 			q.Answered[e.InteractionID] = true
@@ -67,7 +68,7 @@ func (q *Questions) Learn(t pluginapi.Type, data []byte) {
 		return
 	}
 	asked := &Question{
-		ID: e.InteractionID, Approval: t == "approval_request", Tool: cmp.Or(e.ToolName, e.Action), Action: e.Action,
+		ID: e.InteractionID, Approval: t == code.EventApprovalRequest, Tool: cmp.Or(e.ToolName, e.Action), Action: e.Action,
 		Detail: cmp.Or(e.Detail, e.Action), Kind: e.ToolKind, Paths: e.Paths,
 	}
 	if asked.Approval && asked.Kind == "" {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/amux-dev/amux/pluginapi"
 	pb "github.com/amux-dev/amux/pluginapi/amuxplugin1"
+	"github.com/amux-dev/amux/pluginapi/code"
 )
 
 // receiver takes what the adapter says, and checks it against the contract. An error of
@@ -240,11 +241,11 @@ func (r *receiver) event(out *pb.Output) error {
 			return breach("sent %s, which the host alone writes", t)
 		}
 		switch t {
-		case "session_end":
+		case code.EventSessionEnd:
 			l.sessionOver = true
-		case "tool_call_start", "tool_call_ready":
+		case code.EventToolCallStart, code.EventToolCallReady:
 			l.tooled = true
-		case "log":
+		case code.EventLog:
 			if isUnknownLine(out.Data) {
 				l.unknown++
 			}
@@ -265,7 +266,7 @@ func (r *receiver) event(out *pb.Output) error {
 	if out.More || r.pieces.size > 0 {
 		if r.pieces.size+len(out.Data) > holdLimit {
 			r.pieces.hold, r.pieces.long = nil, true
-			if t == "message_stop" {
+			if t == code.EventMessageStop {
 				l.text, l.textLong = "", true // rather none than that of another message
 			}
 			return nil

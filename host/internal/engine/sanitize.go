@@ -7,12 +7,13 @@ import (
 
 	"github.com/amux-dev/amux/host/vt"
 	"github.com/amux-dev/amux/pluginapi"
+	"github.com/amux-dev/amux/pluginapi/code"
 )
 
 // worded are the events whose text may quote what an agent wrote to its terminal, and
 // is shown to people as amux's own words.
 var worded = map[pluginapi.Type]bool{
-	"error": true, "auth_error": true, "rate_limit_error": true, "retry": true, "debug": true,
+	code.EventError: true, code.EventAuthError: true, code.EventRateLimitError: true, code.EventRetry: true, code.EventDebug: true,
 }
 
 // sanitize takes control sequences and control characters out of text, but for tabs and

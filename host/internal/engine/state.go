@@ -1,19 +1,22 @@
 package engine
 
-import "github.com/amux-dev/amux/pluginapi"
+import (
+	"github.com/amux-dev/amux/pluginapi"
+	"github.com/amux-dev/amux/pluginapi/code"
+)
 
 // The states of a run.
 const (
-	Queued    = "queued"
-	Starting  = "starting"
-	Running   = "running"
-	Waiting   = "waiting" // for an answer
-	Paused    = "paused"
-	Completed = "completed"
-	Failed    = "failed"
-	Canceled  = "canceled"
-	TimedOut  = "timed_out"
-	Lost      = "lost"
+	Queued    = code.StateQueued
+	Starting  = code.StateStarting
+	Running   = code.StateRunning
+	Waiting   = code.StateWaiting // for an answer
+	Paused    = code.StatePaused
+	Completed = code.StateCompleted
+	Failed    = code.StateFailed
+	Canceled  = code.StateCanceled
+	TimedOut  = code.StateTimedOut
+	Lost      = code.StateLost
 )
 
 // transitions lists what may follow each state. A terminal state has no entry:

@@ -6,7 +6,7 @@ import (
 	"strconv"
 
 	"github.com/amux-dev/amux/host/journal"
-	"github.com/amux-dev/amux/pluginapi"
+	"github.com/amux-dev/amux/pluginapi/code"
 )
 
 // verdict says how the run ended: as finished says, unless check, which may be nil,
@@ -22,9 +22,8 @@ func (l *ledger) verdict(check func(answer string) error) journal.State {
 	} else if err = check(l.text); err == nil {
 		return end
 	}
-	code := pluginapi.CodeAgentFailed
 	return journal.State{
-		From: end.From, To: Failed, Code: string(code), Reason: "schema", Msg: sanitize(err.Error()), Hint: code.Info().Hint,
+		From: end.From, To: Failed, Code: string(code.AgentFailed), Reason: code.ReasonSchema, Msg: sanitize(err.Error()), Hint: code.AgentFailed.Info().Hint,
 	}
 }
 
@@ -32,8 +31,8 @@ func (l *ledger) verdict(check func(answer string) error) journal.State {
 // word wins, then that word, then the exit code.
 func (l *ledger) finished() journal.State {
 	end := journal.State{From: l.state, To: Failed}
-	fail := func(code pluginapi.Code, reason, msg string) journal.State {
-		end.Code, end.Reason, end.Msg, end.Hint = string(code), reason, msg, code.Info().Hint
+	fail := func(c code.Code, reason, msg string) journal.State {
+		end.Code, end.Reason, end.Msg, end.Hint = string(c), reason, msg, c.Info().Hint
 		return end
 	}
 	asked := l.gaveUp
@@ -43,84 +42,84 @@ func (l *ledger) finished() journal.State {
 	switch {
 	case l.damage != nil:
 		end.To = Lost
-		return fail(pluginapi.CodeRecordDamaged, "damaged", l.damage.Error()+"; how the run ended is not known")
+		return fail(code.RecordDamaged, code.ReasonDamaged, l.damage.Error()+"; how the run ended is not known")
 	case asked == journal.ReasonDiskFull:
-		return fail(pluginapi.CodeDiskFull, "disk_full", "the disk that holds the run's record is full")
+		return fail(code.DiskFull, code.ReasonDiskFull, "the disk that holds the run's record is full")
 	case asked == journal.ReasonAbandoned:
-		return fail(pluginapi.CodeInternal, "abandoned", "the process that hosted the run could not go on")
+		return fail(code.Internal, code.ReasonAbandoned, "the process that hosted the run could not go on")
 	case l.fault != nil:
-		fail(pluginapi.Code(l.fault.Code), "plugin", l.fault.Msg)
+		fail(code.Code(l.fault.Code), code.ReasonPlugin, l.fault.Msg)
 		end.Hint = l.fault.Hint
 		return end
 	case l.spawnFailed != nil && l.gaveUp == "":
-		fail(pluginapi.Code(cmp.Or(l.spawnFailed.Code, string(pluginapi.CodeSpawn))), "spawn", l.spawnFailed.Error)
+		fail(code.Code(cmp.Or(l.spawnFailed.Code, string(code.Spawn))), code.ReasonSpawn, l.spawnFailed.Error)
 		end.Hint = cmp.Or(l.spawnFailed.Hint, end.Hint)
 		return end
 	case asked == journal.ReasonStdinFull:
-		return fail(pluginapi.CodeStdinNotAvailable, "stdin", "the agent does not read its stdin: 16 MiB are waiting")
+		return fail(code.StdinNotAvailable, code.ReasonStdin, "the agent does not read its stdin: 16 MiB are waiting")
 	case l.state == Queued && (asked == "" || asked == journal.ReasonHostGone) && !l.spawned:
 		end.To = Canceled
-		return fail(pluginapi.CodeHostGone, "host_gone", "the process that hosted the run ended before the run's turn came")
+		return fail(code.HostGone, code.ReasonHostGone, "the process that hosted the run ended before the run's turn came")
 	case l.exit == nil && !l.spawned && l.gaveUp == "" && l.retry != nil:
-		return fail(pluginapi.CodeHostGone, "host_gone", "the process that hosted the run ended before attempt "+strconv.Itoa(l.retry.Attempt)+" was started")
+		return fail(code.HostGone, code.ReasonHostGone, "the process that hosted the run ended before attempt "+strconv.Itoa(l.retry.Attempt)+" was started")
 	case l.exit == nil && !l.spawned && l.gaveUp == "":
-		return fail(pluginapi.CodeHostGone, "host_gone", "the process that hosted the run ended before the agent was started")
+		return fail(code.HostGone, code.ReasonHostGone, "the process that hosted the run ended before the agent was started")
 	case l.exit == nil && l.gaveUp == "":
 		end.To = Lost
-		return fail(pluginapi.CodeLost, "lost", "the run's shim was killed")
+		return fail(code.Lost, code.ReasonLost, "the run's shim was killed")
 	}
 	spoke := l.outcome != nil && l.endSent && !l.turnActive && (l.askedAt == 0 || l.outcomeAt < l.askedAt)
 	if asked != "" && !spoke {
 		switch asked {
 		case journal.ReasonTimeout:
 			end.To = TimedOut
-			return fail(pluginapi.CodeTimeout, "timeout", "the run took longer than its time limit")
+			return fail(code.Timeout, code.ReasonTimeout, "the run took longer than its time limit")
 		case journal.ReasonInactivity:
 			end.To = TimedOut
-			return fail(pluginapi.CodeInactivityTimeout, "inactivity", "the agent was silent for longer than its limit")
+			return fail(code.InactivityTimeout, code.ReasonInactivity, "the agent was silent for longer than its limit")
 		case journal.ReasonHostGone:
-			return fail(pluginapi.CodeHostGone, "host_gone", "the process that hosted the run ended before it")
+			return fail(code.HostGone, code.ReasonHostGone, "the process that hosted the run ended before it")
 		case journal.ReasonSignal:
 			end.To = Canceled
-			return fail(pluginapi.CodeAborted, "signal", "the run was ended by a signal that somebody sent")
+			return fail(code.Aborted, code.ReasonSignal, "the run was ended by a signal that somebody sent")
 		case journal.ReasonParentGone:
 			end.To = Canceled
-			return fail(pluginapi.CodeAborted, "parent_gone", "the process that it was to end with has ended")
+			return fail(code.Aborted, code.ReasonParentGone, "the process that it was to end with has ended")
 		case journal.ReasonKill:
 			end.To = Canceled
-			return fail(pluginapi.CodeAborted, "killed", "the run was killed")
+			return fail(code.Aborted, code.ReasonKilled, "the run was killed")
 		default:
 			end.To = Canceled
-			return fail(pluginapi.CodeAborted, "stopped", "the run was stopped")
+			return fail(code.Aborted, code.ReasonStopped, "the run was stopped")
 		}
 	}
 	if o := l.outcome; o != nil {
 		if o.Code == "" {
-			end.To, end.Reason = Completed, "completed"
+			end.To, end.Reason = Completed, code.ReasonCompleted
 			return end
 		}
-		code := pluginapi.Code(o.Code)
-		if code == pluginapi.CodeAborted {
+		said := code.Code(o.Code)
+		if said == code.Aborted {
 			end.To = Canceled
-			reason := "stopped"
+			reason := code.ReasonStopped
 			if l.interrupted {
-				reason = "interrupted"
+				reason = code.ReasonInterrupted
 			}
-			return fail(code, reason, cmp.Or(o.Message, "the run was interrupted"))
+			return fail(said, reason, cmp.Or(o.Message, "the run was interrupted"))
 		}
-		fail(code, "agent", cmp.Or(o.Message, code.Info().Meaning))
+		fail(said, code.ReasonAgent, cmp.Or(o.Message, said.Info().Meaning))
 		end.Hint = cmp.Or(o.Hint, end.Hint)
 		return end
 	}
 	switch {
 	case l.interrupted:
 		end.To = Canceled
-		return fail(pluginapi.CodeAborted, "interrupted", "the run was interrupted")
+		return fail(code.Aborted, code.ReasonInterrupted, "the run was interrupted")
 	case l.exit.Signal != "":
-		return fail(pluginapi.CodeAgentCrash, "crash", "the agent was ended by "+l.exit.Signal)
+		return fail(code.AgentCrash, code.ReasonCrash, "the agent was ended by "+l.exit.Signal)
 	case l.exit.Code != 0:
-		return fail(pluginapi.CodeAgentCrash, "crash", "the agent exited with code "+strconv.Itoa(l.exit.Code)+" and said no more")
+		return fail(code.AgentCrash, code.ReasonCrash, "the agent exited with code "+strconv.Itoa(l.exit.Code)+" and said no more")
 	}
-	end.To, end.Reason = Completed, "completed"
+	end.To, end.Reason = Completed, code.ReasonCompleted
 	return end
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/amux-dev/amux/pluginapi"
 	pb "github.com/amux-dev/amux/pluginapi/amuxplugin1"
+	codes "github.com/amux-dev/amux/pluginapi/code"
 	"github.com/amux-dev/amux/sdk"
 	"github.com/amux-dev/amux/sdk/failure"
 	"github.com/amux-dev/amux/sdk/jsonl"
@@ -353,8 +354,8 @@ func (c *conversation) unstarted(exit *pluginapi.Exit, out *sdk.Out) bool {
 	case n == sshFailed:
 		code, hint = pluginapi.CodeNetwork, "try the command of config.toml by hand"
 	case n > 1 && c.complaint != "":
-		if i := slices.IndexFunc(pluginapi.Codes, func(info pluginapi.CodeInfo) bool { return info.Exit == n }); i >= 0 {
-			code = pluginapi.Codes[i].Code
+		if i := slices.IndexFunc(codes.All, func(info codes.Info) bool { return info.Exit == n }); i >= 0 {
+			code = codes.All[i].Code
 		}
 	}
 	if code == "" {

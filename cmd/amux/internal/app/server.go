@@ -97,7 +97,7 @@ func (s *Server) refusal(reply serve.Reply) error {
 	if e == nil {
 		return nil
 	}
-	err := &pluginapi.Error{Code: pluginapi.Code(e.Code), Op: e.Op, Msg: e.Msg, Hint: e.Hint}
+	err := &pluginapi.Error{Code: e.Code, Op: e.Op, Msg: e.Msg, Hint: e.Hint}
 	if strings.HasPrefix(e.Msg, Misunderstood) && reply.Version != s.process.Version {
 		return err.WithHint("end that server, and the next command starts one of this build; its runs go on: kill %d", reply.PID)
 	}

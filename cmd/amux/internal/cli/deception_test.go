@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
-	"regexp"
 	"runtime"
 	"strings"
 	"testing"
@@ -20,6 +19,7 @@ import (
 	"github.com/amux-dev/amux/host"
 	"github.com/amux-dev/amux/internal/sys/printable"
 	"github.com/amux-dev/amux/pluginapi"
+	"github.com/amux-dev/amux/pluginapi/code"
 )
 
 // poison is what a hostile author writes into a field: it clears the screen, retitles
@@ -80,12 +80,7 @@ func fill(v reflect.Value) {
 
 // poisonedEvents are one of every type, and of an unknown one, with every field that
 // is shown.
-func poisonedEvents(t *testing.T) []host.Event {
-	t.Helper()
-	source, err := os.ReadFile("../../../../pluginapi/event.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+func poisonedEvents() []host.Event {
 	text, _ := json.Marshal(poison)
 	body := `,"agent":P,"delta":P,"text":P,"thinking":P,"tool_call_id":P,"tool_name":P,"input":{"command":P,P:P},"output":P,"error":P,` +
 		`"message":P,"guidance":P,"hint":P,"level":"warn","line":P,"reason":P,"code":P,"recoverable":true,"file_path":P,"items":[{"text":P,"status":"in_progress"}],` +
@@ -93,13 +88,9 @@ func poisonedEvents(t *testing.T) []host.Event {
 		`"questions":[{"question":P,"header":P,"options":[P]}],"mode":P,"name":P,"path":P,"url":P}`
 	body = strings.ReplaceAll(body, "P", string(text))
 	var events []host.Event
-	types := regexp.MustCompile(`EventType\(\) Type +\{ return "([a-z_]+)" \}`).FindAllStringSubmatch(string(source), -1)
-	if len(types) < 60 {
-		t.Fatalf("only %d types of events were found", len(types))
-	}
-	for i, match := range append(types, []string{"", "of_later"}, []string{"", "text_delta"}, []string{"", "tool_result"}) {
-		raw := fmt.Sprintf(`{"type":%q,"run_id":%q,"seq":%d%s`, match[1], clitest.RunID, i+1, body)
-		events = append(events, host.Event{Type: pluginapi.Type(match[1]), RunID: clitest.RunID, Seq: uint64(i + 1), Raw: json.RawMessage(raw)})
+	for i, name := range append(pluginapi.Types(), "of_later", code.EventTextDelta, code.EventToolResult) {
+		raw := fmt.Sprintf(`{"type":%q,"run_id":%q,"seq":%d%s`, name, clitest.RunID, i+1, body)
+		events = append(events, host.Event{Type: name, RunID: clitest.RunID, Seq: uint64(i + 1), Raw: json.RawMessage(raw)})
 	}
 	return events
 }
@@ -150,7 +141,7 @@ func TestNothingForeignDeceives(t *testing.T) {
 		t.Skip("the plugin is a shell script")
 	}
 	plugin := poisonedPlugin(t)
-	events := poisonedEvents(t)
+	events := poisonedEvents()
 	var info host.AgentInfo
 	fill(reflect.ValueOf(&info).Elem())
 	info.Description = poisoned(&pluginapi.Agent{})

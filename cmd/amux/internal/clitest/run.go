@@ -12,6 +12,7 @@ import (
 
 	"github.com/amux-dev/amux/host"
 	"github.com/amux-dev/amux/pluginapi"
+	"github.com/amux-dev/amux/pluginapi/code"
 )
 
 // Run plays events. A call goes on to the function that On has under its name, if any.
@@ -36,7 +37,7 @@ type Run struct {
 const RunID = "01M7X9DSQ827BHWDSGN2DGXP98"
 
 func NewRun(events ...pluginapi.Payload) *Run {
-	r := &Run{On: map[string]func(*Run){}, Fail: map[string]error{}, Result: host.Result{RunID: RunID, State: "completed"}}
+	r := &Run{On: map[string]func(*Run){}, Fail: map[string]error{}, Result: host.Result{RunID: RunID, State: code.StateCompleted}}
 	r.more = sync.NewCond(&r.mu)
 	r.Emit(events...)
 	return r
@@ -101,11 +102,11 @@ func (r *Run) ID() string { return RunID }
 func (r *Run) Info() host.RunInfo {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	info := host.RunInfo{ID: RunID, Agent: "alpha", State: "completed", Prompt: "hi", Created: time.Unix(0, 0), Events: uint64(len(r.Log))}
+	info := host.RunInfo{ID: RunID, Agent: "alpha", State: code.StateCompleted, Prompt: "hi", Created: time.Unix(0, 0), Events: uint64(len(r.Log))}
 	if r.Cut != nil {
-		info.State, info.Code = "failed", pluginapi.CodeDiskFull
+		info.State, info.Code = code.StateFailed, pluginapi.CodeDiskFull
 	} else if r.Over {
-		info.End = &pluginapi.RunEnd{State: "completed"}
+		info.End = &pluginapi.RunEnd{State: code.StateCompleted}
 	}
 	return info
 }

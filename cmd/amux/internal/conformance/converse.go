@@ -14,6 +14,7 @@ import (
 
 	"github.com/amux-dev/amux/pluginapi"
 	pb "github.com/amux-dev/amux/pluginapi/amuxplugin1"
+	"github.com/amux-dev/amux/pluginapi/code"
 	"github.com/amux-dev/amux/pluginapi/contract"
 )
 
@@ -150,7 +151,7 @@ func (r *runner) grease(ctx context.Context) error {
 			return err
 		}
 		for _, o := range got.All {
-			if o.N == 2 && o.Type != "log" && o.Type != "debug" && o.Type != "unknown" {
+			if o.N == 2 && o.Type != code.EventLog && o.Type != code.EventDebug && o.Type != code.EventUnknown {
 				return fmt.Errorf("an input of an unknown kind gave the output %s %s", o.Kind, o.Type)
 			}
 		}

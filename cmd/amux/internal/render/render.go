@@ -23,6 +23,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/amux-dev/amux/pluginapi"
+	"github.com/amux-dev/amux/pluginapi/code"
 )
 
 // Options say what is written and how.
@@ -156,12 +157,12 @@ func (r *Renderer) Event(t pluginapi.Type, raw []byte) {
 		r.release()
 	}
 	switch t {
-	case "message_start":
+	case code.EventMessageStart:
 		if !nested && !r.o.Live {
 			r.release()
 			r.holding = true
 		}
-	case "text_delta":
+	case code.EventTextDelta:
 		switch {
 		case nested:
 		case r.holding:
@@ -169,7 +170,7 @@ func (r *Renderer) Event(t pluginapi.Type, raw []byte) {
 		default:
 			r.say(e.Delta)
 		}
-	case "message_stop":
+	case code.EventMessageStop:
 		switch {
 		case nested:
 		case r.holding && e.Aborted:
@@ -185,7 +186,7 @@ func (r *Renderer) Event(t pluginapi.Type, raw []byte) {
 			}
 			r.endMessage()
 		}
-	case "stream_fallback":
+	case code.EventStreamFallback:
 		switch {
 		case nested || e.Capability == "thinking":
 		case r.o.Live:
@@ -193,11 +194,11 @@ func (r *Renderer) Event(t pluginapi.Type, raw []byte) {
 		case r.whole:
 			r.drop()
 		}
-	case "thinking_delta":
+	case code.EventThinkingDelta:
 		if !nested {
 			r.think(e.Delta)
 		}
-	case "thinking_stop":
+	case code.EventThinkingStop:
 		if !nested {
 			if !r.thought {
 				r.think(e.Thinking)
@@ -205,45 +206,45 @@ func (r *Renderer) Event(t pluginapi.Type, raw []byte) {
 			r.endThinking()
 			r.thought = false
 		}
-	case "tool_call_ready":
+	case code.EventToolCallReady:
 		r.beginTool(e)
-	case "shell_exit":
+	case code.EventShellExit:
 		if t, ok := r.tools[e.ToolCallID]; ok && e.ExitCode == nil {
 			t.unsure = true
 			r.tools[e.ToolCallID] = t
 		}
-	case "tool_result":
+	case code.EventToolResult:
 		r.endTool(e, "→", output(e.Output), "")
-	case "tool_error":
+	case code.EventToolError:
 		r.endTool(e, "✗", oneLine(e.Error), red)
-	case "image_output":
+	case code.EventImageOutput:
 		if e.FilePath != "" {
 			r.note(dim, "image: "+oneLine(e.FilePath))
 		}
-	case "todo_update":
+	case code.EventTodoUpdate:
 		r.todo(e.Items)
-	case "user_message":
+	case code.EventUserMessage:
 		if r.o.Prompts && !nested {
 			r.line(bold, "> "+oneLine(e.Text))
 		}
-	case "debug":
+	case code.EventDebug:
 		switch {
 		case e.Level == "warn":
 			r.note(yellow, "warning: "+oneLine(e.Message))
 		case r.o.Debug || e.Level == "info":
 			r.note(dim, oneLine(e.Message))
 		}
-	case "log":
+	case code.EventLog:
 		r.note(dim, "log: "+oneLine(e.Line))
-	case "error":
+	case code.EventError:
 		if e.Recoverable {
 			r.note(yellow, "warning: "+oneLine(e.Message))
 		}
-	case "auth_error":
+	case code.EventAuthError:
 		if e.Guidance != "" {
 			r.note(yellow, oneLine(e.Guidance))
 		}
-	case "retry":
+	case code.EventRetry:
 		text := fmt.Sprintf("try %d", e.Attempt)
 		if e.Code != "" { // of ours, not of the agent's
 			r.drop()
@@ -253,41 +254,41 @@ func (r *Renderer) Event(t pluginapi.Type, raw []byte) {
 			text += fmt.Sprintf(" of %d", *e.MaxAttempts)
 		}
 		r.note(yellow, text+delay(e.DelayMS)+": "+oneLine(e.Reason))
-	case "rate_limited":
+	case code.EventRateLimited:
 		r.note(yellow, "rate limited"+delay(e.RetryAfter))
-	case "context_limit_warning":
+	case code.EventContextLimitWarning:
 		if e.PctUsed != nil {
 			r.note(yellow, fmt.Sprintf("%.0f %% of the context is used", *e.PctUsed))
 		}
-	case "context_compacted":
+	case code.EventContextCompacted:
 		r.note(dim, "the context was compacted")
-	case "approval_denied":
+	case code.EventApprovalDenied:
 		text := "denied"
 		if e.Reason != "" {
 			text += ": " + oneLine(e.Reason)
 		}
 		r.note(yellow, text)
-	case "interrupted":
+	case code.EventInterrupted:
 		r.note(yellow, "interrupted")
-	case "paused", "resumed":
+	case code.EventPaused, code.EventResumed:
 		r.note(dim, string(t))
-	case "turn_end":
+	case code.EventTurnEnd:
 		r.release()
-	case "run_end":
+	case code.EventRunEnd:
 		r.end(e)
 	}
 }
 
 // undecided are types that may come between a message and its withdrawal.
 var undecided = map[pluginapi.Type]bool{
-	"tool_call_start": true, "tool_input_delta": true, "stream_fallback": true, "step_end": true, "retry": true,
-	"token_usage": true, "cost": true, "log": true,
+	code.EventToolCallStart: true, code.EventToolInputDelta: true, code.EventStreamFallback: true, code.EventStepEnd: true, code.EventRetry: true,
+	code.EventTokenUsage: true, code.EventCost: true, code.EventLog: true,
 }
 
 // skipped are types that are not shown.
 var skipped = map[pluginapi.Type]bool{
-	"tool_input_delta": true, "shell_stdout_delta": true, "shell_stderr_delta": true,
-	"file_patch": true, "file_write": true, "file_create": true, "file_read": true, "log": true,
+	code.EventToolInputDelta: true, code.EventShellStdoutDelta: true, code.EventShellStderrDelta: true,
+	code.EventFilePatch: true, code.EventFileWrite: true, code.EventFileCreate: true, code.EventFileRead: true, code.EventLog: true,
 }
 
 const (
@@ -481,7 +482,7 @@ func (r *Renderer) todo(raw json.RawMessage) {
 	done, current := 0, ""
 	for _, item := range items {
 		switch item.Status {
-		case "completed":
+		case code.StateCompleted:
 			done++
 		case "in_progress":
 			if current == "" {
@@ -494,13 +495,13 @@ func (r *Renderer) todo(raw json.RawMessage) {
 
 // end writes the last line of a run.
 func (r *Renderer) end(e event) {
-	if r.holding && e.State != "completed" {
+	if r.holding && e.State != code.StateCompleted {
 		r.drop()
 	}
 	r.release()
 	r.endMessage()
 	var parts []string
-	if e.State != "completed" {
+	if e.State != code.StateCompleted {
 		parts = append(parts, strings.ReplaceAll(e.State, "_", " "))
 	}
 	parts = append(parts, count(int64(e.Turns), "turn"))

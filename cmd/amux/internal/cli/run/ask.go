@@ -13,6 +13,7 @@ import (
 	"github.com/amux-dev/amux/cmd/amux/internal/render"
 	"github.com/amux-dev/amux/host"
 	"github.com/amux-dev/amux/pluginapi"
+	"github.com/amux-dev/amux/pluginapi/code"
 )
 
 // asker asks the user what the agent asks, one question at a time. While one is
@@ -57,7 +58,7 @@ type question struct {
 func (a *asker) event(ctx context.Context, e host.Event) {
 	if a.current != nil {
 		switch {
-		case e.Type == "run_end":
+		case e.Type == code.EventRunEnd:
 		case answers(e, a.current.id):
 			a.l.note("answered elsewhere")
 			a.done(ctx)
@@ -76,11 +77,11 @@ func (a *asker) event(ctx context.Context, e host.Event) {
 	}
 	a.l.renderer.Event(e.Type, e.Raw)
 	switch e.Type {
-	case "approval_request":
+	case code.EventApprovalRequest:
 		if a.asks(e) {
 			a.approval(ctx, e)
 		}
-	case "input_required":
+	case code.EventInputRequired:
 		a.question(ctx, e)
 	}
 }
@@ -96,9 +97,9 @@ func (a *asker) askAgain(ctx context.Context, e host.Event) {
 	switch {
 	case a.current != nil:
 		a.held = append(a.held, e)
-	case e.Type == "approval_request" && a.asks(e):
+	case e.Type == code.EventApprovalRequest && a.asks(e):
 		a.approval(ctx, e)
-	case e.Type == "input_required":
+	case e.Type == code.EventInputRequired:
 		a.question(ctx, e)
 	}
 }
@@ -106,7 +107,7 @@ func (a *asker) askAgain(ctx context.Context, e host.Event) {
 // answers reports whether e closes the question of that id.
 func answers(e host.Event, id string) bool {
 	switch e.Type {
-	case "approval_granted", "approval_denied", "input_answered":
+	case code.EventApprovalGranted, code.EventApprovalDenied, code.EventInputAnswered:
 		var closed struct {
 			InteractionID string `json:"interaction_id"`
 		}

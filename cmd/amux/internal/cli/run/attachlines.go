@@ -10,6 +10,7 @@ import (
 	"github.com/amux-dev/amux/cmd/amux/internal/render"
 	"github.com/amux-dev/amux/host"
 	"github.com/amux-dev/amux/pluginapi"
+	"github.com/amux-dev/amux/pluginapi/code"
 )
 
 // lineAttachment is a terminal or pipe that is attached to a run whose agent has no
@@ -158,9 +159,9 @@ func (a *lineAttachment) follow(ctx context.Context, events chan<- host.Event, f
 // interaction returns the id of the question that an event asks or closes.
 func interaction(e host.Event) (id string, asks bool) {
 	switch e.Type {
-	case "approval_request", "input_required":
+	case code.EventApprovalRequest, code.EventInputRequired:
 		asks = true
-	case "approval_granted", "approval_denied", "input_answered":
+	case code.EventApprovalGranted, code.EventApprovalDenied, code.EventInputAnswered:
 	default:
 		return "", false
 	}

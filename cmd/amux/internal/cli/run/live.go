@@ -12,6 +12,7 @@ import (
 	"github.com/amux-dev/amux/cmd/amux/internal/render"
 	"github.com/amux-dev/amux/host"
 	"github.com/amux-dev/amux/pluginapi"
+	"github.com/amux-dev/amux/pluginapi/code"
 )
 
 // live is a run in the foreground.
@@ -161,12 +162,12 @@ func (l *live) human(ctx context.Context) {
 			if !ok {
 				return
 			}
-			if event.Type == "approval_request" && l.denyWarning != "" && !l.mode.Quiet {
+			if event.Type == code.EventApprovalRequest && l.denyWarning != "" && !l.mode.Quiet {
 				l.print.Warnf("%s", l.denyWarning)
 				l.denyWarning = ""
 			}
 			l.asker.event(ctx, event)
-			if l.turn(event); l.mode.Interactive && event.Type == "turn_end" {
+			if l.turn(event); l.mode.Interactive && event.Type == code.EventTurnEnd {
 				l.ready()
 			}
 			if l.renderer.Err() != nil && !l.noReader {
@@ -190,9 +191,9 @@ func (l *live) send(ctx context.Context, text string) {
 // turn notes whether the agent is in a turn.
 func (l *live) turn(e host.Event) {
 	switch e.Type {
-	case "user_message", "turn_start":
+	case code.EventUserMessage, code.EventTurnStart:
 		l.busy = true
-	case "turn_end", "error":
+	case code.EventTurnEnd, code.EventError:
 		l.busy = false
 	}
 }
@@ -296,7 +297,7 @@ func (l *live) end(result host.Result) error {
 		// The record could not take the last event: a full disk, for example.
 		ndjson.WriteError(l.process.IO.Out, result.RunID, result.Err)
 	}
-	if l.caught != nil && result.State != "completed" {
+	if l.caught != nil && result.State != code.StateCompleted {
 		return app.ExitError(app.SignalCode(l.caught))
 	}
 	if result.Err == nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/amux-dev/amux/cmd/amux/internal/app"
 	"github.com/amux-dev/amux/host"
 	"github.com/amux-dev/amux/pluginapi"
+	"github.com/amux-dev/amux/pluginapi/code"
 )
 
 // commandLine is a line of --input ndjson.
@@ -88,7 +89,7 @@ func (c *commands) prompt() (string, error) {
 	if err := decodeCommand([]byte(text), &first); err != nil {
 		return "", err
 	}
-	if first.Type != "prompt" || first.Text == "" {
+	if first.Type != code.InputPrompt || first.Text == "" {
 		return "", app.Usagef("stdin line %d is not the prompt", c.n).WithHint(`begin with {"type":"prompt","text":"…"}, or leave out - for a conversation`)
 	}
 	return first.Text, nil
@@ -113,7 +114,7 @@ func (l *live) readCommands() {
 			if problem == nil {
 				problem = obey(ctx, run, line)
 				answered[line.InteractionID] = true
-				ended = ended || line.Type == "end" || line.Type == "stop"
+				ended = ended || line.Type == code.InputEnd || line.Type == code.InputStop
 			}
 			if problem != nil && !errors.Is(problem, pluginapi.CodeRunNotActive) {
 				l.print.Notef("error: stdin line %d: %v", c.n, problem)
@@ -149,24 +150,24 @@ func decodeCommand(line []byte, c *commandLine) error {
 
 func obey(ctx context.Context, run app.Controlled, c commandLine) error {
 	switch c.Type {
-	case "prompt":
+	case code.InputPrompt:
 		return run.Send(ctx, c.Text)
-	case "approve":
+	case code.InputApprove:
 		return run.Approve(ctx, c.InteractionID, c.UpdatedInput)
-	case "deny":
+	case code.InputDeny:
 		return run.Deny(ctx, c.InteractionID, c.Reason)
-	case "answer":
+	case code.InputAnswer:
 		return run.Answer(ctx, c.InteractionID, c.Text)
-	case "interrupt":
+	case code.InputInterrupt:
 		return run.Interrupt(ctx)
-	case "set_model":
+	case code.InputSetModel:
 		if c.Model == "" {
 			return app.Usagef("set_model needs model")
 		}
 		return run.SetModel(ctx, c.Model)
-	case "end":
+	case code.InputEnd:
 		return run.End(ctx)
-	case "stop":
+	case code.InputStop:
 		return run.Stop(ctx)
 	}
 	return app.Usagef("unknown type %q; it is one of %s", c.Type, commandTypes)
@@ -179,7 +180,7 @@ func denyAll(ctx context.Context, run app.Run, people bool, answered map[string]
 		if err != nil {
 			return
 		}
-		if event.Type != "input_required" && (event.Type != "approval_request" || !people) {
+		if event.Type != code.EventInputRequired && (event.Type != code.EventApprovalRequest || !people) {
 			continue
 		}
 		var asked struct {

@@ -20,6 +20,7 @@ import (
 	"github.com/amux-dev/amux/cmd/amux/internal/clitest"
 	"github.com/amux-dev/amux/host"
 	"github.com/amux-dev/amux/pluginapi"
+	"github.com/amux-dev/amux/pluginapi/code"
 )
 
 func newBench(t *testing.T, stdin string) *clitest.Bench {
@@ -213,7 +214,7 @@ func ended(r *clitest.Run) { r.Finish() }
 
 func TestExitCodes(t *testing.T) {
 	t.Parallel()
-	for _, info := range pluginapi.Codes {
+	for _, info := range code.All {
 		b := newBench(t, "")
 		b.Host.Run.Result = host.Result{RunID: clitest.RunID, State: "failed", Err: pluginapi.Errorf(info.Code, "it broke")}
 		if code := b.Main("run", "alpha", "hi"); code != info.Exit || !strings.Contains(b.Err.String(), "amux: error: it broke\n") {

@@ -89,7 +89,7 @@ func (d *daemon) enter(w serve.World) (_ *world, leave func(), _ error) {
 func (d *daemon) handle(ctx context.Context, req serve.Request) (reply serve.Reply) {
 	fail := func(err error) serve.Reply {
 		e := pluginapi.AsError(err)
-		reply.Error = &serve.Error{Code: string(e.Code), Op: e.Op, Msg: e.Msg, Hint: e.Hint}
+		reply.Error = &serve.Error{Code: e.Code, Op: e.Op, Msg: e.Msg, Hint: e.Hint}
 		return reply
 	}
 	if req.Op == serve.OpRun && d.outdated() {

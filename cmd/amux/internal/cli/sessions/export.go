@@ -13,6 +13,7 @@ import (
 	"github.com/amux-dev/amux/cmd/amux/internal/app"
 	"github.com/amux-dev/amux/cmd/amux/internal/render"
 	"github.com/amux-dev/amux/host"
+	"github.com/amux-dev/amux/pluginapi/code"
 )
 
 // ExportOptions are what amux sessions export needs.
@@ -108,11 +109,11 @@ func (m *markdown) event(e host.Event) bool {
 		return true
 	}
 	switch e.Type {
-	case "tool_call_ready":
+	case code.EventToolCallReady:
 		m.block("Tool "+render.String(f.ToolName), readable(f.Input))
-	case "tool_result":
+	case code.EventToolResult:
 		m.block("Result", readable(f.Output))
-	case "tool_error":
+	case code.EventToolError:
 		m.block("Failed", f.Error)
 	}
 	return true

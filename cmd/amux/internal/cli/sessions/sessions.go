@@ -12,6 +12,7 @@ import (
 	"github.com/amux-dev/amux/cmd/amux/internal/app"
 	"github.com/amux-dev/amux/host"
 	"github.com/amux-dev/amux/pluginapi"
+	"github.com/amux-dev/amux/pluginapi/code"
 )
 
 // NewCmd makes amux sessions.
@@ -105,7 +106,7 @@ type message struct{ role, text string }
 // messageOf returns the message that an event is, if it is one of the conversation
 // itself and not of a sub-agent.
 func messageOf(e host.Event) (message, bool) {
-	role := map[string]string{"user_message": "user", "message_stop": "assistant"}[string(e.Type)]
+	role := map[string]string{code.EventUserMessage: "user", code.EventMessageStop: "assistant"}[string(e.Type)]
 	if role == "" {
 		return message{}, false
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/amux-dev/amux/cmd/amux/internal/app"
 	"github.com/amux-dev/amux/host"
+	"github.com/amux-dev/amux/pluginapi/code"
 )
 
 // tailPause is how long tail waits before it looks at a session again.
@@ -84,7 +85,7 @@ func follow(o *TailOptions, h app.Sessions, x host.Session) error {
 	begins := make([]uint64, 0, o.Last+1)
 	seen := uint64(0)
 	err := h.ReadSession(context.Background(), x.Agent, x.ID, false, func(e host.Event) bool {
-		if seen = e.Seq; e.Type == "user_message" || e.Type == "message_start" {
+		if seen = e.Seq; e.Type == code.EventUserMessage || e.Type == code.EventMessageStart {
 			if begins = append(begins, e.Seq); len(begins) > o.Last {
 				begins = begins[1:]
 			}
