@@ -8,7 +8,7 @@ import (
 	"sync"
 
 	"github.com/amux-dev/amux/host/store"
-	"github.com/amux-dev/amux/internal/rawio"
+	"github.com/amux-dev/amux/internal/sys/rawio"
 )
 
 // disk brings a run's record to the disk: journal, events and their sums, and with

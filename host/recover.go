@@ -16,7 +16,7 @@ import (
 	"github.com/amux-dev/amux/host/process"
 	"github.com/amux-dev/amux/host/shim"
 	"github.com/amux-dev/amux/host/store"
-	"github.com/amux-dev/amux/internal/rawio"
+	"github.com/amux-dev/amux/internal/sys/rawio"
 	"github.com/amux-dev/amux/pluginapi"
 )
 

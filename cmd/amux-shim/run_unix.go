@@ -10,7 +10,7 @@ import (
 	"github.com/amux-dev/amux/host/process"
 	"github.com/amux-dev/amux/host/pty"
 	"github.com/amux-dev/amux/host/shim"
-	"github.com/amux-dev/amux/internal/rawio"
+	"github.com/amux-dev/amux/internal/sys/rawio"
 )
 
 // arguments is how many there are.

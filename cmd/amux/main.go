@@ -13,7 +13,7 @@ import (
 	"github.com/amux-dev/amux/cmd/amux/internal/cli"
 	"github.com/amux-dev/amux/cmd/amux/internal/iostreams"
 	"github.com/amux-dev/amux/host/process"
-	"github.com/amux-dev/amux/internal/rawio"
+	"github.com/amux-dev/amux/internal/sys/rawio"
 )
 
 // Set by the build: -ldflags "-X main.version=1.2.3 -X main.bundledHashes=claude=<sha256>,…".

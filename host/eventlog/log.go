@@ -22,7 +22,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/amux-dev/amux/internal/rawio"
+	"github.com/amux-dev/amux/internal/sys/rawio"
 	"github.com/amux-dev/amux/pluginapi"
 )
 

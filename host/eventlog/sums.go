@@ -10,7 +10,7 @@ import (
 	"os"
 	"strings"
 
-	"github.com/amux-dev/amux/internal/rawio"
+	"github.com/amux-dev/amux/internal/sys/rawio"
 	"github.com/amux-dev/amux/pluginapi/code"
 )
 

@@ -22,8 +22,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/amux-dev/amux/internal/rawio"
 	"github.com/amux-dev/amux/internal/sys/aside"
+	"github.com/amux-dev/amux/internal/sys/rawio"
 )
 
 // Kind says what a record is. Numbers are written to disk and never reused.

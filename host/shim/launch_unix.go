@@ -15,7 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/amux-dev/amux/internal/rawio"
+	"github.com/amux-dev/amux/internal/sys/rawio"
 )
 
 func connect(ctx context.Context, socket string) (io.ReadWriteCloser, error) {

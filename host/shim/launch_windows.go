@@ -11,8 +11,8 @@ import (
 
 	"golang.org/x/sys/windows"
 
-	"github.com/amux-dev/amux/internal/rawio"
 	"github.com/amux-dev/amux/internal/sys/namedpipe"
+	"github.com/amux-dev/amux/internal/sys/rawio"
 )
 
 // Launched is a shim that this process has started.

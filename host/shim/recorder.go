@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/amux-dev/amux/host/journal"
-	"github.com/amux-dev/amux/internal/rawio"
+	"github.com/amux-dev/amux/internal/sys/rawio"
 )
 
 // recorder appends to the run's journal. The journal has a lock of its own, so that

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/amux-dev/amux/host/journal"
-	"github.com/amux-dev/amux/internal/rawio"
 	"github.com/amux-dev/amux/internal/sys/fault"
+	"github.com/amux-dev/amux/internal/sys/rawio"
 	"github.com/amux-dev/amux/pluginapi/code"
 )
 

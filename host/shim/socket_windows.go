@@ -4,8 +4,8 @@ import (
 	"context"
 	"io"
 
-	"github.com/amux-dev/amux/internal/rawio"
 	"github.com/amux-dev/amux/internal/sys/namedpipe"
+	"github.com/amux-dev/amux/internal/sys/rawio"
 )
 
 type listener = *namedpipe.Listener

@@ -13,12 +13,12 @@ import (
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 
-	"github.com/amux-dev/amux/internal/rawio"
+	"github.com/amux-dev/amux/internal/sys/rawio"
 )
 
 // Credentials are those of a connection that needs none: its socket lies in a folder
 // of the user's own. They are where gRPC hands out its connections, and give it ones
-// that cost less; see internal/rawio.
+// that cost less; see internal/sys/rawio.
 func Credentials() credentials.TransportCredentials {
 	return plain{insecure.NewCredentials()}
 }

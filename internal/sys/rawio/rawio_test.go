@@ -17,7 +17,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/amux-dev/amux/internal/rawio"
+	"github.com/amux-dev/amux/internal/sys/rawio"
 )
 
 func pair(t *testing.T) (a, b *rawio.Conn) {
