@@ -62,7 +62,7 @@ func TestLimitsOfTheShell(t *testing.T) {
 		stderr, code := limited("f", blocks, home)
 		refused(fmt.Sprint("ulimit -f ", blocks), stderr, code, "the folder of the run", "ulimit -f")
 	}
-	stderr, code = run(home, "ulimit -f 8 && exec AMUX run demo '[flood:64000]'", nil)
+	stderr, code = run(home, "ulimit -f 8 && exec AMUX run demo hi", nil)
 	refused("events that outgrow ulimit -f 8", stderr, code, "ulimit -f")
 
 	// The runtime of Go itself needs eight.

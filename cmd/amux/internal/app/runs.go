@@ -165,7 +165,7 @@ func (r *Runs) Wait(run Recorded) (host.Result, error) {
 // is an error that says so.
 func Unended(run Recorded, err error) error {
 	info := run.Info()
-	if !errors.Is(err, pluginapi.CodeHostGone) || !isCutOff(info) {
+	if !isCutOff(info) || err != nil && !errors.Is(err, pluginapi.CodeHostGone) {
 		return err
 	}
 	return pluginapi.Errorf(pluginapi.CodeDiskFull, "the disk that holds the record of run %s is full; its last events are missing", info.ID).

@@ -120,7 +120,7 @@ func show(o *LogsOptions, run app.Recorded) error {
 				o.Print.Warnf("the process that hosted run %s died; its last events were rebuilt from the journal", run.ID())
 			}
 			err = app.Unended(run, err)
-			if o.JSON && o.Follow && err != nil && last.Err == nil && !last.Ended() {
+			if o.JSON && err != nil && last.Err == nil && !last.Ended() {
 				ndjson.WriteError(o.Out, run.ID(), pluginapi.AsError(err)) // as run --json does
 			}
 			return app.IgnoreClosed(err)
