@@ -16,16 +16,14 @@ type RawEvents interface {
 // valid UTF-8 without \u escapes. An agent that streams small pieces is so read without
 // parsing them. It reports whether anything is open.
 func (s *Stream) Raw(inside []byte, out RawEvents) bool {
-	var t pluginapi.Type
 	switch s.open {
 	case message:
-		t = pluginapi.TextDelta{}.EventType()
+		s.w.rawDelta(textDelta, "", inside, s.parent, out)
 	case thinking:
-		t = pluginapi.ThinkingDelta{}.EventType()
+		s.w.rawDelta(thinkingDelta, "", inside, s.parent, out)
 	default:
 		return false
 	}
-	s.w.rawDelta(t, "", inside, s.parent, out)
 	s.w.raw = unescape(s.w.raw[:0], inside)
 	s.text.Write(s.w.raw)
 	return true
@@ -36,19 +34,39 @@ func (w *Writer) RawInput(t *Tool, inside []byte, out RawEvents) {
 	if t.ready {
 		return
 	}
-	w.rawDelta(pluginapi.ToolInputDelta{}.EventType(), t.ID, inside, t.parent, out)
+	w.rawDelta(toolInputDelta, t.ID, inside, t.parent, out)
 	t.streamed = unescape(t.streamed, inside)
 }
 
+// The types of events that are made as raw JSON.
+var (
+	textDelta      = pluginapi.TextDelta{}.EventType()
+	thinkingDelta  = pluginapi.ThinkingDelta{}.EventType()
+	toolInputDelta = pluginapi.ToolInputDelta{}.EventType()
+)
+
 func (w *Writer) rawDelta(kind pluginapi.Type, toolID string, inside []byte, parent string, out RawEvents) {
-	if len(inside) == 0 {
-		return
+	if len(inside) > 0 {
+		w.emit(kind, append(append(append(w.object(toolID), '"'), inside...), '"'), parent, out)
 	}
+}
+
+// delta emits a piece of text, as raw JSON.
+func (s *Stream) delta(kind pluginapi.Type, text string, out RawEvents) {
+	s.w.emit(kind, pluginapi.AppendString(s.w.object(""), text), s.parent, out)
+}
+
+// object begins the JSON of a delta, in memory that is used again.
+func (w *Writer) object(toolID string) []byte {
 	e := append(w.raw[:0], '{')
 	if toolID != "" {
 		e = append(pluginapi.AppendString(append(e, `"tool_call_id":`...), toolID), ',')
 	}
-	e = append(append(append(e, `"delta":"`...), inside...), '"')
+	return append(e, `"delta":`...)
+}
+
+// emit ends and emits what object has begun.
+func (w *Writer) emit(kind pluginapi.Type, e []byte, parent string, out RawEvents) {
 	if parent != "" {
 		e = pluginapi.AppendString(append(e, `,"parent_id":`...), parent)
 	}

@@ -73,7 +73,11 @@ func (s *Stream) Text(id, delta string, out Events) {
 	}
 	if delta != "" {
 		s.text.WriteString(delta)
-		out.Event(pluginapi.TextDelta{Delta: delta, Nested: s.nest()})
+		if raw, ok := out.(RawEvents); ok {
+			s.delta(textDelta, delta, raw) // no object of its own
+		} else {
+			out.Event(pluginapi.TextDelta{Delta: delta, Nested: s.nest()})
+		}
 	}
 }
 
@@ -86,7 +90,11 @@ func (s *Stream) Think(delta string, out Events) {
 	}
 	if delta != "" {
 		s.text.WriteString(delta)
-		out.Event(pluginapi.ThinkingDelta{Delta: delta, Nested: s.nest()})
+		if raw, ok := out.(RawEvents); ok {
+			s.delta(thinkingDelta, delta, raw) // no object of its own
+		} else {
+			out.Event(pluginapi.ThinkingDelta{Delta: delta, Nested: s.nest()})
+		}
 	}
 }
 
