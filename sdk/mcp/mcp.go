@@ -37,13 +37,13 @@ func Check(agent string, servers []*pluginapi.McpServer) ([]string, error) {
 			return nil, invalid("has no name")
 		case seen[s.Name]:
 			return nil, invalid("is named twice")
+		case transport != Stdio && transport != HTTP && transport != SSE:
+			return nil, pluginapi.Errorf(pluginapi.CodeCapability, "%s cannot do mcp transport %s", agent, strconv.Quote(s.Transport)).
+				WithHint("it has stdio, sse and http")
 		case transport == Stdio && s.Command == "":
 			return nil, invalid("has no command")
 		case transport != Stdio && s.Url == "":
 			return nil, invalid("has no url")
-		case transport != Stdio && transport != HTTP && transport != SSE:
-			return nil, pluginapi.Errorf(pluginapi.CodeCapability, "%s cannot do mcp transport %s", agent, strconv.Quote(s.Transport)).
-				WithHint("it has stdio, sse and http")
 		}
 		seen[s.Name] = true
 		transports[i] = transport
