@@ -8,6 +8,7 @@ import (
 
 	"github.com/amux-dev/amux/pluginapi"
 	pb "github.com/amux-dev/amux/pluginapi/amuxplugin1"
+	"github.com/amux-dev/amux/plugins/internal/streamjson"
 	"github.com/amux-dev/amux/sdk"
 	"github.com/amux-dev/amux/sdk/failure"
 	"github.com/amux-dev/amux/sdk/jsonl"
@@ -17,6 +18,7 @@ import (
 // conversation is the codec of one process of the CLI.
 type conversation struct {
 	turn.Base
+	control streamjson.Control
 
 	resumed, forks bool
 	forkedFrom     string
@@ -24,9 +26,7 @@ type conversation struct {
 	files          []string // attachments, for the first prompt
 
 	mode     string
-	requests int
-	asked    map[string]string // our control requests: id → subtype
-	toolLast bool              // a tool of the main agent has ended, and nothing came after
+	toolLast bool // a tool of the main agent has ended, and nothing came after
 
 	// Of the message that is being streamed: how many of its blocks have come,
 	// whose assistant lines will say them again.
@@ -67,10 +67,10 @@ func (Adapter) Converse(start *pluginapi.Start) (sdk.Conversation, error) {
 		resumed: opts.GetResume() != "" || opts.GetContinueLast(),
 		forks:   opts.GetFork(),
 		effort:  opts.GetEffort(),
-		asked:   map[string]string{},
 		blocks:  map[int64]*turn.Tool{},
 	}
 	c.Effort = c.effort
+	c.control = streamjson.Control{Base: &c.Base, Numbered: true, Question: question}
 	c.counted = !c.resumed
 	if c.forks {
 		c.forkedFrom = opts.GetResume()
@@ -90,26 +90,27 @@ func (c *conversation) Handle(in *pluginapi.Input, out *sdk.Out) error {
 	switch in.Kind {
 	case pb.InputKind_INPUT_START:
 		// Only after this handshake the CLI takes control requests.
-		c.request("initialize", "", "", out)
+		c.control.Request("initialize", "", "", out)
 	case pb.InputKind_INPUT_STDOUT:
 		c.stdout(in.Data, out)
 	case pb.InputKind_INPUT_PROMPT:
 		c.Enqueue(in.Id, in.Data)
 		c.next(out)
-	case pb.InputKind_INPUT_APPROVE:
-		c.approve(in.Id, in.Data, out)
-	case pb.InputKind_INPUT_DENY:
-		c.deny(in.Id, string(in.Data), out)
-	case pb.InputKind_INPUT_ANSWER:
-		c.answer(in.Id, in.Data, out)
-	case pb.InputKind_INPUT_INTERRUPT:
-		c.request("interrupt", "", "", out)
-	case pb.InputKind_INPUT_SET_MODEL:
-		c.request("set_model", "model", string(in.Data), out)
 	default:
-		c.Base.Handle(in, out)
+		if !c.control.Handle(in, out) {
+			c.Base.Handle(in, out)
+		}
 	}
 	return nil
+}
+
+// initialized: prompts may go.
+func (c *conversation) initialized(out *sdk.Out) {
+	if c.effort != "" {
+		c.control.Request("set_effort", "effort", c.effort, out)
+	}
+	c.Ready()
+	c.next(out)
 }
 
 // next writes the prompt that is next, if the CLI is ready for it.
@@ -159,12 +160,15 @@ func (c *conversation) line(line jsonl.Value, out *sdk.Out) bool {
 	case "result":
 		c.result(line, out)
 	case "control_request":
-		c.controlRequest(line, out)
+		c.control.Asked(line, out)
 	case "control_response":
-		return c.controlResponse(line, out)
+		subtype, known := c.control.Response(line, out)
+		if known && subtype == "initialize" {
+			c.initialized(out)
+		}
+		return known
 	case "control_cancel_request":
-		id := line.Text("request_id")
-		c.Withdraw(func(q *turn.Question) bool { return q.ID == id }, out)
+		c.control.Cancelled(line, out)
 	default:
 		return false
 	}
@@ -386,7 +390,7 @@ func (c *conversation) user(line jsonl.Value, out *sdk.Out) bool {
 			if parent == "" {
 				parent = t.Parent()
 			}
-			c.EndTool(t, result(t, text(block.Get("content")), block.Bool("is_error")), out)
+			c.EndTool(t, result(t, streamjson.Text(block.Get("content")), block.Bool("is_error")), out)
 			c.toolLast = c.toolLast || parent == "" && !block.Bool("is_error")
 		case "text":
 			c.userText(parent, block.Text("text"), out)
@@ -403,20 +407,6 @@ func (c *conversation) userText(parent, text string, out *sdk.Out) {
 	if parent == "" && text != "" {
 		out.Event(pluginapi.UserMessage{Text: text})
 	}
-}
-
-// text is the text of a string or of an array of blocks.
-func text(content jsonl.Value) string {
-	if !content.IsArray() {
-		return content.Text()
-	}
-	var texts []string
-	for _, block := range content.Items() {
-		if block.IsString("text") {
-			texts = append(texts, block.Text("text"))
-		}
-	}
-	return strings.Join(texts, "\n")
 }
 
 func read(u jsonl.Value) usage {

@@ -6,17 +6,15 @@ import (
 	"strings"
 
 	"github.com/amux-dev/amux/pluginapi"
+	"github.com/amux-dev/amux/plugins/internal/streamjson"
 	"github.com/amux-dev/amux/sdk/jsonl"
 	"github.com/amux-dev/amux/sdk/turn"
 )
 
-const mcpPrefix = "mcp__"
-
 // detail is what the input of a tool means.
 func detail(name string, input jsonl.Value) turn.Detail {
-	if rest, ok := strings.CutPrefix(name, mcpPrefix); ok {
-		server, tool, _ := strings.Cut(rest, "__")
-		return turn.Detail{Kind: turn.MCP, Server: server, Tool: tool}
+	if d, ok := streamjson.MCP(name); ok {
+		return d
 	}
 	switch name {
 	case "run_shell_command":
@@ -39,11 +37,7 @@ func detail(name string, input jsonl.Value) turn.Detail {
 	case "skill":
 		return turn.Detail{Kind: turn.Skill, Agent: input.Text("skill")}
 	case "todo_write":
-		d := turn.Detail{Kind: turn.Todo}
-		for _, todo := range input.Items("todos") {
-			d.Todos = append(d.Todos, pluginapi.TodoItem{Text: todo.Text("content"), Status: todo.Text("status")})
-		}
-		return d
+		return turn.Detail{Kind: turn.Todo, Todos: streamjson.Todos(input)}
 	}
 	return turn.Detail{}
 }
