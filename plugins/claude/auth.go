@@ -3,11 +3,10 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"io"
-	"os"
 
 	"github.com/amux-dev/amux/pluginapi"
 	"github.com/amux-dev/amux/pluginapi/authprobe"
+	"github.com/amux-dev/amux/sdk/sessionfile"
 )
 
 const (
@@ -97,20 +96,10 @@ func accountAddress(caller *pluginapi.Caller) string {
 
 // readSmallJSON reads a regular file of up to 4 MiB; it reports whether it could.
 func readSmallJSON(place string, caller *pluginapi.Caller, into any) bool {
-	const most = 4 << 20
 	path, ok := authprobe.Expand(place, caller)
 	if !ok {
 		return false
 	}
-	info, err := os.Stat(path)
-	if err != nil || !info.Mode().IsRegular() || info.Size() > most {
-		return false
-	}
-	file, err := os.Open(path)
-	if err != nil {
-		return false
-	}
-	defer file.Close()
-	content, err := io.ReadAll(io.LimitReader(file, most))
+	content, err := sessionfile.Read(path, 4<<20)
 	return err == nil && json.Unmarshal(content, into) == nil
 }

@@ -4,8 +4,10 @@
 // messages, approvals and interrupts go in as JSON lines, everything the agent
 // does comes out as JSON lines. The files follow one line of text on its way:
 // plan.go says how the CLI is started, conversation.go takes its lines apart,
-// stream.go, tool.go, system.go, result.go and control.go turn them into events,
-// prompt.go writes to its stdin. sessions.go reads what the CLI left on disk.
+// stream.go, tool.go, system.go, result.go and control.go say what they mean, and
+// sdk/turn makes the events. work.go knows whether the CLI will speak by itself,
+// spending.go counts its money, prompt.go writes to its stdin. fast.go reads deltas
+// without parsing them, sessions.go what the CLI left on disk.
 package main
 
 import "github.com/amux-dev/amux/sdk"

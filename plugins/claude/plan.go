@@ -11,6 +11,7 @@ import (
 	"github.com/amux-dev/amux/pluginapi"
 	pb "github.com/amux-dev/amux/pluginapi/amuxplugin1"
 	"github.com/amux-dev/amux/sdk"
+	"github.com/amux-dev/amux/sdk/mcp"
 )
 
 // An argument longer than this goes into a file: Linux takes 128 KiB.
@@ -186,37 +187,17 @@ func (p *planner) mcp() error {
 	if len(p.opts.McpServers) == 0 {
 		return nil
 	}
+	transports, err := mcp.Check(agentID, p.opts.McpServers)
+	if err != nil {
+		return err
+	}
 	servers := make(map[string]mcpServer, len(p.opts.McpServers))
-	for _, s := range p.opts.McpServers {
-		invalid := func(what string) error {
-			return pluginapi.Errorf(pluginapi.CodeValidation, "claude: mcp server %q %s", s.Name, what)
-		}
-		if s.Name == "" {
-			return invalid("has no name")
-		}
-		if _, twice := servers[s.Name]; twice {
-			return invalid("is named twice")
-		}
-		entry := mcpServer{Type: s.Transport}
-		if entry.Type == "" {
-			entry.Type = "stdio"
-			if s.Command == "" && s.Url != "" {
-				entry.Type = "http"
-			}
-		}
-		switch entry.Type {
-		case "stdio":
-			if s.Command == "" {
-				return invalid("has no command")
-			}
+	for i, s := range p.opts.McpServers {
+		entry := mcpServer{Type: transports[i]}
+		if entry.Type == mcp.Stdio {
 			entry.Command, entry.Args, entry.Env = s.Command, s.Args, s.Env
-		case "http", "sse":
-			if s.Url == "" {
-				return invalid("has no url")
-			}
+		} else {
 			entry.URL, entry.Headers = s.Url, s.Headers
-		default:
-			return cannot("mcp transport "+strconv.Quote(s.Transport), "it has stdio, sse and http")
 		}
 		servers[s.Name] = entry
 	}

@@ -1,60 +1,30 @@
 package main
 
 import (
-	"math"
 	"strings"
 
 	"github.com/amux-dev/amux/pluginapi"
 	"github.com/amux-dev/amux/sdk"
 	"github.com/amux-dev/amux/sdk/failure"
 	"github.com/amux-dev/amux/sdk/jsonl"
+	"github.com/amux-dev/amux/sdk/turn"
 )
 
 // result handles the line that ends a turn. `subtype` says "success" for every
 // failure of the API too, so that is_error and terminal_reason decide.
 func (c *conversation) result(line jsonl.Value, out *sdk.Out) {
-	c.results++
-	inTurn := c.inTurn()
-	c.closeStream(&c.main, true, out)
-	c.closeTools(false, "the turn ended before the tool did", out)
-	c.withdrawAll(false, out)
-	if c.stepOpen {
-		c.stepEnd(out)
-	}
+	o := c.failure(line)
+	c.model.cutOff(&c.model.main, out)
+	c.CloseTurn(o != nil, out)
 	if line.Exists("structured_output") && !line.Bool("is_error") {
 		// The answer is no text of the model's but the input of a tool.
-		c.text("", "", line.Text("result"), false, out)
+		c.model.text("", "", line.Text("result"), false, out)
 	}
-	cost := c.usage(line, out)
-
-	o := c.failure(line)
-	switch {
-	case o == nil:
-		out.Outcome(&pluginapi.Outcome{})
-		c.failed = false
-	case o.Code == string(pluginapi.CodeAborted):
-		if !c.interrupted {
-			out.Event(pluginapi.Interrupted{})
-		}
-		out.Outcome(o)
-		c.failed = true
-	default:
-		out.Event(failure.Event(o, authGuidance))
-		out.Outcome(o)
-		c.failed = true
-	}
-	c.interrupted, c.apiError, c.retryDelay = false, "", nil
-
-	if inTurn {
-		out.Event(pluginapi.TurnEnd{TurnIndex: c.turnsEnded, Cost: cost})
-		c.turnsEnded++
-	}
-	for _, uuid := range line.Items("user_message_uuids") {
-		c.promptDone(uuid.Text())
-	}
-	if !c.lifecycles {
-		c.pending = nil // an older CLI does not say which prompts a turn was for
-	}
+	cost := c.spent.result(line, out)
+	c.Cost = c.spent.run
+	c.TurnEnd(o, cost, out)
+	c.apiError, c.retryDelay = "", nil
+	c.work.result(line)
 	c.settle(out)
 }
 
@@ -80,8 +50,7 @@ func (c *conversation) failure(line jsonl.Value) *pluginapi.Outcome {
 	case subtype == "error_max_budget_usd" || reason == "budget_exhausted":
 		return outcome(pluginapi.CodeBudgetExceeded, false)
 	case strings.HasPrefix(reason, "aborted"):
-		message = "the turn was interrupted"
-		return outcome(pluginapi.CodeAborted, false)
+		return turn.Aborted()
 	case reason == "prompt_too_long" || reason == "blocking_limit":
 		return outcome(pluginapi.CodeContextExceeded, false)
 	case unknownSession(message):
@@ -118,78 +87,4 @@ func (c *conversation) failure(line jsonl.Value) *pluginapi.Outcome {
 func unknownSession(message string) bool {
 	return strings.Contains(message, "No conversation found") ||
 		strings.Contains(message, "--resume requires a valid session")
-}
-
-// usage emits what the turn took and returns its cost, nil if that is not known.
-// The CLI's totals are cumulative, and a session that goes on begins with those
-// of its past: only the difference since the last result is this run's. That
-// difference is given whole in the first of several results that come together.
-func (c *conversation) usage(line jsonl.Value, out *sdk.Out) *pluginapi.Money {
-	total, hasTotal := line.Float("total_cost_usd")
-	before := c.costTotal
-	if hasTotal {
-		c.costTotal = &total
-	}
-	since := line.Get("model_usage_since_last_result")
-	if since.IsObject() {
-		c.hasDeltas = true
-		cost := 0.0
-		known := true
-		for model, usage := range since.Fields() {
-			if usd, ok := usage.Float("costUSD"); ok {
-				cost += usd
-			} else {
-				known = false
-			}
-			out.Event(pluginapi.TokenUsage{
-				InputTokens:      usage.IntPtr("inputTokens"),
-				OutputTokens:     usage.IntPtr("outputTokens"),
-				ThinkingTokens:   usage.IntPtr("thinkingTokens"),
-				CacheReadTokens:  usage.IntPtr("cacheReadInputTokens"),
-				CacheWriteTokens: usage.IntPtr("cacheCreationInputTokens"),
-				Model:            model,
-			})
-		}
-		if since.Len() == 0 || !known {
-			return nil
-		}
-		return c.cost(cost, out)
-	}
-	if c.hasDeltas {
-		return nil // it was in an earlier result
-	}
-	// An older CLI.
-	if usage := line.Get("usage"); usage.IsObject() && line.Text("terminal_reason") != "" {
-		out.Event(pluginapi.TokenUsage{
-			InputTokens:      usage.IntPtr("input_tokens"),
-			OutputTokens:     usage.IntPtr("output_tokens"),
-			ThinkingTokens:   usage.IntPtr("output_tokens_details", "thinking_tokens"),
-			CacheReadTokens:  usage.IntPtr("cache_read_input_tokens"),
-			CacheWriteTokens: usage.IntPtr("cache_creation_input_tokens"),
-		})
-	}
-	switch {
-	case !hasTotal:
-		return nil
-	case before != nil && total >= *before:
-		return c.cost(total-*before, out)
-	case before == nil && c.resumed:
-		return nil // what it inherited is not known
-	}
-	return c.cost(total, out)
-}
-
-func (c *conversation) cost(usd float64, out *sdk.Out) *pluginapi.Money {
-	// Differences of floating-point sums have noise far below a cent.
-	usd = math.Round(usd*1e10) / 1e10
-	if usd == 0 {
-		return nil
-	}
-	money := pluginapi.Money{USD: usd}
-	out.Event(pluginapi.Cost{Cost: money})
-	if c.runCost == nil {
-		c.runCost = &pluginapi.Money{}
-	}
-	c.runCost.USD = math.Round((c.runCost.USD+usd)*1e10) / 1e10
-	return &money
 }

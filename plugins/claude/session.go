@@ -12,8 +12,10 @@ import (
 	"time"
 
 	"github.com/amux-dev/amux/pluginapi"
+	"github.com/amux-dev/amux/plugins/internal/streamjson"
 	"github.com/amux-dev/amux/sdk/jsonl"
 	"github.com/amux-dev/amux/sdk/sessionfile"
+	"github.com/amux-dev/amux/sdk/turn"
 )
 
 var sessionIDRule = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,127}$`)
@@ -26,17 +28,12 @@ func (adapter) ReadSession(ctx context.Context, q *pluginapi.SessionQuery, yield
 	if !sessionIDRule.MatchString(id) {
 		return notFound
 	}
-	var path string
-	for _, file := range sessionFiles(q.GetCaller(), nil) {
-		if file.id == id {
-			path = file.path
-			break
-		}
-	}
-	if path == "" {
+	files := sessionFiles(q.GetCaller(), nil, id)
+	if len(files) == 0 {
 		return notFound
 	}
-	r := &sessionReader{ctx: ctx, id: id, path: path, yield: yield}
+	r := &sessionReader{ctx: ctx, id: id, path: files[0].Path, Stored: turn.Stored{Yield: yield}}
+	r.model.w = &r.Writer
 	if err := r.index(q.GetAllBranches()); err != nil {
 		return err
 	}
@@ -59,20 +56,16 @@ const (
 
 // sessionReader reads one session, twice: first for its tree, then for its lines.
 type sessionReader struct {
-	decoder
+	turn.Stored
+	model decoder
 	ctx   context.Context
 	id    string
 	path  string
-	yield func(pluginapi.Payload, time.Time) bool
 
-	nodes   []node
-	byLine  []int32 // line → node; -1: no part of the tree
-	start   pluginapi.SessionStart
-	stopped bool
-	at      time.Time
+	nodes  []node
+	byLine []int32 // line → node; -1: no part of the tree
+	start  pluginapi.SessionStart
 
-	turns     int
-	inTurn    bool
 	title     string
 	hasTitle  bool // a person gave it
 	costTotal float64
@@ -80,16 +73,6 @@ type sessionReader struct {
 	usageID   string
 	parent    string // tool_call_id, while a sub-agent's file is read
 }
-
-// Event passes an event to the caller.
-func (r *sessionReader) Event(p pluginapi.Payload) {
-	if !r.stopped && !r.yield(p, r.at) {
-		r.stopped = true
-	}
-}
-
-// RawEvent is for deltas of streams, which files do not have.
-func (r *sessionReader) RawEvent(pluginapi.Type, []byte) {}
 
 // index reads the tree and marks what will be read.
 func (r *sessionReader) index(all bool) error {
@@ -165,8 +148,8 @@ func (r *sessionReader) indexLine(line jsonl.Value, places *sessionfile.Index, l
 			n.flags |= nodeResult
 		}
 	}
-	if r.at.IsZero() {
-		r.at, _ = sessionfile.Time(line)
+	if r.At.IsZero() {
+		r.At, _ = sessionfile.Time(line)
 	}
 	if r.start.Version == "" {
 		r.start.Version = line.Text("version")
@@ -225,13 +208,12 @@ func (r *sessionReader) read(all bool) error {
 	defer lines.Close()
 	begun := false
 	// The file may grow meanwhile; what is not in the tree is left out.
-	for n := 0; n < len(r.byLine) && !r.stopped && lines.Next(); n++ {
+	for n := 0; n < len(r.byLine) && !r.Stopped && lines.Next(); n++ {
 		if n%1024 == 0 && r.ctx.Err() != nil {
 			return r.ctx.Err()
 		}
 		if lines.Long {
-			offset, length := lines.Offset, lines.Length
-			r.Event(pluginapi.Log{Source: "session", Offset: &offset, Length: &length})
+			r.Long(lines.Offset, lines.Length)
 			continue
 		}
 		place := r.byLine[n]
@@ -246,7 +228,7 @@ func (r *sessionReader) read(all bool) error {
 			continue
 		}
 		if at, ok := sessionfile.Time(doc.Value); ok {
-			r.at = at
+			r.At = at
 		}
 		if !begun {
 			begun = true
@@ -258,15 +240,15 @@ func (r *sessionReader) read(all bool) error {
 	if lines.Err() != nil {
 		return lines.Err()
 	}
-	r.endTurn()
-	if all && !r.stopped {
+	r.flushUsage()
+	r.EndTurn()
+	if all && !r.Stopped {
 		if err := r.subagents(); err != nil {
 			return err
 		}
 	}
-	r.closeTools(true, "the session does not say how it ended", r)
-	if begun && !r.stopped {
-		r.Event(pluginapi.SessionEnd{SessionID: r.id, TurnCount: r.turns})
+	if begun {
+		r.End(r.id)
 	}
 	return r.ctx.Err()
 }
@@ -311,7 +293,7 @@ func (r *sessionReader) user(line jsonl.Value) {
 	content := line.Get("message", "content")
 	switch {
 	case line.Bool("isCompactSummary"):
-		r.Event(pluginapi.ContextCompacted{Summary: contentText(content)})
+		r.Event(pluginapi.ContextCompacted{Summary: streamjson.Text(content)})
 		return
 	case line.Bool("isMeta"):
 		return
@@ -329,16 +311,16 @@ func (r *sessionReader) user(line jsonl.Value) {
 		}
 		for _, block := range content.Items() {
 			if block.Text("type") == "tool_result" {
-				r.toolResult(block, extra, r.parent, r)
+				r.model.toolResult(block, extra, r.parent, r)
 			}
 		}
 		return
 	}
-	if strings.HasPrefix(contentText(content), interruptedText) {
+	if strings.HasPrefix(streamjson.Text(content), interruptedText) {
 		r.Event(pluginapi.Interrupted{})
 		return
 	}
-	if text := contentText(content); strings.HasPrefix(text, "<task-notification>") {
+	if text := streamjson.Text(content); strings.HasPrefix(text, "<task-notification>") {
 		r.notification(text)
 		return
 	}
@@ -347,9 +329,9 @@ func (r *sessionReader) user(line jsonl.Value) {
 		return
 	}
 	if r.parent == "" && !line.Bool("isSidechain") {
-		r.endTurn()
-		r.Event(pluginapi.TurnStart{TurnIndex: r.turns})
-		r.inTurn = true
+		r.flushUsage()
+		r.Prompt(line.Text("uuid"), text)
+		return
 	}
 	r.Event(pluginapi.UserMessage{ID: line.Text("uuid"), Text: text, Nested: pluginapi.Nested{ParentID: r.parent}})
 }
@@ -364,17 +346,13 @@ func (r *sessionReader) notification(text string) {
 		}
 		return strings.TrimSpace(value)
 	}
-	t := r.tool(tag("tool-use-id"))
-	if t == nil {
-		return
-	}
-	r.endTask(t, tag("status"), cmp.Or(tag("result"), tag("summary")), r)
+	r.model.taskEnded(tag("tool-use-id"), tag("status"), cmp.Or(tag("result"), tag("summary")), r)
 }
 
 func (r *sessionReader) message(line jsonl.Value) {
 	message := line.Get("message")
 	if message.Text("model") == "<synthetic>" {
-		text := contentText(message.Get("content"))
+		text := streamjson.Text(message.Get("content"))
 		switch {
 		case line.Bool("isApiErrorMessage"):
 			r.Event(pluginapi.ErrorEvent{Code: pluginapi.CodeAgentFailed, Message: text})
@@ -398,30 +376,13 @@ func (r *sessionReader) message(line jsonl.Value) {
 			Model:            message.Text("model"),
 		}
 	}
-	r.assistantOf(line, r.parent, r)
+	r.model.assistantOf(line, r.parent, r)
 }
 
 func (r *sessionReader) flushUsage() {
 	if r.usage != nil {
 		r.Event(*r.usage)
 		r.usage = nil
-	}
-}
-
-func (r *sessionReader) endTurn() {
-	r.flushUsage()
-	if r.parent != "" {
-		return
-	}
-	for _, t := range slices.Clone(r.tools) {
-		if !t.answered {
-			r.toolFailed(t, "the session has no result of this tool", jsonl.Value{}, r)
-		}
-	}
-	if r.inTurn {
-		r.Event(pluginapi.TurnEnd{TurnIndex: r.turns})
-		r.turns++
-		r.inTurn = false
 	}
 }
 
@@ -459,7 +420,7 @@ func (r *sessionReader) subagent(file string) error {
 		return nil
 	}
 	defer lines.Close()
-	for n := 0; !r.stopped && lines.Next(); n++ {
+	for n := 0; !r.Stopped && lines.Next(); n++ {
 		if n%1024 == 0 && r.ctx.Err() != nil {
 			return r.ctx.Err()
 		}
@@ -468,7 +429,7 @@ func (r *sessionReader) subagent(file string) error {
 			continue
 		}
 		if at, ok := sessionfile.Time(doc.Value); ok {
-			r.at = at
+			r.At = at
 		}
 		r.line(doc.Value)
 		doc.Release()

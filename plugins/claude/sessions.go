@@ -4,15 +4,13 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/amux-dev/amux/pluginapi"
 	"github.com/amux-dev/amux/pluginapi/authprobe"
+	"github.com/amux-dev/amux/plugins/internal/streamjson"
 	"github.com/amux-dev/amux/sdk/jsonl"
 	"github.com/amux-dev/amux/sdk/sessionfile"
 )
@@ -28,72 +26,37 @@ var notInSlug = regexp.MustCompile(`[^A-Za-z0-9]`)
 
 func slugOf(dir string) string { return notInSlug.ReplaceAllString(dir, "-") }
 
-// sessionFile is a stored session that has not been read.
-type sessionFile struct {
-	id, path string
-	modified time.Time
-	size     int64
-}
-
-// sessionFiles finds the stored sessions; dir limits them to one project.
-func sessionFiles(caller *pluginapi.Caller, dirs []string) []sessionFile {
+// sessionFiles finds the stored sessions of a name, which may be a pattern, newest
+// first; dirs limit them to some projects.
+func sessionFiles(caller *pluginapi.Caller, dirs []string, name string) []sessionfile.File {
 	root, ok := authprobe.Expand(projectsDir, caller)
 	if !ok {
 		return nil
 	}
-	projects, err := os.ReadDir(root)
-	if err != nil {
-		return nil
-	}
-	var files []sessionFile
-	for _, project := range projects {
-		if !project.IsDir() || !holds(project.Name(), dirs) {
-			continue
-		}
-		entries, err := os.ReadDir(filepath.Join(root, project.Name()))
-		if err != nil {
-			continue
-		}
-		for _, entry := range entries {
-			id, ok := strings.CutSuffix(entry.Name(), ".jsonl")
-			if !ok || strings.HasPrefix(id, "agent-") {
-				continue
-			}
-			info, err := entry.Info()
-			if err != nil || !info.Mode().IsRegular() {
-				continue
-			}
-			files = append(files, sessionFile{
-				id: id, path: filepath.Join(root, project.Name(), entry.Name()),
-				modified: info.ModTime(), size: info.Size(),
-			})
-		}
-	}
-	slices.SortFunc(files, func(a, b sessionFile) int {
-		return cmp.Or(b.modified.Compare(a.modified), strings.Compare(a.path, b.path))
-	})
-	return files
-}
-
-// holds reports whether a project's folder may be that of one of dirs; no dirs
-// means every folder.
-func holds(folder string, dirs []string) bool {
-	if len(dirs) == 0 {
-		return true
-	}
+	var projects []string
 	for _, dir := range dirs {
 		slug := slugOf(dir)
-		if folder == slug || len(slug) > maxSlug && strings.HasPrefix(folder, slug[:maxSlug]) {
-			return true
+		if len(slug) > maxSlug {
+			slug = slug[:maxSlug] + "*"
 		}
+		projects = append(projects, slug)
 	}
-	return false
+	if len(dirs) == 0 {
+		projects = []string{"*"}
+	}
+	slices.Sort(projects)
+	var files []sessionfile.File
+	for _, project := range slices.Compact(projects) {
+		files = append(files, sessionfile.Find(root, project+"/"+name+".jsonl")...)
+	}
+	slices.SortStableFunc(files, func(a, b sessionfile.File) int { return b.Modified.Compare(a.Modified) })
+	return slices.DeleteFunc(files, func(f sessionfile.File) bool { return strings.HasPrefix(f.Name(), "agent-") })
 }
 
 // ListSessions lists the stored sessions, newest first.
 func (adapter) ListSessions(ctx context.Context, q *pluginapi.SessionsQuery, yield func(*pluginapi.SessionSummary) bool) error {
 	dirs := sessionfile.Dirs(q)
-	return sessionfile.List(ctx, q, sessionFiles(q.GetCaller(), dirs), func(ctx context.Context, file sessionFile) (*pluginapi.SessionSummary, error) {
+	return sessionfile.List(ctx, q, sessionFiles(q.GetCaller(), dirs, "*"), func(ctx context.Context, file sessionfile.File) (*pluginapi.SessionSummary, error) {
 		s, err := summarize(ctx, file)
 		if s != nil && s.Cwd == "" && len(dirs) > 0 {
 			s.Cwd = dirs[0] // its folder says so, and no line another
@@ -104,14 +67,14 @@ func (adapter) ListSessions(ctx context.Context, q *pluginapi.SessionsQuery, yie
 
 // summarize reads what a list shows of a session; nil if nobody has said
 // anything in it. Most lines are passed over by a look at their first bytes.
-func summarize(ctx context.Context, file sessionFile) (*pluginapi.SessionSummary, error) {
-	lines, err := sessionfile.Open(file.path)
+func summarize(ctx context.Context, file sessionfile.File) (*pluginapi.SessionSummary, error) {
+	lines, err := sessionfile.Open(file.Path)
 	if err != nil {
 		return nil, err
 	}
 	defer lines.Close()
 	s := &pluginapi.SessionSummary{
-		Id: file.id, Path: file.path, Bytes: uint64(file.size), UpdatedUnixMs: file.modified.UnixMilli(),
+		Id: file.Name(), Path: file.Path, Bytes: uint64(file.Size), UpdatedUnixMs: file.Modified.UnixMilli(),
 	}
 	var custom, ai, last, first string
 	spoken := false
@@ -186,7 +149,7 @@ var commandArgs = regexp.MustCompile(`(?s)<command-args>(.*?)</command-args>`)
 // promptText is what somebody typed, "" if the CLI put the text there: output
 // of slash commands, news of background work, results of tools.
 func promptText(content jsonl.Value) string {
-	text := contentText(content)
+	text := streamjson.Text(content)
 	switch {
 	case strings.HasPrefix(text, "<local-command-"), strings.HasPrefix(text, "<task-notification>"),
 		strings.HasPrefix(text, "<system-reminder>"), strings.HasPrefix(text, interruptedText):

@@ -21,8 +21,8 @@ func (c *conversation) system(line jsonl.Value, out *sdk.Out) bool {
 		// Refused by a rule or a mode of the CLI's own: nobody was asked.
 		id := line.Text("tool_use_id")
 		nested := pluginapi.Nested{ParentID: line.Text("parent_tool_use_id")}
-		if t := c.tool(id); t != nil {
-			nested = t.nest()
+		if t := c.Tool(id); t != nil {
+			nested.ParentID = t.Parent()
 		}
 		out.Event(pluginapi.ApprovalDenied{InteractionID: id, Reason: line.Text("message"), Nested: nested})
 	case "compact_boundary":
@@ -35,14 +35,10 @@ func (c *conversation) system(line jsonl.Value, out *sdk.Out) bool {
 	case "session_title_changed":
 		out.Event(pluginapi.SessionTitle{Title: line.Text("title")})
 	case "background_tasks_changed":
-		n := line.Len("tasks")
-		if n < c.tasks {
-			c.notified = true
-		}
-		c.tasks = n
+		c.work.background(line.Len("tasks"))
 		c.settle(out)
 	case "task_notification":
-		c.taskEnded(line, out)
+		c.model.taskEnded(line.Text("tool_use_id"), line.Text("status"), line.Text("summary"), out)
 	case "model_fallback", "model_refusal_fallback", "model_refusal_no_fallback", "model_consent_fallback", "informational", "notification", "instruction_size_warning", "session_writes_lost", "mirror_error":
 		text := firstText(line, "content", "message", "text", "reason")
 		if text == "" {
@@ -70,8 +66,8 @@ func firstText(line jsonl.Value, keys ...string) string {
 // begins another session in the same process.
 func (c *conversation) init(line jsonl.Value, out *sdk.Out) {
 	mode := line.Text("permissionMode")
-	if id := line.Text("session_id"); id != c.session || c.sessions == 0 {
-		c.session = id
+	if id := line.Text("session_id"); id != c.Session || c.sessions == 0 {
+		c.Session = id
 		first := c.sessions == 0
 		c.sessions++
 		start := pluginapi.SessionStart{
@@ -100,9 +96,9 @@ func (c *conversation) init(line jsonl.Value, out *sdk.Out) {
 func (c *conversation) began(line jsonl.Value, out *sdk.Out) {
 	switch {
 	case c.forks && c.forkedFrom != "":
-		out.Event(pluginapi.SessionFork{SessionID: c.session, ForkedFrom: c.forkedFrom})
+		out.Event(pluginapi.SessionFork{SessionID: c.Session, ForkedFrom: c.forkedFrom})
 	case c.resumed && !c.forks:
-		out.Event(pluginapi.SessionResume{SessionID: c.session})
+		out.Event(pluginapi.SessionResume{SessionID: c.Session})
 	}
 	for _, plugin := range line.Items("plugins") {
 		if plugin.Text("path") == "builtin" {
@@ -131,7 +127,7 @@ func (c *conversation) began(line jsonl.Value, out *sdk.Out) {
 func (c *conversation) status(line jsonl.Value, out *sdk.Out) bool {
 	switch string(line.Bytes("status")) {
 	case "requesting":
-		c.stepStart(out)
+		c.StepStart(out)
 	case "compacting":
 		// compact_boundary follows when it is done.
 	case "":
@@ -171,7 +167,7 @@ func (c *conversation) retry(line jsonl.Value, out *sdk.Out) {
 			retry.Reason = "status " + strconv.FormatInt(status, 10)
 		}
 	}
-	c.abandon(c.stream(line.Text("parent_tool_use_id")), 0, retry.Reason, out)
+	c.model.abandon(c.model.draft(line.Text("parent_tool_use_id")), 0, retry.Reason, out)
 	out.Event(retry)
 	if status == 429 || line.Text("error") == "rate_limit" {
 		c.retryDelay = retry.DelayMS
