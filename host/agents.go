@@ -2,12 +2,14 @@ package host
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
 
 	"github.com/amux-dev/amux/host/registry"
 	"github.com/amux-dev/amux/pluginapi"
 	pb "github.com/amux-dev/amux/pluginapi/amuxplugin1"
+	"github.com/amux-dev/amux/pluginapi/authprobe"
 )
 
 // AgentInfo is what is known of an agent without starting anything.
@@ -93,7 +95,8 @@ func (h *Host) Agent(ctx context.Context, name string) (AgentInfo, error) {
 	return info, nil
 }
 
-// DetectAuth asks the adapter whether the user is signed in; it starts the plugin.
+// DetectAuth asks the adapter whether the user is signed in; it starts the plugin. Of an
+// adapter that knows no more than its auth probes they are the answer.
 func (h *Host) DetectAuth(ctx context.Context, name string) (*pluginapi.AuthResponse, error) {
 	plugin, agent, _, err := h.catalog.find(name, nil)
 	if err != nil {
@@ -110,8 +113,14 @@ func (h *Host) DetectAuth(ctx context.Context, name string) (*pluginapi.AuthResp
 	if err != nil {
 		return nil, err
 	}
-	resp, err := process.DetectAuth(ctx, &pb.DetectAuthRequest{Agent: h.catalog.adapter(name), Caller: caller(agent, h.opts.Env, h.opts.ProjectDir, nil)},
-		command{env: h.opts.Env}.exec)
+	world := caller(agent, h.opts.Env, h.opts.ProjectDir, nil)
+	resp, err := process.DetectAuth(ctx, &pb.DetectAuthRequest{Agent: h.catalog.adapter(name), Caller: world}, command{env: h.opts.Env}.exec)
+	if errors.Is(err, pluginapi.CodeCapability) {
+		return &pluginapi.AuthResponse{
+			States:   authprobe.Evaluate(agent.AuthProbes, world, authprobe.Options{}),
+			Guidance: agent.AuthGuidance,
+		}, nil
+	}
 	h.plugins.hangs(ctx, process, err)
 	return resp, err
 }

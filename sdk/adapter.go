@@ -51,7 +51,7 @@ type Conversation interface {
 }
 
 // AuthDetector is implemented by adapters that know more about being signed in
-// than the probes of Describe can say.
+// than the probes of Describe can say, which the host evaluates by itself.
 type AuthDetector interface {
 	DetectAuth(ctx context.Context, req *pluginapi.AuthRequest) (*pluginapi.AuthResponse, error)
 }

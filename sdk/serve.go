@@ -20,7 +20,6 @@ import (
 
 	"github.com/amux-dev/amux/pluginapi"
 	pb "github.com/amux-dev/amux/pluginapi/amuxplugin1"
-	"github.com/amux-dev/amux/pluginapi/wire"
 )
 
 // DescribeFlag makes a plugin print its description and exit: the content of
@@ -59,7 +58,7 @@ func Serve(name, version string, adapters ...Adapter) {
 		},
 		GRPCServer: func(opts []grpc.ServerOption) *grpc.Server {
 			if os.Getenv(clientCert) == "" { // else TLS is asked for, and opts say so
-				opts = append(opts, grpc.Creds(wire.Credentials()))
+				opts = append(opts, grpc.Creds(pluginapi.Credentials()))
 			}
 			return grpc.NewServer(append(opts, ServerOptions()...)...)
 		},
@@ -79,7 +78,7 @@ func ServerOptions() []grpc.ServerOption {
 		grpc.MaxSendMsgSize(pluginapi.MaxMessage),
 		grpc.StaticStreamWindowSize(pluginapi.StreamWindow),
 		grpc.StaticConnWindowSize(pluginapi.ConnWindow),
-		grpc.ForceServerCodecV2(wire.Codec{}),
+		grpc.ForceServerCodecV2(pb.Codec{}),
 	}
 }
 

@@ -13,7 +13,6 @@ import (
 
 	"github.com/amux-dev/amux/pluginapi"
 	pb "github.com/amux-dev/amux/pluginapi/amuxplugin1"
-	"github.com/amux-dev/amux/pluginapi/authprobe"
 )
 
 // Version of the SDK, told to the host for its logs.
@@ -134,12 +133,7 @@ func (s *server) DetectAuth(ctx context.Context, req *pb.DetectAuthRequest) (*pb
 			}
 			return err
 		}
-		agent := s.agent(req.Agent)
-		resp = &pb.DetectAuthResponse{
-			States:   authprobe.Evaluate(agent.AuthProbes, req.Caller, authprobe.Options{}),
-			Guidance: agent.AuthGuidance,
-		}
-		return nil
+		return pluginapi.Errorf(pluginapi.CodeCapability, "agent %s has its auth probes and no more", req.Agent)
 	})
 	switch {
 	case err != nil:

@@ -30,7 +30,6 @@ import (
 	"github.com/amux-dev/amux/internal/sys/sandbox"
 	"github.com/amux-dev/amux/pluginapi"
 	pb "github.com/amux-dev/amux/pluginapi/amuxplugin1"
-	"github.com/amux-dev/amux/pluginapi/wire"
 )
 
 // Options say which plugin to start.
@@ -73,10 +72,10 @@ func Start(ctx context.Context, opts Options) (_ *Process, retErr error) {
 		grpc.WithStaticStreamWindowSize(pluginapi.StreamWindow), grpc.WithStaticConnWindowSize(pluginapi.ConnWindow),
 		grpc.WithDefaultCallOptions(
 			grpc.MaxCallRecvMsgSize(pluginapi.MaxMessage), grpc.MaxCallSendMsgSize(pluginapi.MaxMessage),
-			grpc.ForceCodecV2(wire.Codec{})),
+			grpc.ForceCodecV2(pb.Codec{})),
 	}
 	if !opts.AutoMTLS {
-		dial = append(dial, grpc.WithTransportCredentials(wire.Credentials()))
+		dial = append(dial, grpc.WithTransportCredentials(pluginapi.Credentials()))
 	}
 	client := plugin.NewClient(&plugin.ClientConfig{
 		HandshakeConfig: pluginapi.Handshake,

@@ -180,6 +180,17 @@ func TestLinked(t *testing.T) {
 			}
 		}
 	}
+	for _, system := range systems {
+		var own []string
+		for dep := range listFor(t, system, "-deps", "./sdk") {
+			if within(dep, module) {
+				own = append(own, strings.TrimPrefix(dep, module+"/"))
+			}
+		}
+		if slices.Sort(own); len(own) > 5 {
+			t.Errorf("%s: ./sdk links %d packages of amux, want 5 at most: %s", system, len(own), strings.Join(own, ", "))
+		}
+	}
 	if all := list(t, "-deps", "./pluginapi/code"); len(all) != 1 {
 		t.Errorf("pluginapi/code links %d packages: it is for programs that link nothing else", len(all))
 	}

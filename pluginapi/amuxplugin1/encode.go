@@ -1,4 +1,4 @@
-package wire
+package amuxplugin1
 
 import (
 	"encoding/binary"
@@ -7,8 +7,6 @@ import (
 
 	"google.golang.org/grpc/mem"
 	"google.golang.org/protobuf/proto"
-
-	pb "github.com/amux-dev/amux/pluginapi/amuxplugin1"
 )
 
 // encoder appends to a buffer of the pool.
@@ -35,7 +33,7 @@ func (e *encoder) end() (mem.BufferSlice, error) {
 // fields is more than the numbers of an input or output take, with all tags.
 const fields = 64
 
-func requestBound(m *pb.ConverseRequest) int {
+func requestBound(m *ConverseRequest) int {
 	bound := fields
 	for _, in := range m.Inputs {
 		bound += fields + len(in.Data) + len(in.Id)
@@ -49,7 +47,7 @@ func requestBound(m *pb.ConverseRequest) int {
 	return bound
 }
 
-func responseBound(m *pb.ConverseResponse) int {
+func responseBound(m *ConverseResponse) int {
 	bound := fields
 	for _, out := range m.Outputs {
 		bound += fields + len(out.Data) + len(out.Type) + len(out.Id)
@@ -60,7 +58,7 @@ func responseBound(m *pb.ConverseResponse) int {
 	return bound
 }
 
-func (e *encoder) request(m *pb.ConverseRequest) {
+func (e *encoder) request(m *ConverseRequest) {
 	e.number(requestFirstN, m.FirstN)
 	for _, in := range m.Inputs {
 		size := numberSize(uint64(int64(in.Kind))) + blockSize(len(in.Data)) + blockSize(len(in.Id)) +
@@ -76,7 +74,7 @@ func (e *encoder) request(m *pb.ConverseRequest) {
 	}
 }
 
-func (e *encoder) response(m *pb.ConverseResponse) {
+func (e *encoder) response(m *ConverseResponse) {
 	for _, out := range m.Outputs {
 		size := numberSize(out.N) + numberSize(uint64(out.K)) + numberSize(uint64(int64(out.Kind))) +
 			blockSize(len(out.Type)) + blockSize(len(out.Data)) + blockSize(len(out.Id)) + numberSize(out.Millis) +

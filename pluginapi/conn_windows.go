@@ -1,4 +1,4 @@
-package wire
+package pluginapi
 
 import (
 	"google.golang.org/grpc/credentials"

@@ -1,12 +1,6 @@
-// Package wire encodes the protocol's two busy messages, ConverseRequest and
-// ConverseResponse, several times faster than the general protobuf code, and all
-// others by it. The bytes are those of protobuf: the other side needs not know.
-//
-// A message that was decoded is one block: its inputs or outputs lie in one
-// array, and their data are parts of the bytes that came. So it costs three
-// allocations however many lines it holds, and who keeps one part of it keeps
-// the whole. Fields that this version does not know are left out.
-package wire
+// Package amuxplugin1 has the messages of the adapter protocol, generated from
+// amuxplugin1.proto, and the codec with which host and sdk exchange them.
+package amuxplugin1
 
 import (
 	"errors"
@@ -14,12 +8,17 @@ import (
 	"google.golang.org/grpc/encoding"
 	_ "google.golang.org/grpc/encoding/proto" // the codec of all other messages
 	"google.golang.org/grpc/mem"
-
-	pb "github.com/amux-dev/amux/pluginapi/amuxplugin1"
 )
 
-// Codec is gRPC's codec "proto", for grpc.ForceCodecV2 and
-// grpc.ForceServerCodecV2.
+// Codec is gRPC's codec "proto", for grpc.ForceCodecV2 and grpc.ForceServerCodecV2.
+// It encodes the two busy messages, ConverseRequest and ConverseResponse, several
+// times faster than the general protobuf code, and all others with that code. The
+// bytes are those of protobuf: the other side need not know.
+//
+// A decoded message is one block: its inputs or outputs lie in one array, and their
+// data are parts of the bytes that came. So it costs three allocations however many
+// lines it holds, and keeping one part of it keeps the whole. Fields that this version
+// does not know are left out.
 type Codec struct{}
 
 var _ encoding.CodecV2 = Codec{}
@@ -31,10 +30,10 @@ func (Codec) Name() string { return "proto" }
 func (Codec) Marshal(v any) (mem.BufferSlice, error) {
 	var e encoder
 	switch m := v.(type) {
-	case *pb.ConverseRequest:
+	case *ConverseRequest:
 		e.begin(requestBound(m))
 		e.request(m)
-	case *pb.ConverseResponse:
+	case *ConverseResponse:
 		e.begin(responseBound(m))
 		e.response(m)
 	default:
@@ -46,9 +45,9 @@ func (Codec) Marshal(v any) (mem.BufferSlice, error) {
 // Unmarshal decodes a message.
 func (Codec) Unmarshal(data mem.BufferSlice, v any) error {
 	switch m := v.(type) {
-	case *pb.ConverseRequest:
+	case *ConverseRequest:
 		return decodeRequest(data.Materialize(), m)
-	case *pb.ConverseResponse:
+	case *ConverseResponse:
 		return decodeResponse(data.Materialize(), m)
 	}
 	return encoding.GetCodecV2("proto").Unmarshal(data, v)

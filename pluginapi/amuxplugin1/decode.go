@@ -1,4 +1,4 @@
-package wire
+package amuxplugin1
 
 import (
 	"encoding/binary"
@@ -6,8 +6,6 @@ import (
 
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
-
-	pb "github.com/amux-dev/amux/pluginapi/amuxplugin1"
 )
 
 // decoder reads the fields of a message one after the other.
@@ -93,13 +91,13 @@ func count(b []byte, wanted byte) (n int, err error) {
 }
 
 // decodeRequest reads a request whose bytes are its own from now on.
-func decodeRequest(b []byte, m *pb.ConverseRequest) error {
+func decodeRequest(b []byte, m *ConverseRequest) error {
 	n, err := count(b, requestInputs)
 	if err != nil {
 		return err
 	}
-	m.FirstN, m.Inputs = 0, make([]*pb.Input, 0, n)
-	all := make([]pb.Input, n)
+	m.FirstN, m.Inputs = 0, make([]*Input, 0, n)
+	all := make([]Input, n)
 	d := decoder{b: b}
 	for {
 		tag, more := d.next()
@@ -119,7 +117,7 @@ func decodeRequest(b []byte, m *pb.ConverseRequest) error {
 	}
 }
 
-func decodeInput(b []byte, in *pb.Input) error {
+func decodeInput(b []byte, in *Input) error {
 	d := decoder{b: b}
 	for {
 		tag, more := d.next()
@@ -128,7 +126,7 @@ func decodeInput(b []byte, in *pb.Input) error {
 		}
 		switch tag {
 		case inputKind:
-			in.Kind = pb.InputKind(d.number)
+			in.Kind = InputKind(d.number)
 		case inputData:
 			in.Data = d.block
 		case inputID:
@@ -137,12 +135,12 @@ func decodeInput(b []byte, in *pb.Input) error {
 			in.More = d.number != 0
 		case inputStart:
 			if in.Start == nil {
-				in.Start = new(pb.Start)
+				in.Start = new(Start)
 			}
 			d.merge(in.Start)
 		case inputExit:
 			if in.Exit == nil {
-				in.Exit = new(pb.Exit)
+				in.Exit = new(Exit)
 			}
 			d.merge(in.Exit)
 		case inputDiscard:
@@ -155,13 +153,13 @@ func decodeInput(b []byte, in *pb.Input) error {
 }
 
 // decodeResponse reads a response whose bytes are its own from now on.
-func decodeResponse(b []byte, m *pb.ConverseResponse) error {
+func decodeResponse(b []byte, m *ConverseResponse) error {
 	n, err := count(b, responseOutput)
 	if err != nil {
 		return err
 	}
-	m.Done, m.Outputs = 0, make([]*pb.Output, 0, n)
-	all := make([]pb.Output, n)
+	m.Done, m.Outputs = 0, make([]*Output, 0, n)
+	all := make([]Output, n)
 	lastType := ""
 	d := decoder{b: b}
 	for {
@@ -183,7 +181,7 @@ func decodeResponse(b []byte, m *pb.ConverseResponse) error {
 	}
 }
 
-func decodeOutput(b []byte, out *pb.Output, lastType string) error {
+func decodeOutput(b []byte, out *Output, lastType string) error {
 	d := decoder{b: b}
 	for {
 		tag, more := d.next()
@@ -196,7 +194,7 @@ func decodeOutput(b []byte, out *pb.Output, lastType string) error {
 		case outputK:
 			out.K = uint32(d.number)
 		case outputKind:
-			out.Kind = pb.OutputKind(d.number)
+			out.Kind = OutputKind(d.number)
 		case outputType:
 			out.Type = d.text(lastType)
 		case outputData:
@@ -207,7 +205,7 @@ func decodeOutput(b []byte, out *pb.Output, lastType string) error {
 			out.Millis = d.number
 		case outputOutcome:
 			if out.Outcome == nil {
-				out.Outcome = new(pb.Outcome)
+				out.Outcome = new(Outcome)
 			}
 			d.merge(out.Outcome)
 		case outputMore:

@@ -1,4 +1,4 @@
-package wire
+package amuxplugin1
 
 import (
 	"math/rand/v2"
@@ -9,8 +9,6 @@ import (
 	"google.golang.org/grpc/mem"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
-
-	pb "github.com/amux-dev/amux/pluginapi/amuxplugin1"
 )
 
 // fill sets every field of m, now and then, so that a field which is new in the
@@ -75,7 +73,7 @@ func randomText(r *rand.Rand) string { return strings.Repeat("ä", r.IntN(200)) 
 func TestSameAsProtobuf(t *testing.T) {
 	for seed := range uint64(2000) {
 		r := rand.New(rand.NewPCG(seed, 1))
-		for _, m := range []proto.Message{&pb.ConverseRequest{}, &pb.ConverseResponse{}, &pb.PlanRequest{}} {
+		for _, m := range []proto.Message{&ConverseRequest{}, &ConverseResponse{}, &PlanRequest{}} {
 			fill(r, m.ProtoReflect(), 0)
 			encoded, err := Codec{}.Marshal(m)
 			if err != nil {
@@ -111,28 +109,28 @@ func TestSameAsProtobuf(t *testing.T) {
 
 // A text that is not UTF-8 is refused, as protobuf does.
 func TestTextIsUTF8(t *testing.T) {
-	bad, _ := Codec{}.Marshal(&pb.ConverseResponse{Outputs: []*pb.Output{{Type: "\xff"}}})
-	if err := (Codec{}).Unmarshal(bad, &pb.ConverseResponse{}); err == nil {
+	bad, _ := Codec{}.Marshal(&ConverseResponse{Outputs: []*Output{{Type: "\xff"}}})
+	if err := (Codec{}).Unmarshal(bad, &ConverseResponse{}); err == nil {
 		t.Error("a type that is not UTF-8 was taken")
 	}
-	if _, err := (Codec{}).Marshal(&pb.ConverseResponse{Outputs: []*pb.Output{{Outcome: &pb.Outcome{Message: "\xff"}}}}); err == nil {
+	if _, err := (Codec{}).Marshal(&ConverseResponse{Outputs: []*Output{{Outcome: &Outcome{Message: "\xff"}}}}); err == nil {
 		t.Error("an outcome that is not UTF-8 was taken")
 	}
 }
 
 // No bytes make it panic, and of what protobuf writes it reads the same.
 func FuzzUnmarshal(f *testing.F) {
-	seed, _ := proto.Marshal(&pb.ConverseResponse{Done: 300, Outputs: []*pb.Output{
-		{N: 1, Kind: pb.OutputKind_OUTPUT_EVENT, Type: "text_delta", Data: []byte("{}"), More: true},
-		{N: 1, K: 1, Outcome: &pb.Outcome{Code: "X"}, Millis: 1 << 40},
+	seed, _ := proto.Marshal(&ConverseResponse{Done: 300, Outputs: []*Output{
+		{N: 1, Kind: OutputKind_OUTPUT_EVENT, Type: "text_delta", Data: []byte("{}"), More: true},
+		{N: 1, K: 1, Outcome: &Outcome{Code: "X"}, Millis: 1 << 40},
 	}})
 	f.Add(seed)
-	seed, _ = proto.Marshal(&pb.ConverseRequest{FirstN: 7, Inputs: []*pb.Input{
-		{Kind: pb.InputKind_INPUT_STDOUT, Data: []byte("line")}, {Start: &pb.Start{Agent: "a"}}, {Exit: &pb.Exit{Code: -1}},
+	seed, _ = proto.Marshal(&ConverseRequest{FirstN: 7, Inputs: []*Input{
+		{Kind: InputKind_INPUT_STDOUT, Data: []byte("line")}, {Start: &Start{Agent: "a"}}, {Exit: &Exit{Code: -1}},
 	}})
 	f.Add(seed)
 	f.Fuzz(func(t *testing.T, data []byte) {
-		for _, m := range []proto.Message{&pb.ConverseRequest{}, &pb.ConverseResponse{}} {
+		for _, m := range []proto.Message{&ConverseRequest{}, &ConverseResponse{}} {
 			_ = Codec{}.Unmarshal(mem.BufferSlice{mem.SliceBuffer(data)}, m)
 			standard := m.ProtoReflect().New().Interface()
 			if (proto.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(data, standard) != nil {
@@ -155,10 +153,10 @@ func FuzzUnmarshal(f *testing.F) {
 // BenchmarkBatch is a batch of delta events there and back, by this package and
 // by protobuf's general code.
 func BenchmarkBatch(b *testing.B) {
-	m := &pb.ConverseResponse{Done: 250}
+	m := &ConverseResponse{Done: 250}
 	for i := range 250 {
-		m.Outputs = append(m.Outputs, &pb.Output{
-			N: uint64(i + 1), Kind: pb.OutputKind_OUTPUT_EVENT, Type: "text_delta", Data: []byte(`{"delta":"Hello, this is a usual piece of text"}`),
+		m.Outputs = append(m.Outputs, &Output{
+			N: uint64(i + 1), Kind: OutputKind_OUTPUT_EVENT, Type: "text_delta", Data: []byte(`{"delta":"Hello, this is a usual piece of text"}`),
 		})
 	}
 	for name, codec := range map[string]encoding.CodecV2{"wire": Codec{}, "general": encoding.GetCodecV2("proto")} {
@@ -169,7 +167,7 @@ func BenchmarkBatch(b *testing.B) {
 				if err != nil {
 					b.Fatal(err)
 				}
-				if err := codec.Unmarshal(data, new(pb.ConverseResponse)); err != nil {
+				if err := codec.Unmarshal(data, new(ConverseResponse)); err != nil {
 					b.Fatal(err)
 				}
 				data.Free()
