@@ -185,17 +185,25 @@ func (n *Nest) Start(t testing.TB, env ...string) *os.Process {
 // Wait waits until every line has been begun.
 func (n *Nest) Wait(t testing.TB) {
 	t.Helper()
-	limit := time.Now().Add(time.Minute)
-	_ = n.in.SetReadDeadline(limit)
+	if err := n.Begin(time.Minute); err != nil {
+		t.Fatalf("%s: %v", n.Program, err)
+	}
+}
+
+// Begin is Wait with an error if that takes longer than limit.
+func (n *Nest) Begin(limit time.Duration) error {
+	end := time.Now().Add(limit)
+	_ = n.in.SetReadDeadline(end)
 	for begun := 0; begun < n.lines; {
 		got, err := n.in.Read(make([]byte, n.lines-begun))
-		if errors.Is(err, io.EOF) && time.Now().Before(limit) {
+		if errors.Is(err, io.EOF) && time.Now().Before(end) {
 			time.Sleep(time.Millisecond) // nobody has opened it yet
 		} else if err != nil {
-			t.Fatalf("%s: %v", n.Program, err)
+			return err
 		}
 		begun += got
 	}
+	return nil
 }
 
 // Gone waits until no process of the shape is left, and says when that was.

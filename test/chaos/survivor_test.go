@@ -21,6 +21,8 @@ const (
 	// rounds are made: one slow round is the machine's.
 	survivorBudget = 3 * time.Second
 	survivorLimit  = time.Minute
+	// survivorBegin is how long a shape may take to begin.
+	survivorBegin = 30 * time.Second
 )
 
 // survivorEndings are the ways in which a run ends that has left a shape behind. Each
@@ -81,7 +83,8 @@ func TestNothingSurvives(t *testing.T) {
 				if shape.name == "real-time chain" && !agents.Full() {
 					t.Skip("it takes all processors from the machine: make chaos")
 				}
-				for round := range agents.Times(1, shape.rounds) {
+				rounds, late := agents.Times(1, shape.rounds), 0
+				for round := 0; len(took[cell]) < rounds; round++ {
 					nest := agents.NewNest(t, s.Root, shape.name)
 					func() {
 						defer nest.Close()
@@ -90,6 +93,7 @@ func TestNothingSurvives(t *testing.T) {
 							e.spec(&spec)
 						}
 						var last time.Time
+						begun := true
 						if e.killed != nil {
 							last = killedRound(t, s, spec, nest, e.killed, e.grace, round)
 						} else {
@@ -97,13 +101,17 @@ func TestNothingSurvives(t *testing.T) {
 							if e.script == "" {
 								spec.Prompt += "sleep 1000"
 							}
-							last = endedRound(t, s, h, spec, nest, e.act, e.grace)
+							last, begun = endedRound(t, s, h, spec, nest, e.act, e.grace)
 						}
 						gone, all := nest.Gone(survivorLimit)
 						if !all {
 							t.Errorf("round %d: alive %v after the last grace:\n%s", round, time.Since(last).Round(time.Millisecond), nest.Holders())
 						}
-						took[cell] = append(took[cell], max(gone.Sub(last), 0))
+						if begun {
+							took[cell] = append(took[cell], max(gone.Sub(last), 0))
+						} else if late++; late > rounds/10+1 { // or else once more: the machine is busy
+							t.Errorf("round %d: the shape has not begun before the timeout, for the %dth time", round, late)
+						}
 					}()
 					if t.Failed() {
 						return
@@ -127,21 +135,28 @@ func TestNothingSurvives(t *testing.T) {
 }
 
 // endedRound is a run whose end amux sees to: when it says so, nothing may be left.
-func endedRound(t *testing.T, s *agents.Stage, h *host.Host, spec host.RunSpec, nest *agents.Nest, act func(*host.Run) error, grace time.Duration) time.Time {
+func endedRound(t *testing.T, s *agents.Stage, h *host.Host, spec host.RunSpec, nest *agents.Nest, act func(*host.Run) error, grace time.Duration) (last time.Time, begun bool) {
 	t.Helper()
 	r := s.Start(h, spec)
-	nest.Wait(t)
+	limit := survivorBegin
+	if spec.Timeout > 0 {
+		limit = 2 * spec.Timeout
+	}
+	late := nest.Begin(limit)
 	if act != nil {
 		if err := act(r); err != nil {
 			t.Error(err)
 		}
 	}
 	end := r.Wait()
+	if late != nil && spec.Timeout == 0 {
+		t.Fatalf("%s: %v", nest.Program, late)
+	}
 	if !nest.Empty() {
 		t.Errorf("the run ended %s before its processes:\n%s", end.State, nest.Holders())
 	}
 	asked, _ := killTimes(t, r.Dir())
-	return asked.Add(grace)
+	return asked.Add(grace), late == nil
 }
 
 // killedRound is a run of which some process of amux is killed.
