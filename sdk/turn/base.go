@@ -95,6 +95,7 @@ func (b *Base) HandleOnce(in *pluginapi.Input, out *sdk.Out, line func(jsonl.Val
 		b.Interrupt(out)
 		out.Signal("SIGINT")
 	case pb.InputKind_INPUT_PROMPT:
+		b.Prompts++
 	default:
 		b.Handle(in, out)
 	}
@@ -231,7 +232,7 @@ func (b *Base) Stderr() string { return b.stderr.Text() }
 // exit is the end of the process. Its exit code follows the last turn and says
 // nothing that the turn's outcome did not.
 func (b *Base) exit(exit *pluginapi.Exit, out *sdk.Out) {
-	asked := exit.GetAsked() || b.stopped
+	asked := exit.GetAsked() || b.stopped || b.interrupted
 	unclean := exit.GetSignal() != "" || exit.GetCode() != 0
 	cutOff := b.InTurn() || !b.told && b.Prompts > 0
 	startFailed := !b.told && unclean
