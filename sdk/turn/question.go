@@ -38,7 +38,7 @@ type Questions struct{ open []*Question }
 
 // Ask tells of a question, once.
 func (qs *Questions) Ask(q *Question, out *sdk.Out) {
-	if slices.ContainsFunc(qs.open, func(o *Question) bool { return o.ID == q.ID }) {
+	if qs.Asks(func(o *Question) bool { return o.ID == q.ID }) {
 		return
 	}
 	qs.open = append(qs.open, q)
@@ -53,6 +53,11 @@ func (qs *Questions) Ask(q *Question, out *sdk.Out) {
 		InteractionID: q.ID, Action: q.Action, Detail: q.Detail, ToolName: q.Tool,
 		ToolCallID: q.ToolID, Input: q.Input, RiskLevel: q.Risk, ToolKind: q.ToolKind, Paths: q.Paths, Nested: q.nest(),
 	})
+}
+
+// Asks reports whether a question is open that the filter takes.
+func (qs *Questions) Asks(which func(*Question) bool) bool {
+	return slices.ContainsFunc(qs.open, which)
 }
 
 // take removes an open question; nil: there is none of that id.

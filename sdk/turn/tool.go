@@ -61,6 +61,7 @@ func (d Detail) ToolKind() string {
 type Tool struct {
 	ID, Name string
 	Detail   Detail
+	Note     any // the adapter's own
 
 	parent   string
 	ready    bool
@@ -257,12 +258,15 @@ func (w *Writer) EndTask(t *Tool, r Result, out Events) {
 }
 
 // endShell tells the rest of what a command printed, and its exit unless it goes on. One
-// that waited and failed did not run.
+// that waited and failed with neither output nor exit code did not run.
 func (w *Writer) endShell(t *Tool, r Result, out Events) {
-	if t.Detail.Kind != Shell || t.Detail.Waits && !t.running && r.Failed {
+	if t.Detail.Kind != Shell {
 		return
 	}
 	if t.Detail.Waits {
+		if !t.running && r.Failed && r.ExitCode == nil && r.Stdout == "" {
+			return
+		}
 		w.Run(t, out)
 	}
 	stdout := r.Stdout

@@ -221,12 +221,15 @@ func (w *Writer) foreground(t *Tool) bool {
 	return true
 }
 
-// Newest is the open tool that began last; nil if none is open.
-func (w *Writer) Newest() *Tool {
-	if len(w.tools) == 0 {
-		return nil
+// Newest is the open tool of a name, or of any if that is empty, that began last; nil if
+// none is open.
+func (w *Writer) Newest(name string) *Tool {
+	for _, t := range slices.Backward(w.tools) {
+		if name == "" || t.Name == name {
+			return t
+		}
 	}
-	return w.tools[len(w.tools)-1]
+	return nil
 }
 
 // Ended reports whether a tool of that id has had its result.

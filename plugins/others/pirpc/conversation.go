@@ -344,7 +344,7 @@ func (c *conversation) update(event jsonl.Value, out *sdk.Out) bool {
 			c.StartTool(id, name, "", out)
 		}
 	case "toolcall_delta":
-		if t := c.Newest(); t != nil && !t.Ready() {
+		if t := c.Newest(""); t != nil && !t.Ready() {
 			t.Input(event.Text("delta"), out)
 		}
 	case "toolcall_end":
