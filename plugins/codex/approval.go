@@ -1,8 +1,8 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -10,15 +10,14 @@ import (
 	"github.com/amux-dev/amux/sdk"
 	"github.com/amux-dev/amux/sdk/jsonl"
 	"github.com/amux-dev/amux/sdk/jsonrpc"
+	"github.com/amux-dev/amux/sdk/turn"
 )
 
-// interaction is a question of the CLI's that waits for its answer.
-type interaction struct {
-	id        string // as the events name it
-	rpcID     json.RawMessage
+// request is what the CLI asks of its client, and waits for.
+type request struct {
+	id        json.RawMessage
 	method    string
 	thread    *thread
-	toolID    string
 	params    json.RawMessage // what is asked for: permissions
 	questions []question      // none for an approval
 }
@@ -29,87 +28,83 @@ type question struct {
 	text string
 }
 
-func (i *interaction) asks() bool { return len(i.questions) > 0 }
+const (
+	askCommand     = "item/commandExecution/requestApproval"
+	askFiles       = "item/fileChange/requestApproval"
+	askPermissions = "item/permissions/requestApproval"
+	askUser        = "item/tool/requestUserInput"
+	askForServer   = "mcpServer/elicitation/request"
+)
 
 // request is the CLI asking its client.
-func (c *conversation) request(m *jsonrpc.Message, out *sdk.Out) error {
+func (c *conversation) request(m *jsonrpc.Message, out *sdk.Out) {
+	if c.Asks(about(m.ID)) {
+		return
+	}
 	p := m.Params
 	t := c.thread(p.Text("threadId"))
+	r := &request{id: m.ID, method: m.Method, thread: t}
 	// The CLI counts its requests from 0 in each process.
-	id := "ask-" + strconv.FormatUint(out.N(), 10)
-	i := &interaction{id: id, rpcID: m.ID, method: m.Method, thread: t, toolID: p.Text("itemId")}
-	if slices.ContainsFunc(c.open, func(o *interaction) bool { return string(o.rpcID) == string(m.ID) }) {
-		return nil
-	}
-	request := pluginapi.ApprovalRequest{InteractionID: i.id, ToolCallID: i.toolID, RiskLevel: "medium", Nested: t.nested()}
-	about := t.tool(i.toolID)
-	if about != nil {
-		request.ToolName, request.Input = about.name, about.input
+	q := &turn.Question{ID: "ask-" + strconv.FormatUint(out.N(), 10), ToolID: p.Text("itemId"), Parent: t.parent, Risk: "medium", Note: r}
+	tool := c.Tool(q.ToolID)
+	if tool != nil {
+		q.Tool = tool.Name
+		q.Input, _ = tool.Note.(json.RawMessage)
 	}
 	switch m.Method {
-	case "item/commandExecution/requestApproval":
-		request.Action, request.RiskLevel, request.Detail = "run a command", "high", plainCommand(p)
-		request.ToolKind = pluginapi.ToolShell
-		if request.ToolName == "" {
-			request.ToolName, request.Input = shellTool, inputObject("command", request.Detail, "cwd", p.Text("cwd"))
+	case askCommand:
+		q.Action, q.Risk, q.Detail, q.ToolKind = because("run a command", p), "high", plainCommand(p), pluginapi.ToolShell
+		if q.Tool == "" {
+			q.Tool, q.Input = shellTool, inputObject("command", q.Detail, "cwd", p.Text("cwd"))
 		}
-		if reason := p.Text("reason"); reason != "" {
-			request.Action += ": " + reason
-		}
-	case "item/fileChange/requestApproval":
-		request.Action, request.ToolName = "change files", patchTool
-		request.ToolKind, request.Paths = pluginapi.ToolFile, changedPaths(request.Input)
-		request.Detail = strings.Join(request.Paths, ", ")
-		if reason := p.Text("reason"); reason != "" {
-			request.Action += ": " + reason
-		}
-	case "item/permissions/requestApproval":
-		request.Action, request.Detail = "get more permissions", p.Text("reason")
-		i.params = p.Raw("permissions")
-		request.Input = i.params
-	case "item/tool/requestUserInput":
-		i.questions = userQuestions(p)
-		if about == nil {
+	case askFiles:
+		q.Action, q.Tool, q.ToolKind, q.Paths = because("change files", p), patchTool, pluginapi.ToolFile, changedPaths(q.Input)
+		q.Detail = strings.Join(q.Paths, ", ")
+	case askPermissions:
+		r.params = p.Raw("permissions")
+		q.Action, q.Detail, q.Input = "get more permissions", p.Text("reason"), r.params
+	case askUser:
+		r.questions, q.Source = userQuestions(p), "agent"
+		if tool == nil {
 			// No item tells this tool.
-			about = &tool{id: i.toolID, name: askTool, kind: "userInput"}
-			about.input = append(append([]byte(`{"questions":`), p.Get("questions").AppendRaw(nil)...), '}')
-			c.begin(t, about, out)
+			input := append(p.Get("questions").AppendRaw([]byte(`{"questions":`)), '}')
+			c.begin(t, q.ToolID, askTool, input, turn.Detail{}, out)
 		}
-	case "mcpServer/elicitation/request":
+	case askForServer:
 		if p.Text("_meta", "codex_approval_kind") == "" {
-			i.questions = elicited(p)
+			r.questions = elicited(p)
 			break
 		}
-		server := p.Text("serverName")
-		name := p.Text("_meta", "tool_name")
-		request.Action, request.ToolName, request.Detail = p.Text("message"), "mcp__"+server+"__"+name, string(p.Raw("_meta", "tool_params"))
-		request.Input = p.Raw("_meta", "tool_params")
+		q.Tool, q.Input = "mcp__"+p.Text("serverName")+"__"+p.Text("_meta", "tool_name"), p.Raw("_meta", "tool_params")
+		q.Action, q.Detail = p.Text("message"), string(q.Input)
 		// Which call it is about is not said: the latest of that tool.
-		for _, open := range t.tools {
-			if open.name == request.ToolName {
-				request.ToolCallID, i.toolID = open.id, open.id
-			}
+		if open := c.Newest(q.Tool); open != nil {
+			q.ToolID = open.ID
 		}
 	default:
 		out.Event(pluginapi.Debug{Level: "warn", Message: "codex asked for " + strconv.Quote(m.Method) + ", which amux does not have"})
 		out.Write(c.peer.Refuse(m.ID, jsonrpc.MethodNotFound, "not supported by amux"))
-		return nil
+		return
 	}
-	c.open = append(c.open, i)
-	if i.asks() {
-		required := pluginapi.InputRequired{InteractionID: i.id, Question: i.questions[0].text, Source: "agent", Nested: t.nested()}
-		if m.Method == "mcpServer/elicitation/request" {
-			required.Source = "tool"
-		}
-		required.Questions = pluginQuestions(p, i.questions)
-		out.Event(required)
-		return nil
+	if len(r.questions) > 0 {
+		q.Questions = pluginQuestions(p, r.questions)
+	} else {
+		q.Detail = cmp.Or(q.Detail, q.Action)
 	}
-	if request.Detail == "" {
-		request.Detail = request.Action
+	c.Ask(q, out)
+}
+
+// about finds the question that is asked by a request.
+func about(id json.RawMessage) func(*turn.Question) bool {
+	return func(q *turn.Question) bool { return string(q.Note.(*request).id) == string(id) }
+}
+
+// because is an action with the reason that the agent gives.
+func because(action string, p jsonl.Value) string {
+	if reason := p.Text("reason"); reason != "" {
+		return action + ": " + reason
 	}
-	out.Event(request)
-	return nil
+	return action
 }
 
 // changedPaths are the files of apply_patch.
@@ -177,50 +172,32 @@ func pluginQuestions(p jsonl.Value, questions []question) []pluginapi.Question {
 	return list
 }
 
-// take removes an open interaction; nil if there is none of that id.
-func (c *conversation) take(id string) *interaction {
-	for n, i := range c.open {
-		if i.id == id {
-			c.open = slices.Delete(c.open, n, n+1)
-			return i
-		}
+// decision is the answer to an approval.
+func (r *request) decision(yes bool) any {
+	switch {
+	case r.method == askForServer && yes:
+		return object{"action": "accept", "content": object{}, "_meta": nil}
+	case r.method == askForServer:
+		return object{"action": "decline", "content": nil, "_meta": nil}
+	case r.method == askPermissions && yes:
+		return object{"permissions": r.params, "scope": "turn"}
+	case r.method == askPermissions:
+		return object{"permissions": object{}, "scope": "turn"}
+	case yes:
+		return object{"decision": "accept"}
 	}
-	return nil
+	return object{"decision": "decline"}
 }
 
-func (c *conversation) reply(i *interaction, result any, out *sdk.Out) error {
-	line, err := c.peer.Reply(i.rpcID, result)
-	if err != nil {
-		return err
-	}
+func (c *conversation) reply(r *request, result any, out *sdk.Out) error {
+	line, err := c.peer.Reply(r.id, result)
 	out.Write(line)
-	return nil
-}
-
-// decide answers an approval.
-func (c *conversation) decide(i *interaction, yes bool, out *sdk.Out) error {
-	switch i.method {
-	case "mcpServer/elicitation/request":
-		if yes {
-			return c.reply(i, object{"action": "accept", "content": object{}, "_meta": nil}, out)
-		}
-		return c.reply(i, object{"action": "decline", "content": nil, "_meta": nil}, out)
-	case "item/permissions/requestApproval":
-		if yes {
-			return c.reply(i, object{"permissions": i.params, "scope": "turn"}, out)
-		}
-		return c.reply(i, object{"permissions": object{}, "scope": "turn"}, out)
-	}
-	if yes {
-		return c.reply(i, object{"decision": "accept"}, out)
-	}
-	return c.reply(i, object{"decision": "decline"}, out)
+	return err
 }
 
 func (c *conversation) approve(id string, data []byte, out *sdk.Out) error {
-	i := c.take(id)
-	if i == nil {
-		c.noInteraction(id, out)
+	q := c.Take(id, out)
+	if q == nil {
 		return nil
 	}
 	if doc, err := jsonl.ParseObject(data); err == nil {
@@ -229,16 +206,13 @@ func (c *conversation) approve(id string, data []byte, out *sdk.Out) error {
 		}
 		doc.Release()
 	}
-	if err := c.decide(i, true, out); err != nil {
+	r := q.Note.(*request)
+	if err := c.reply(r, r.decision(true), out); err != nil {
 		return err
 	}
-	if i.asks() {
-		out.Event(pluginapi.InputAnswered{InteractionID: id, Nested: i.thread.nested()})
-		return nil
-	}
-	out.Event(pluginapi.ApprovalGranted{InteractionID: id, Nested: i.thread.nested()})
-	if tool := i.thread.tool(i.toolID); tool != nil {
-		c.shellStart(i.thread, tool, out)
+	c.Granted(q, out)
+	if tool := c.Tool(q.ToolID); tool != nil && len(q.Questions) == 0 {
+		c.Run(tool, out)
 	}
 	return nil
 }
@@ -247,12 +221,12 @@ func (c *conversation) approve(id string, data []byte, out *sdk.Out) error {
 // as a message in its turn, before the refusal, so that it is there when the
 // model reads that.
 func (c *conversation) deny(id, reason string, out *sdk.Out) error {
-	i := c.take(id)
-	if i == nil {
-		c.noInteraction(id, out)
+	q := c.Take(id, out)
+	if q == nil {
 		return nil
 	}
-	if reason != "" && i.thread == c.main && c.turnID != "" && !i.asks() {
+	r, asks := q.Note.(*request), len(q.Questions) > 0
+	if reason != "" && r.thread == c.main && c.turnID != "" && !asks {
 		message := sdk.UUID(c.state.Salt, "deny", id)
 		c.ours[message] = true
 		if err := c.call("turn/steer", object{
@@ -262,18 +236,14 @@ func (c *conversation) deny(id, reason string, out *sdk.Out) error {
 			return err
 		}
 	}
-	if i.method == "item/tool/requestUserInput" {
-		out.Write(c.peer.Refuse(i.rpcID, jsonrpc.InvalidRequest, "the user did not answer"))
-	} else if err := c.decide(i, false, out); err != nil {
+	if r.method == askUser {
+		out.Write(c.peer.Refuse(r.id, jsonrpc.InvalidRequest, "the user did not answer"))
+	} else if err := c.reply(r, r.decision(false), out); err != nil {
 		return err
 	}
-	if i.asks() {
-		out.Event(pluginapi.InputAnswered{InteractionID: id, Cancelled: true, Nested: i.thread.nested()})
-		if tool := i.thread.tool(i.toolID); tool != nil {
-			c.fail(i.thread, tool, "the user did not answer", out)
-		}
-	} else {
-		out.Event(pluginapi.ApprovalDenied{InteractionID: id, Reason: reason, Nested: i.thread.nested()})
+	c.Denied(q, reason, out)
+	if tool := c.Tool(q.ToolID); tool != nil && asks {
+		c.EndTool(tool, failed("the user did not answer"), out)
 	}
 	return nil
 }
@@ -281,44 +251,39 @@ func (c *conversation) deny(id, reason string, out *sdk.Out) error {
 // answer answers questions. data is an object question → answer (several as an
 // array), or the plain answer to the first.
 func (c *conversation) answer(id string, data []byte, out *sdk.Out) error {
-	i := c.take(id)
-	if i == nil {
-		c.noInteraction(id, out)
+	q := c.Take(id, out)
+	switch {
+	case q == nil:
+		return nil
+	case len(q.Questions) == 0:
+		c.PutBack(q, "the agent waits for an approval, not for an answer", out)
 		return nil
 	}
-	if !i.asks() {
-		// An approval is no question: it stays open.
-		c.open = append(c.open, i)
-		out.Event(pluginapi.Debug{Level: "warn", Message: "the agent waits for an approval, not for an answer: " + id})
-		return nil
+	r := q.Note.(*request)
+	answers := readAnswers(r.questions, data)
+	content := object{}
+	result := object{"answers": content}
+	if r.method == askForServer {
+		result = object{"action": "accept", "content": content, "_meta": nil}
 	}
-	answers := readAnswers(i.questions, data)
-	var err error
-	if i.method == "mcpServer/elicitation/request" {
-		content := object{}
-		for question, list := range answers {
-			if question != "" {
-				content[question] = strings.Join(list, ", ")
-			}
-		}
-		err = c.reply(i, object{"action": "accept", "content": content, "_meta": nil}, out)
-	} else {
-		content := object{}
-		for question, list := range answers {
+	for question, list := range answers {
+		switch {
+		case r.method != askForServer:
 			content[question] = object{"answers": list}
+		case question != "":
+			content[question] = strings.Join(list, ", ")
 		}
-		err = c.reply(i, object{"answers": content}, out)
 	}
-	if err != nil {
+	if err := c.reply(r, result, out); err != nil {
 		return err
 	}
-	out.Event(pluginapi.InputAnswered{InteractionID: id, Nested: i.thread.nested()})
-	if tool := i.thread.tool(i.toolID); tool != nil {
+	c.Granted(q, out)
+	if tool := c.Tool(q.ToolID); tool != nil {
 		output, err := json.Marshal(answers)
 		if err != nil {
 			return err
 		}
-		c.result(i.thread, tool, output, nil, out)
+		c.EndTool(tool, turn.Result{Output: output}, out)
 	}
 	return nil
 }
@@ -351,36 +316,4 @@ func readAnswers(questions []question, data []byte) map[string][]string {
 		}
 	}
 	return answers
-}
-
-func (c *conversation) noInteraction(id string, out *sdk.Out) {
-	out.Event(pluginapi.Debug{Level: "warn", Message: "codex asks no question " + strconv.Quote(id) + " any more"})
-}
-
-// resolved says that the CLI does not wait any more: we have answered, or it
-// asks no longer.
-func (c *conversation) resolved(rpcID string, out *sdk.Out) {
-	for _, i := range c.open {
-		if string(i.rpcID) == rpcID {
-			c.withdraw(i.id, out)
-			return
-		}
-	}
-}
-
-func (c *conversation) withdraw(id string, out *sdk.Out) {
-	i := c.take(id)
-	switch {
-	case i == nil:
-	case i.asks():
-		out.Event(pluginapi.InputAnswered{InteractionID: id, Cancelled: true, Nested: i.thread.nested()})
-	default:
-		out.Event(pluginapi.ApprovalDenied{InteractionID: id, Reason: "withdrawn by the agent", Nested: i.thread.nested()})
-	}
-}
-
-func (c *conversation) withdrawAll(out *sdk.Out) {
-	for _, i := range slices.Clone(c.open) {
-		c.withdraw(i.id, out)
-	}
 }

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -24,51 +26,51 @@ const (
 
 // conversation is the codec of one process of `codex app-server`.
 type conversation struct {
+	turn.Base
 	decoder
 
-	peer  jsonrpc.Peer
-	state planState
-	// From the start.
-	resumes, forks bool
-	continues      bool
-	effort         string // as asked for
-	newModel       string // asked for while it runs; for the next turn
+	peer     jsonrpc.Peer
+	opts     *pluginapi.RunOptions
+	state    planState
+	version  string          // the CLI's
+	native   string          // what effort the model was found to have
+	newModel string          // asked for while it runs; for the next turn
+	ours     map[string]bool // ids of messages that are amux's own
+	sent     int             // prompts
 
-	// The handshake.
-	ready     bool // prompts may go
-	dead      bool // it will not get ready; an outcome has said why
-	waiting   []prompt
-	nativeFor string // what effort the model was found to have
-
-	// Turns.
+	// Of the turn.
 	turnID       string
+	starting     int    // turn/start without an answer
 	interrupting bool   // an interrupt waits for the turn's id, or for its end
 	interrupted  string // the turn that was asked to end
-	starting     int    // turn/start without an answer
-	turnsStarted int
-	turnsEnded   int
-	idle         bool
-	offline      int  // tries in a row to reach the network
-	failed       bool // the last turn
-	// cutBy is why amux has cut the turn off, nil if it has not.
-	cutBy    *pluginapi.Outcome
-	maxSteps int // requests to the model that are allowed; 0: any number
-	steps    int // that were made
-
-	open    []*interaction
-	prompts int
-	ours    map[string]bool // ids of messages that are amux's own
-	ended   bool            // stdin is closed
-	stopped bool            // amux ends the process
-
-	started *pluginapi.Start
-	stderr  turn.Stderr
+	failure      *pluginapi.Outcome
+	brake
 }
 
-// prompt is one that waits for its turn/start.
-type prompt struct {
-	id   string
-	text string
+// brake ends a turn that would go on for too long.
+type brake struct {
+	cutBy   *pluginapi.Outcome // why amux has cut the turn off, nil if it has not
+	steps   int                // requests to the model
+	offline int                // tries in a row to reach the network
+}
+
+// step counts a request to the model. After one that has called tools another follows: if
+// that is one too many, step says why the turn is to end.
+func (b *brake) step(called bool, most int) *pluginapi.Outcome {
+	b.steps++
+	if most == 0 || b.steps < most || !called || b.cutBy != nil {
+		return nil
+	}
+	return &pluginapi.Outcome{Code: string(pluginapi.CodeTurnLimit), Message: fmt.Sprintf("codex has asked its model %d times", b.steps)}
+}
+
+// lost counts a try to reach the network: when there were enough of them, it says why the
+// turn is to end.
+func (b *brake) lost(reason string) *pluginapi.Outcome {
+	if b.offline++; b.offline < maxOffline || b.cutBy != nil {
+		return nil
+	}
+	return &pluginapi.Outcome{Code: string(pluginapi.CodeNetwork), Message: reason, Retryable: true}
 }
 
 // Converse begins the conversation with one process.
@@ -77,28 +79,16 @@ func (adapter) Converse(start *pluginapi.Start) (sdk.Conversation, error) {
 	if opts.GetDriver() == driverExec {
 		return newExecConversation(start), nil
 	}
-	c := &conversation{
-		started:   start,
-		peer:      jsonrpc.Peer{Bare: true},
-		resumes:   opts.GetResume() != "",
-		continues: opts.GetContinueLast(),
-		forks:     opts.GetFork(),
-		effort:    opts.GetEffort(),
-		maxSteps:  int(opts.GetMaxTurns()),
-		ours:      map[string]bool{},
-	}
-	c.decoder.threads = map[string]*thread{}
+	c := &conversation{Base: base(start), peer: jsonrpc.Peer{Bare: true}, opts: opts, ours: map[string]bool{}}
+	c.w = &c.Writer
 	if len(start.GetState()) > 0 {
 		if err := json.Unmarshal(start.GetState(), &c.state); err != nil {
 			return nil, fmt.Errorf("read the plan's state: %w", err)
 		}
 	}
-	if c.state.Thread.Cwd == "" {
-		c.state.Thread.Cwd = start.GetCwd()
-	}
-	if c.state.Thread.ThreadID == "" {
-		c.state.Thread.ThreadID = opts.GetResume()
-	}
+	thread := &c.state.Thread
+	thread.Cwd = cmp.Or(thread.Cwd, start.GetCwd())
+	thread.ThreadID = cmp.Or(thread.ThreadID, opts.GetResume())
 	c.state.Salt += "/" + strconv.FormatUint(uint64(start.GetAttempt()), 10)
 	return c, nil
 }
@@ -110,11 +100,9 @@ func (c *conversation) Handle(in *pluginapi.Input, out *sdk.Out) error {
 		return c.initialize(out)
 	case pb.InputKind_INPUT_STDOUT:
 		return c.stdout(in.Data, out)
-	case pb.InputKind_INPUT_STDERR:
-		out.Log("stderr", in.Data)
-		c.stderr.Add(in.Data)
 	case pb.InputKind_INPUT_PROMPT:
-		return c.prompt(in.Id, string(in.Data), out)
+		c.Enqueue(in.Id, in.Data)
+		return c.next(out)
 	case pb.InputKind_INPUT_APPROVE:
 		return c.approve(in.Id, in.Data, out)
 	case pb.InputKind_INPUT_DENY:
@@ -125,17 +113,19 @@ func (c *conversation) Handle(in *pluginapi.Input, out *sdk.Out) error {
 		return c.interrupt(out)
 	case pb.InputKind_INPUT_SET_MODEL:
 		c.newModel = string(in.Data)
-	case pb.InputKind_INPUT_END:
-		c.end(out)
 	case pb.InputKind_INPUT_TIMER:
-		c.endSubagents(out)
+		c.endQuiet(out)
 		c.settle(out)
-	case pb.InputKind_INPUT_STOP_REQUESTED, pb.InputKind_INPUT_TIMEOUT:
-		c.stopped = true
-	case pb.InputKind_INPUT_SPAWN_FAILED:
-		out.Outcome(&pluginapi.Outcome{Code: string(pluginapi.CodeSpawn), Message: string(in.Data)})
 	case pb.InputKind_INPUT_EXIT:
-		c.exit(in.Exit, out)
+		for _, child := range slices.Backward(c.order) {
+			if child.parent != "" {
+				c.close(child, agentEnded, out)
+				c.subagentDone(child, agentEnded, out)
+			}
+		}
+		c.Base.Handle(in, out)
+	default:
+		c.Base.Handle(in, out)
 	}
 	return nil
 }
@@ -174,7 +164,7 @@ func (c *conversation) stdout(line []byte, out *sdk.Out) error {
 	case jsonrpc.Response:
 		err = c.response(m, out)
 	case jsonrpc.Request:
-		err = c.request(m, out)
+		c.request(m, out)
 	case jsonrpc.Notification:
 		known, err = c.notification(m, out)
 	}
@@ -238,13 +228,14 @@ func (c *conversation) refused(m *jsonrpc.Message, out *sdk.Out) error {
 		c.refuse(code, message, out)
 	case "turn/start":
 		c.starting--
-		failure := &pluginapi.Outcome{Code: string(pluginapi.CodeAgentFailed), Message: message}
+		code := pluginapi.CodeAgentFailed
 		if strings.Contains(message, "exceeds the maximum length") {
-			failure.Code = string(pluginapi.CodeContextExceeded)
+			code = pluginapi.CodeContextExceeded
 		}
-		c.failureEvent(failure, out)
-		out.Outcome(failure)
-		c.failed = true
+		c.Fail(&pluginapi.Outcome{Code: string(code), Message: message}, out)
+		if c.settled() {
+			c.Idle(out)
+		}
 		c.settle(out)
 	case "turn/interrupt":
 		// The turn has ended by itself.
@@ -252,33 +243,26 @@ func (c *conversation) refused(m *jsonrpc.Message, out *sdk.Out) error {
 	case "turn/steer":
 		// The turn has ended before what it should be told: it stands in the event.
 	case "model/list":
-		return c.effortFound(c.effort, out)
+		return c.effortFound(c.opts.GetEffort(), out)
 	}
 	return nil
 }
 
 // refuse ends a conversation that has not begun.
 func (c *conversation) refuse(code pluginapi.Code, message string, out *sdk.Out) {
-	c.dead = true
-	failure := &pluginapi.Outcome{Code: string(code), Message: message}
-	c.failureEvent(failure, out)
-	out.Outcome(failure)
-	c.failed = true
-	if !c.ended {
-		c.ended = true
-		out.CloseStdin()
-	}
+	c.Fail(&pluginapi.Outcome{Code: string(code), Message: message}, out)
+	c.CloseStdin(out)
 }
 
 // beginThread begins the session, or finds the one to go on with.
 func (c *conversation) beginThread(out *sdk.Out) error {
 	switch {
-	case c.continues:
+	case c.opts.GetContinueLast():
 		return c.call("thread/list", object{
 			"limit": 1, "cwd": c.state.Thread.Cwd, "modelProviders": []string{}, "sortKey": "updated_at",
 			"sourceKinds": []string{"cli", "vscode", "exec", "appServer"},
 		}, out)
-	case c.resumes:
+	case c.opts.GetResume() != "":
 		return c.joinThread(out)
 	}
 	return c.call("thread/start", c.state.Thread, out)
@@ -287,7 +271,7 @@ func (c *conversation) beginThread(out *sdk.Out) error {
 func (c *conversation) joinThread(out *sdk.Out) error {
 	params := c.state.Thread
 	params.ExcludeTurns = true
-	if c.forks {
+	if c.opts.GetFork() {
 		return c.call("thread/fork", params, out)
 	}
 	params.Ephemeral = false
@@ -303,15 +287,15 @@ func (c *conversation) threadBegun(m *jsonrpc.Message, out *sdk.Out) error {
 		return nil
 	}
 	c.model = result.Text("model")
-	c.main = c.thread(id)
+	c.Session, c.main = id, c.thread(id)
 	start := pluginapi.SessionStart{SessionID: id, Model: c.model, Version: c.version}
 	switch m.Call.Method {
 	case "thread/resume":
 		start.Resumed = true
-		c.main.inherits = true
+		c.main.spent.inherits = true
 	case "thread/fork":
 		start.ForkedFrom = c.state.Thread.ThreadID
-		c.main.inherits = true
+		c.main.spent.inherits = true
 	}
 	out.Event(start)
 	if start.Resumed {
@@ -320,10 +304,11 @@ func (c *conversation) threadBegun(m *jsonrpc.Message, out *sdk.Out) error {
 	if start.ForkedFrom != "" {
 		out.Event(pluginapi.SessionFork{SessionID: id, ForkedFrom: start.ForkedFrom})
 	}
-	if c.effort != "" {
+	if c.opts.GetEffort() != "" {
 		return c.call("model/list", object{"includeHidden": true}, out)
 	}
-	return c.setReady(out)
+	c.Ready()
+	return c.next(out)
 }
 
 // modelsListed finds the effort that the model has. The CLI would pass any word
@@ -337,7 +322,7 @@ func (c *conversation) modelsListed(m *jsonrpc.Message, out *sdk.Out) error {
 			}
 		}
 	}
-	native, err := nativeEffort(c.effort, c.model, has)
+	native, err := nativeEffort(c.opts.GetEffort(), c.model, has)
 	if err != nil {
 		e := pluginapi.AsError(err)
 		c.refuse(e.Code, e.Msg+": "+e.Hint, out)
@@ -347,16 +332,15 @@ func (c *conversation) modelsListed(m *jsonrpc.Message, out *sdk.Out) error {
 }
 
 func (c *conversation) effortFound(native string, out *sdk.Out) error {
-	c.nativeFor = native
-	c.decoder.effort = native
-	return c.setReady(out)
+	c.native, c.Effort = native, native
+	c.Ready()
+	return c.next(out)
 }
 
-func (c *conversation) setReady(out *sdk.Out) error {
-	c.ready = true
-	waiting := c.waiting
-	c.waiting = nil
-	for _, p := range waiting {
+// next writes the prompts that wait, as soon as there is a session. One that comes in the
+// middle of a turn is folded into it by the CLI.
+func (c *conversation) next(out *sdk.Out) error {
+	for p, ok := c.Steer(); ok; p, ok = c.Steer() {
 		if err := c.startTurn(p, out); err != nil {
 			return err
 		}
@@ -364,37 +348,20 @@ func (c *conversation) setReady(out *sdk.Out) error {
 	return nil
 }
 
-// prompt takes a prompt of the user. One that comes in the middle of a turn is
-// folded into it by the CLI.
-func (c *conversation) prompt(id, text string, out *sdk.Out) error {
-	c.prompts++
-	if id == "" {
-		id = strconv.Itoa(c.prompts)
-	}
-	c.idle = false
-	p := prompt{id: id, text: text}
-	if !c.ready {
-		if !c.dead {
-			c.waiting = append(c.waiting, p)
-		}
-		return nil
-	}
-	return c.startTurn(p, out)
-}
-
-func (c *conversation) startTurn(p prompt, out *sdk.Out) error {
+func (c *conversation) startTurn(p turn.Prompt, out *sdk.Out) error {
+	c.sent++
 	input := []any{}
 	for _, piece := range c.state.Input {
 		input = append(input, piece)
 	}
 	c.state.Input = nil
-	id := sdk.UUID(c.state.Salt, p.id)
+	id := sdk.UUID(c.state.Salt, cmp.Or(p.ID, strconv.Itoa(c.sent)))
 	c.ours[id] = true
 	params := object{
-		"threadId": c.main.id, "clientUserMessageId": id, "input": append(input, newText(p.text)),
+		"threadId": c.main.id, "clientUserMessageId": id, "input": append(input, newText(string(p.Text))),
 	}
-	if c.nativeFor != "" {
-		params["effort"] = c.nativeFor
+	if c.native != "" {
+		params["effort"] = c.native
 	}
 	if c.newModel != "" {
 		params["model"], c.model = c.newModel, c.newModel
@@ -410,7 +377,6 @@ func (c *conversation) startTurn(p prompt, out *sdk.Out) error {
 // interrupt ends the turn; the CLI ends what its tools have started, too.
 func (c *conversation) interrupt(out *sdk.Out) error {
 	c.interrupting = true
-	c.waiting = nil
 	return c.interruptLater(out)
 }
 
@@ -428,52 +394,40 @@ func (c *conversation) interruptLater(out *sdk.Out) error {
 		}
 		// The turn alone ends: commands that it has started would go on.
 		return c.call("thread/backgroundTerminals/clean", object{"threadId": c.main.id}, out)
-	case c.starting == 0:
+	case c.starting == 0 && c.sent == c.Prompts:
 		c.interrupting = false
 	}
 	return nil
 }
 
-func (c *conversation) end(out *sdk.Out) {
-	if !c.ended {
-		c.ended = true
-		out.CloseStdin()
-	}
-}
+// settled reports whether nothing will make the CLI speak: no turn, no prompt on its way,
+// no sub-agent at work.
+func (c *conversation) settled() bool { return !c.InTurn() && c.starting == 0 && !c.working() }
 
-func (c *conversation) inTurn() bool { return c.turnsStarted > c.turnsEnded }
-
-// settle says that the CLI is idle as soon as nothing will make it speak: no
-// turn, no prompt on its way, no sub-agent at work.
+// settle says that the CLI is idle as soon as it is.
 func (c *conversation) settle(out *sdk.Out) {
-	begun := c.turnsEnded > 0 || c.failed
-	if !begun || c.inTurn() || c.idle || c.starting > 0 || c.working() || len(c.waiting) > 0 {
-		return
+	if c.settled() {
+		c.Done()
+		c.Settle(out)
 	}
-	c.idle = true
-	out.Idle()
 }
 
 // turnStarted begins a turn, of a sub-agent too.
-func (c *conversation) turnStarted(t *thread, turn jsonl.Value, out *sdk.Out) error {
+func (c *conversation) turnStarted(t *thread, begun jsonl.Value, out *sdk.Out) error {
 	t.active = true
 	if t != c.main {
-		c.idle = false
 		return nil
 	}
-	c.turnID = turn.Text("id")
-	c.idle, c.offline, c.cutBy = false, 0, nil
-	out.TurnStarted()
-	out.Event(pluginapi.TurnStart{TurnIndex: c.turnsStarted})
-	c.turnsStarted++
+	c.turnID = begun.Text("id")
+	c.offline, c.cutBy = 0, nil
+	c.TurnStart(out)
 	return c.interruptLater(out)
 }
 
-func (c *conversation) turnCompleted(t *thread, turn jsonl.Value, out *sdk.Out) {
+func (c *conversation) turnCompleted(t *thread, ended jsonl.Value, out *sdk.Out) {
 	t.active = false
-	c.closeMessage(t, true, out)
 	if t != c.main {
-		c.closeTools(t, "the sub-agent's turn ended before the tool did", out)
+		c.close(t, "the sub-agent's turn ended before the tool did", out)
 		if t.parent != "" && !t.told {
 			// That it has ended is told a moment later.
 			out.SetTimer(settleTimer, settleDelay)
@@ -481,29 +435,13 @@ func (c *conversation) turnCompleted(t *thread, turn jsonl.Value, out *sdk.Out) 
 		c.settle(out)
 		return
 	}
-	inTurn := c.inTurn()
-	if turn.Text("status") != "completed" {
-		c.closeTools(t, "the turn ended before the tool did", out)
+	outcome := c.turnFailure(ended)
+	// Sub-agents go on, and after a turn that went well so do commands.
+	c.Outlives = func(tool *turn.Tool) bool {
+		return outcome == nil || tool.Parent() != "" || c.begunBy(tool.ID) != nil
 	}
-	c.withdrawAll(out)
-	switch failure := c.turnFailure(turn); {
-	case failure == nil:
-		out.Outcome(&pluginapi.Outcome{})
-		c.failed = false
-	case failure.Code == string(pluginapi.CodeAborted):
-		out.Event(pluginapi.Interrupted{})
-		out.Outcome(failure)
-		c.failed = true
-	default:
-		c.failureEvent(failure, out)
-		out.Outcome(failure)
-		c.failed = true
-	}
-	c.interrupting, c.turnID, c.decoder.failure = false, "", nil
-	if inTurn {
-		out.Event(pluginapi.TurnEnd{TurnIndex: c.turnsEnded})
-		c.turnsEnded++
-	}
+	c.TurnEnd(outcome, nil, out)
+	c.interrupting, c.turnID, c.failure, t.thinks = false, "", nil, false
 	c.settle(out)
 }
 
@@ -519,7 +457,8 @@ func (c *conversation) notification(m *jsonrpc.Message, out *sdk.Out) (bool, err
 	case "error":
 		return true, c.trouble(t, p, out)
 	case "serverRequest/resolved":
-		c.resolved(string(p.Raw("requestId")), out)
+		// We have answered, or the CLI asks no longer.
+		c.Withdraw(about(p.Raw("requestId")), out)
 	case "thread/name/updated":
 		if name := p.Text("threadName"); name != "" && t == c.main {
 			out.Event(pluginapi.SessionTitle{Title: name})
@@ -549,8 +488,15 @@ func (c *conversation) notification(m *jsonrpc.Message, out *sdk.Out) (bool, err
 		c.settle(out)
 		return known, nil
 	case "thread/tokenUsage/updated":
-		if c.usage(t, p.Get("tokenUsage"), out) && t == c.main {
-			return true, c.step(out)
+		asked := c.usage(t, t == c.main, p.Get("tokenUsage"), out)
+		c.Window = c.window
+		if !asked || t != c.main {
+			break
+		}
+		called := t.called
+		t.called = false
+		if why := c.step(called, int(c.opts.GetMaxTurns())); why != nil && c.InTurn() {
+			return true, c.cut(why, out)
 		}
 	default:
 		if c.decoder.notification(t, m.Method, p, out) {
@@ -561,20 +507,6 @@ func (c *conversation) notification(m *jsonrpc.Message, out *sdk.Out) (bool, err
 		return known, nil
 	}
 	return true, nil
-}
-
-// step counts a request to the model. After one that has called tools another
-// follows, for which there may be no leave.
-func (c *conversation) step(out *sdk.Out) error {
-	c.steps++
-	called := c.main.called
-	c.main.called = false
-	if c.maxSteps == 0 || c.steps < c.maxSteps || !called || c.cutBy != nil || !c.inTurn() {
-		return nil
-	}
-	return c.cut(&pluginapi.Outcome{
-		Code: string(pluginapi.CodeTurnLimit), Message: fmt.Sprintf("codex has asked its model %d times", c.steps),
-	}, out)
 }
 
 // cut ends the turn for a reason of amux's own.
@@ -594,25 +526,4 @@ func (c *conversation) userMessage(t *thread, item jsonl.Value, completed bool, 
 		return
 	}
 	out.Event(pluginapi.UserMessage{ID: item.Text("id"), Text: text, Nested: t.nested()})
-}
-
-// exit is the end of the process. Its exit code follows the last turn and says
-// nothing that the turns did not.
-func (c *conversation) exit(exit *pluginapi.Exit, out *sdk.Out) {
-	asked := exit.GetAsked() || c.stopped
-	cutOff := c.inTurn() || c.turnsEnded == 0 && c.prompts > 0 && !c.dead && !c.failed
-	died := !asked && !c.ended && (exit.GetSignal() != "" || exit.GetCode() != 0 && !c.failed)
-	c.closeAll("the agent ended before the tool did", out)
-	c.withdrawAll(out)
-	switch {
-	case cutOff && asked:
-		out.Outcome(&pluginapi.Outcome{Code: string(pluginapi.CodeAborted), Message: "codex was stopped"})
-	case cutOff || died:
-		death(exit, &c.stderr, c.main != nil, c.started).Tell(authGuidance, out)
-	case c.turnsEnded == 0 && !c.dead && !c.failed:
-		out.Outcome(&pluginapi.Outcome{})
-	}
-	if c.main != nil {
-		out.Event(pluginapi.SessionEnd{SessionID: c.main.id, TurnCount: c.turnsEnded})
-	}
 }

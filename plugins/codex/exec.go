@@ -12,55 +12,40 @@ import (
 
 // execConversation is the codec of one process of `codex exec --json`.
 type execConversation struct {
+	turn.Base
 	decoder
+	version string
 	resumed bool
-	turns   int
-	inTurn  bool
-	results int
-	stopped bool
 	cut     bool // the turn was interrupted
-	offline int  // tries to reach the network
-	gaveUp  *pluginapi.Outcome
-	started *pluginapi.Start
-	stderr  turn.Stderr
+	brake
 }
 
 func newExecConversation(start *pluginapi.Start) *execConversation {
 	opts := start.GetOptions()
-	c := &execConversation{started: start, resumed: opts.GetResume() != "" && !opts.GetFork()}
-	c.model, c.effort = opts.GetModel(), opts.GetEffort()
-	c.threads = map[string]*thread{}
-	c.main = &thread{inherits: opts.GetResume() != ""}
-	c.order = []*thread{c.main}
-	c.version = start.GetProgramVersion()
+	c := &execConversation{
+		Base:    base(start),
+		version: start.GetProgramVersion(), resumed: opts.GetResume() != "" && !opts.GetFork(),
+	}
+	c.OneTurn, c.Effort, c.w, c.model = true, opts.GetEffort(), &c.Writer, opts.GetModel()
+	c.main = c.thread("")
+	c.main.spent.inherits = opts.GetResume() != ""
 	return c
 }
 
 // Handle turns one input into outputs.
 func (c *execConversation) Handle(in *pluginapi.Input, out *sdk.Out) error {
 	switch in.Kind {
-	case pb.InputKind_INPUT_STDOUT:
-		doc, err := jsonl.ParseObject(in.Data)
-		if err != nil {
-			out.Log("stdout", in.Data)
-			return nil
-		}
-		defer doc.Release()
-		if !c.line(doc.Value, out) {
-			out.Log("stdout", in.Data)
-		}
-	case pb.InputKind_INPUT_STDERR:
-		out.Log("stderr", in.Data)
-		c.stderr.Add(in.Data)
 	case pb.InputKind_INPUT_INTERRUPT:
 		c.cut = true
 		out.Signal("SIGINT")
-	case pb.InputKind_INPUT_STOP_REQUESTED, pb.InputKind_INPUT_TIMEOUT:
-		c.stopped = true
-	case pb.InputKind_INPUT_SPAWN_FAILED:
-		out.Outcome(&pluginapi.Outcome{Code: string(pluginapi.CodeSpawn), Message: string(in.Data)})
 	case pb.InputKind_INPUT_EXIT:
-		c.exit(in.Exit, out)
+		if c.cut && c.Turns() == 0 {
+			c.CloseTools(agentEnded, out)
+			c.Interrupt(out)
+		}
+		c.Base.Handle(in, out)
+	default:
+		c.HandleOnce(in, out, c.line)
 	}
 	return nil
 }
@@ -69,12 +54,10 @@ func (c *execConversation) Handle(in *pluginapi.Input, out *sdk.Out) error {
 func (c *execConversation) line(line jsonl.Value, out *sdk.Out) bool {
 	switch kind := line.Text("type"); kind {
 	case "thread.started":
-		c.main.id = line.Text("thread_id")
-		out.Event(pluginapi.SessionStart{SessionID: c.main.id, Resumed: c.resumed, Model: c.model, Version: c.version})
+		c.Session = line.Text("thread_id")
+		out.Event(pluginapi.SessionStart{SessionID: c.Session, Resumed: c.resumed, Model: c.model, Version: c.version})
 	case "turn.started":
-		c.inTurn = true
-		out.TurnStarted()
-		out.Event(pluginapi.TurnStart{TurnIndex: c.turns})
+		c.TurnStart(out)
 	case "item.started", "item.completed":
 		return c.execItem(line.Get("item"), kind == "item.completed", out)
 	case "error":
@@ -85,21 +68,19 @@ func (c *execConversation) line(line jsonl.Value, out *sdk.Out) bool {
 			}
 			out.Event(retryEvent(message, m[1], &c.retries))
 			if strings.Contains(message, "waiting for network") {
-				c.offline++
-			}
-			if c.offline == maxOffline && c.gaveUp == nil {
-				c.gaveUp = &pluginapi.Outcome{Code: string(pluginapi.CodeNetwork), Message: m[1], Retryable: true}
-				out.Signal("SIGINT")
+				if why := c.lost(m[1]); why != nil {
+					c.cutBy = why
+					out.Signal("SIGINT")
+					c.Fail(why, out)
+				}
 			}
 		}
 		// Another one is the failure of the turn, which follows.
 	case "turn.completed":
 		c.usageOf(line.Get("usage"), out)
-		c.endTurn(&pluginapi.Outcome{}, out)
+		c.endTurn(nil, out)
 	case "turn.failed":
-		failure := failureText(0, line.Text("error", "message"))
-		c.failureEvent(failure, out)
-		c.endTurn(failure, out)
+		c.endTurn(failureText(0, line.Text("error", "message")), out)
 	default:
 		_, known := ignoredLines[kind]
 		return known
@@ -112,52 +93,14 @@ func (c *execConversation) line(line jsonl.Value, out *sdk.Out) bool {
 // nothing of it can be told.
 func (c *execConversation) usageOf(usage jsonl.Value, out *sdk.Out) {
 	total, ok := readTokens(usage)
-	if !ok || c.main.inherits {
+	if !ok || c.main.spent.inherits {
 		return
 	}
-	c.tokens(total.less(c.main.total), out)
-	c.main.total = total
+	c.tokens(total.less(c.main.spent.total), out)
+	c.main.spent.total = total
 }
 
 func (c *execConversation) endTurn(outcome *pluginapi.Outcome, out *sdk.Out) {
-	c.results++
-	c.closeMessage(c.main, true, out)
-	c.closeTools(c.main, "the turn ended before the tool did", out)
-	out.Outcome(outcome)
-	if c.inTurn {
-		c.inTurn = false
-		out.Event(pluginapi.TurnEnd{TurnIndex: c.turns})
-		c.turns++
-	}
-	out.Idle()
-}
-
-func (c *execConversation) exit(exit *pluginapi.Exit, out *sdk.Out) {
-	asked := exit.GetAsked() || c.stopped
-	cutOff := c.results == 0
-	died := exit.GetSignal() != "" && !asked
-	c.closeAll("the agent ended before the tool did", out)
-	switch {
-	case cutOff && c.gaveUp != nil:
-		c.failureEvent(c.gaveUp, out)
-		out.Outcome(c.gaveUp)
-	case cutOff && (asked || c.cut):
-		if c.cut {
-			out.Event(pluginapi.Interrupted{})
-		}
-		out.Outcome(&pluginapi.Outcome{Code: string(pluginapi.CodeAborted), Message: "codex was stopped"})
-	case cutOff || died:
-		d := death(exit, &c.stderr, c.main.id != "", c.started)
-		if !cutOff {
-			d.Refusals = nil
-		}
-		d.Tell(authGuidance, out)
-	}
-	if c.inTurn {
-		out.Event(pluginapi.TurnEnd{TurnIndex: c.turns})
-		c.turns++
-	}
-	if c.main.id != "" {
-		out.Event(pluginapi.SessionEnd{SessionID: c.main.id, TurnCount: c.turns})
-	}
+	c.TurnEnd(outcome, nil, out)
+	c.Idle(out)
 }

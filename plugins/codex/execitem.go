@@ -6,6 +6,7 @@ import (
 	"github.com/amux-dev/amux/pluginapi"
 	"github.com/amux-dev/amux/sdk"
 	"github.com/amux-dev/amux/sdk/jsonl"
+	"github.com/amux-dev/amux/sdk/turn"
 )
 
 // retryText is a request that is tried again, with its reason in brackets.
@@ -22,38 +23,31 @@ func (c *execConversation) execItem(item jsonl.Value, completed bool, out *sdk.O
 		}
 	case "reasoning":
 		if completed {
-			c.thinkingDone(t, id, item.Text("text"), out)
+			c.thought(t, id, item.Text("text"), out)
 		}
 	case "command_execution":
-		open := t.tool(id)
-		if open == nil {
-			open = &tool{id: id, name: shellTool, kind: "commandExecution", command: plainCommand(item)}
-			open.input = inputObject("command", open.command)
-			c.begin(t, open, out)
-			c.shellStart(t, open, out)
+		tool := c.w.Tool(id)
+		if tool == nil {
+			tool = c.shellStart(t, id, plainCommand(item), "", false, out)
 		}
-		if completed {
-			c.execShellDone(open, item, out)
+		if tool != nil && completed {
+			c.EndTool(tool, shellResult(tool, item.Text("aggregated_output"), number(item, "exit_code"), nil, item.Text("status") != "completed", nil), out)
 		}
 	case "file_change":
-		open := t.tool(id)
-		if open == nil {
-			open = &tool{id: id, name: patchTool, kind: "fileChange", input: append(append([]byte(`{"changes":`), item.Get("changes").AppendRaw(nil)...), '}')}
-			c.begin(t, open, out)
+		tool := c.w.Tool(id)
+		if tool == nil {
+			tool = c.patchStart(t, item, out)
 		}
-		if completed {
-			c.execPatchDone(open, item, out)
+		if tool != nil && completed {
+			c.EndTool(tool, execPatchResult(tool, item), out)
 		}
 	case "mcp_tool_call":
-		open := t.tool(id)
-		if open == nil {
-			open = &tool{id: id, kind: "mcpToolCall", server: item.Text("server"), tool: item.Text("tool"), input: item.Raw("arguments")}
-			open.name = "mcp__" + open.server + "__" + open.tool
-			c.begin(t, open, out)
-			out.Event(pluginapi.McpToolCallStart{ToolCallID: id, Server: open.server, ToolName: open.tool, Input: open.input})
+		tool := c.w.Tool(id)
+		if tool == nil {
+			tool = c.mcpStart(t, item, out)
 		}
-		if completed {
-			c.mcpDone(t, open, item, out)
+		if tool != nil && completed {
+			c.EndTool(tool, mcpResult(item), out)
 		}
 	case "error":
 		if completed {
@@ -65,37 +59,13 @@ func (c *execConversation) execItem(item jsonl.Value, completed bool, out *sdk.O
 	return true
 }
 
-func (c *execConversation) execShellDone(open *tool, item jsonl.Value, out *sdk.Out) {
-	output := item.Text("aggregated_output")
-	c.shellOutput(c.main, open, output, out)
-	var code *int
-	if n, ok := item.Int("exit_code"); ok {
-		exit := int(n)
-		code = &exit
-	}
-	out.Event(pluginapi.ShellExit{ToolCallID: open.id, ExitCode: code})
-	if item.Text("status") == "completed" {
-		c.result(c.main, open, pluginapi.AppendString(nil, output), nil, out)
-		return
-	}
-	c.fail(c.main, open, shellFailure(code, output), out)
-}
-
-func (c *execConversation) execPatchDone(open *tool, item jsonl.Value, out *sdk.Out) {
+func execPatchResult(tool *turn.Tool, item jsonl.Value) turn.Result {
 	if item.Text("status") != "completed" {
-		c.fail(c.main, open, "the patch could not be applied", out)
-		return
+		return failed("the patch could not be applied")
 	}
+	r := turn.Result{Output: item.Get("changes").AppendRaw(nil)}
 	for _, change := range item.Items("changes") {
-		path := change.Text("path")
-		switch change.Text("kind") {
-		case "add":
-			out.Event(pluginapi.FileCreate{ToolCallID: open.id, Path: path})
-		case "delete":
-			out.Event(pluginapi.FileDelete{ToolCallID: open.id, Path: path})
-		default:
-			out.Event(pluginapi.FilePatch{ToolCallID: open.id, Path: path})
-		}
+		r.Files = append(r.Files, fileEvent(tool, change.Text("kind"), change.Text("path"), "", nil))
 	}
-	c.result(c.main, open, item.Get("changes").AppendRaw(nil), nil, out)
+	return r
 }

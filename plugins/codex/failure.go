@@ -23,7 +23,7 @@ func (c *conversation) trouble(t *thread, p jsonl.Value, out *sdk.Out) error {
 	info := p.Get("error", "codexErrorInfo")
 	if !p.Bool("willRetry") {
 		if t == c.main {
-			c.decoder.failure = failureOf(p.Get("error"), nil)
+			c.failure = failureOf(p.Get("error"), nil)
 		}
 		return nil
 	}
@@ -35,16 +35,17 @@ func (c *conversation) trouble(t *thread, p jsonl.Value, out *sdk.Out) error {
 	if httpStatus(info) == 429 {
 		out.Event(pluginapi.RateLimited{})
 	}
-	c.abandon(t, reason, out)
-	out.Event(retryEvent(message, reason, &c.decoder.retries))
+	c.Stream(t.parent).Abandon(reason, out)
+	t.thinks = false
+	out.Event(retryEvent(message, reason, &c.retries))
 	if !strings.Contains(message, "waiting for network") {
 		c.offline = 0
 		return nil
 	}
-	if c.offline++; c.offline < maxOffline || c.cutBy != nil || t != c.main {
-		return nil
+	if why := c.lost(reason); why != nil && t == c.main {
+		return c.cut(why, out)
 	}
-	return c.cut(&pluginapi.Outcome{Code: string(pluginapi.CodeNetwork), Message: reason, Retryable: true}, out)
+	return nil
 }
 
 var reconnecting = regexp.MustCompile(`Reconnecting\.\.\. (\d+)/(\d+)`)
@@ -63,22 +64,22 @@ func retryEvent(message, reason string, count *int) pluginapi.Retry {
 }
 
 // turnFailure reads the outcome of a turn; nil is success.
-func (c *conversation) turnFailure(turn jsonl.Value) *pluginapi.Outcome {
-	switch turn.Text("status") {
+func (c *conversation) turnFailure(ended jsonl.Value) *pluginapi.Outcome {
+	switch ended.Text("status") {
 	case "completed":
 		return nil
 	case "interrupted":
 		if c.cutBy != nil {
 			return c.cutBy
 		}
-		return &pluginapi.Outcome{Code: string(pluginapi.CodeAborted), Message: "the turn was interrupted"}
+		return turn.Aborted()
 	}
-	if turn.IsObject("error") {
-		now, _ := turn.Int("completedAt")
-		return failureOf(turn.Get("error"), c.retryAfter(now))
+	if ended.IsObject("error") {
+		now, _ := ended.Int("completedAt")
+		return failureOf(ended.Get("error"), c.retryAfter(now))
 	}
-	if c.decoder.failure != nil {
-		return c.decoder.failure
+	if c.failure != nil {
+		return c.failure
 	}
 	return &pluginapi.Outcome{Code: string(pluginapi.CodeAgentFailed), Message: "the turn failed"}
 }
@@ -164,16 +165,6 @@ func failureText(status int, message string) *pluginapi.Outcome {
 	return failure.Of(status, message)
 }
 
-// failureEvent is the event for an outcome that is no success.
-func (d *decoder) failureEvent(o *pluginapi.Outcome, out *sdk.Out) {
-	event := failure.Event(o, authGuidance)
-	if e, ok := event.(pluginapi.ContextExceeded); ok {
-		e.MaxTokens = d.window
-		event = e
-	}
-	out.Event(event)
-}
-
 // refusals are complaints by which the CLI refuses to start, on stderr.
 var refusals = []turn.Refusal{
 	{Text: "no rollout found", Code: pluginapi.CodeSessionNotFound},
@@ -187,9 +178,10 @@ var refusals = []turn.Refusal{
 	{Text: "Missing environment variable", Code: pluginapi.CodeAuth},
 }
 
-// death is the end of a process that did not say how its work went.
-func death(exit *pluginapi.Exit, stderr *turn.Stderr, began bool, start *pluginapi.Start) turn.Death {
-	return turn.Death{
-		Agent: agentID, Exit: exit, Stderr: stderr, Refusals: refusals, Began: began, Start: start, Tested: testedVersion,
-	}
+// agentEnded is why a tool has no result when the process is gone.
+const agentEnded = "the agent ended before the tool did"
+
+// base is what the conversations of both drivers begin with.
+func base(start *pluginapi.Start) turn.Base {
+	return turn.Base{Agent: agentID, Guidance: authGuidance, Refusals: refusals, Start: start, Tested: testedVersion}
 }

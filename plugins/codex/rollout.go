@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"net/url"
@@ -10,6 +11,7 @@ import (
 	"github.com/amux-dev/amux/pluginapi"
 	"github.com/amux-dev/amux/sdk/jsonl"
 	"github.com/amux-dev/amux/sdk/sessionfile"
+	"github.com/amux-dev/amux/sdk/turn"
 )
 
 // ReadSession gives a stored session as events: the turns as they stand, with
@@ -27,20 +29,19 @@ func (adapter) ReadSession(ctx context.Context, q *pluginapi.SessionQuery, yield
 	if q.GetAllBranches() {
 		chain = everything(q.GetCaller(), chain)
 	}
-	r := &sessionReader{ctx: ctx, id: id, yield: yield, pending: map[string]*pendingCall{}}
-	r.decoder.threads = map[string]*thread{}
-	r.main = r.thread(id)
+	r := &sessionReader{Stored: turn.Stored{Yield: yield}, ctx: ctx, id: id, pending: map[string]*pendingCall{}}
+	r.w, r.main = &r.Writer, r.thread(id)
 	for _, s := range chain {
 		if err := r.segment(s); err != nil {
 			return err
 		}
-		if r.stopped {
+		if r.Stopped {
 			return nil
 		}
 	}
 	r.endTurn()
-	if r.begun && !r.stopped {
-		r.Event(pluginapi.SessionEnd{SessionID: r.id, TurnCount: r.turns})
+	if r.begun {
+		r.End(r.id)
 	}
 	return ctx.Err()
 }
@@ -64,16 +65,12 @@ func everything(caller *pluginapi.Caller, chain []segment) []segment {
 
 // sessionReader reads one session.
 type sessionReader struct {
+	turn.Stored
 	decoder
-	ctx     context.Context
-	id      string
-	yield   func(pluginapi.Payload, time.Time) bool
-	at      time.Time
-	stopped bool
+	ctx context.Context
+	id  string
 
 	begun   bool
-	turns   int
-	inTurn  bool
 	items   bool // the file tells items; the model's own words repeat them
 	pending map[string]*pendingCall
 	calls   []string // ids of pending, in order
@@ -88,26 +85,18 @@ type pendingCall struct {
 // maxPending bounds the calls without an answer that are kept.
 const maxPending = 256
 
-// Event passes an event to the caller.
-func (r *sessionReader) Event(p pluginapi.Payload) {
-	if !r.stopped && !r.yield(p, r.at) {
-		r.stopped = true
-	}
-}
-
 func (r *sessionReader) segment(s segment) error {
 	lines, err := sessionfile.Open(s.file.path)
 	if err != nil {
 		return err
 	}
 	defer lines.Close()
-	for n := 0; !r.stopped && lines.Next(); n++ {
+	for n := 0; !r.Stopped && lines.Next(); n++ {
 		if n%1024 == 0 && r.ctx.Err() != nil {
 			return r.ctx.Err()
 		}
 		if lines.Long {
-			offset, length := lines.Offset, lines.Length
-			r.Event(pluginapi.Log{Source: "session", Offset: &offset, Length: &length})
+			r.Long(lines.Offset, lines.Length)
 			continue
 		}
 		if isNote(lines.Line) {
@@ -122,7 +111,7 @@ func (r *sessionReader) segment(s segment) error {
 			break
 		}
 		if at, err := time.Parse(time.RFC3339, doc.Text("timestamp")); err == nil {
-			r.at = at
+			r.At = at
 		}
 		r.line(doc.Text("type"), doc.Get("payload"))
 		doc.Release()
@@ -157,8 +146,7 @@ func (r *sessionReader) message(p jsonl.Value) {
 	switch p.Text("type") {
 	case "task_started":
 		r.endTurn()
-		r.Event(pluginapi.TurnStart{TurnIndex: r.turns})
-		r.inTurn = true
+		r.StartTurn()
 	case "task_complete":
 		r.endTurn()
 	case "turn_aborted":
@@ -182,8 +170,8 @@ func (r *sessionReader) usageOf(info jsonl.Value) {
 	if !ok {
 		return
 	}
-	difference := total.less(r.main.total)
-	r.main.total = total
+	difference := total.less(r.main.spent.total)
+	r.main.spent.total = total
 	if difference.input >= 0 && difference.output >= 0 {
 		r.tokens(difference, r)
 	}
@@ -211,32 +199,30 @@ func (r *sessionReader) storedItem(item jsonl.Value) {
 		if text == "" {
 			text = joined(item, "raw_content")
 		}
-		r.thinkingDone(t, id, text, r)
+		r.thought(t, id, text, r)
 	case "CommandExecution":
 		r.storedCommand(id, item)
 	case "FileChange":
-		r.storedPatch(id, item)
+		r.storedPatch(item)
 	case "McpToolCall":
-		open := &tool{id: id, kind: "mcpToolCall", server: item.Text("server"), tool: item.Text("tool"), input: item.Raw("arguments")}
-		open.name = "mcp__" + open.server + "__" + open.tool
-		r.begin(t, open, r)
-		r.Event(pluginapi.McpToolCallStart{ToolCallID: id, Server: open.server, ToolName: open.tool, Input: open.input})
-		r.mcpDone(t, open, item, r)
+		r.end(r.mcpStart(t, item, r), mcpResult(item))
 	case "WebSearch":
-		open := &tool{id: id, name: searchTool, kind: "webSearch", input: inputObject("query", item.Text("query"))}
-		r.begin(t, open, r)
-		r.result(t, open, item.Get("action").AppendRaw(nil), nil, r)
+		r.whole(id, searchTool, inputObject("query", item.Text("query")), turn.Result{Output: item.Get("action").AppendRaw(nil)})
 	case "ContextCompaction":
 		// The line "compacted" tells it.
 	}
 }
 
-func joined(item jsonl.Value, key string) string {
-	var parts []string
-	for _, part := range item.Items(key) {
-		parts = append(parts, part.Text())
+// end gives a tool its result; one that has ended before is told once.
+func (r *sessionReader) end(tool *turn.Tool, result turn.Result) {
+	if tool != nil {
+		r.EndTool(tool, result, r)
 	}
-	return strings.Join(parts, "\n\n")
+}
+
+// whole tells a tool from its beginning to its end.
+func (r *sessionReader) whole(id, name string, input json.RawMessage, result turn.Result) {
+	r.end(r.begin(r.main, id, name, input, turn.Detail{}, r), result)
 }
 
 func (r *sessionReader) storedCommand(id string, item jsonl.Value) {
@@ -244,41 +230,31 @@ func (r *sessionReader) storedCommand(id string, item jsonl.Value) {
 	for _, word := range item.Items("command") {
 		words = append(words, word.Text())
 	}
-	open := &tool{id: id, name: shellTool, kind: "commandExecution", command: strings.Join(words, " "), cwd: filePath(item.Text("cwd"))}
+	command := strings.Join(words, " ")
 	if len(words) == 3 && (words[1] == "-lc" || words[1] == "-c") {
-		open.command = words[2]
+		command = words[2]
 	}
-	open.input = inputObject("command", open.command, "cwd", open.cwd)
-	t := r.main
-	r.begin(t, open, r)
-	if item.Text("status") == declined {
-		r.fail(t, open, "it was not allowed to run", r)
+	tool := r.shellStart(r.main, id, command, filePath(item.Text("cwd")), true, r)
+	if tool == nil {
 		return
 	}
-	output := item.Text("aggregated_output")
-	r.shellStart(t, open, r)
-	r.shellOutput(t, open, output, r)
-	exit := pluginapi.ShellExit{ToolCallID: id}
-	if code, ok := item.Int("exit_code"); ok {
-		n := int(code)
-		exit.ExitCode = &n
+	if item.Text("status") == declined {
+		r.end(tool, failed(notAllowed))
+		return
 	}
+	var duration *int64
 	seconds, hasTime := item.Int("duration", "secs")
 	if nanos, ok := item.Int("duration", "nanos"); ok && hasTime {
 		ms := seconds*1000 + nanos/1e6
-		exit.DurationMS = &ms
+		duration = &ms
 	}
-	r.Event(exit)
-	if item.Text("status") != "completed" {
-		r.fail(t, open, shellFailure(exit.ExitCode, output), r)
-		return
-	}
+	var reads []string
 	for _, action := range item.Items("parsed_cmd") {
-		if path := filePath(action.Text("path")); action.Text("type") == "read" && path != "" {
-			r.Event(pluginapi.FileRead{ToolCallID: id, Path: path})
+		if action.Text("type") == "read" {
+			reads = append(reads, filePath(action.Text("path")))
 		}
 	}
-	r.result(t, open, pluginapi.AppendString(nil, output), exit.DurationMS, r)
+	r.end(tool, shellResult(tool, item.Text("aggregated_output"), number(item, "exit_code"), duration, item.Text("status") != "completed", reads))
 }
 
 // filePath is the path of a file URL; what is none stays.
@@ -289,31 +265,21 @@ func filePath(text string) string {
 	return text
 }
 
-func (r *sessionReader) storedPatch(id string, item jsonl.Value) {
-	t := r.main
-	open := &tool{id: id, name: patchTool, kind: "fileChange"}
-	open.input = append(append([]byte(`{"changes":`), item.Get("changes").AppendRaw(nil)...), '}')
-	r.begin(t, open, r)
-	if item.Text("status") != "completed" {
-		message := strings.TrimSpace(item.Text("stderr"))
-		if message == "" {
-			message = "the patch was not applied"
-		}
-		r.fail(t, open, message, r)
+func (r *sessionReader) storedPatch(item jsonl.Value) {
+	tool := r.patchStart(r.main, item, r)
+	if tool == nil {
 		return
 	}
-	for path, change := range item.Fields("changes") {
-		switch change.Text("type") {
-		case "add":
-			size := int64(len(change.Bytes("content")))
-			r.Event(pluginapi.FileCreate{ToolCallID: id, Path: path, ByteCount: &size})
-		case "delete":
-			r.Event(pluginapi.FileDelete{ToolCallID: id, Path: path})
-		default:
-			r.Event(pluginapi.FilePatch{ToolCallID: id, Path: path, Diff: change.Text("unified_diff")})
-		}
+	if item.Text("status") != "completed" {
+		r.end(tool, failed(cmp.Or(strings.TrimSpace(item.Text("stderr")), "the patch was not applied")))
+		return
 	}
-	r.result(t, open, pluginapi.AppendString(nil, item.Text("stdout")), nil, r)
+	result := turn.Result{Output: pluginapi.AppendString(nil, item.Text("stdout"))}
+	for file, change := range item.Fields("changes") {
+		size := int64(len(change.Bytes("content")))
+		result.Files = append(result.Files, fileEvent(tool, change.Text("type"), file, change.Text("unified_diff"), &size))
+	}
+	r.end(tool, result)
 }
 
 // response is what the model said or was told, word by word. Where the file has
@@ -340,9 +306,7 @@ func (r *sessionReader) response(p jsonl.Value) {
 			switch p.Text("role") {
 			case "user":
 				r.endTurn()
-				r.Event(pluginapi.TurnStart{TurnIndex: r.turns})
-				r.inTurn = true
-				r.Event(pluginapi.UserMessage{ID: p.Text("id"), Text: text})
+				r.Prompt(p.Text("id"), text)
 			case "assistant":
 				r.messageDone(r.main, p.Text("id"), text, r)
 			}
@@ -355,7 +319,7 @@ func (r *sessionReader) response(p jsonl.Value) {
 		for _, part := range p.Items("summary") {
 			parts = append(parts, part.Text("text"))
 		}
-		r.thinkingDone(r.main, p.Text("id"), strings.Join(parts, "\n\n"), r)
+		r.thought(r.main, p.Text("id"), strings.Join(parts, "\n\n"), r)
 	}
 }
 
@@ -391,20 +355,14 @@ func (r *sessionReader) settle(id string) *pendingCall {
 
 // answer tells a call that no item has told.
 func (r *sessionReader) answer(id string, output jsonl.Value) {
-	call := r.settle(id)
-	if call == nil {
-		return
+	if call := r.settle(id); call != nil {
+		r.whole(id, call.name, call.input, turn.Result{Output: output.AppendRaw(nil)})
 	}
-	open := &tool{id: id, name: call.name, kind: "call", input: call.input}
-	r.begin(r.main, open, r)
-	r.result(r.main, open, output.AppendRaw(nil), nil, r)
 }
 
 func (r *sessionReader) lost(id string) {
 	if call := r.settle(id); call != nil {
-		open := &tool{id: id, name: call.name, kind: "call", input: call.input}
-		r.begin(r.main, open, r)
-		r.fail(r.main, open, "the session has no result of this tool", r)
+		r.whole(id, call.name, call.input, failed("the session has no result of this tool"))
 	}
 }
 
@@ -412,9 +370,5 @@ func (r *sessionReader) endTurn() {
 	for len(r.calls) > 0 {
 		r.lost(r.calls[0])
 	}
-	if r.inTurn {
-		r.Event(pluginapi.TurnEnd{TurnIndex: r.turns})
-		r.turns++
-		r.inTurn = false
-	}
+	r.EndTurn()
 }

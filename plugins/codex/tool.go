@@ -3,13 +3,12 @@ package main
 import (
 	"encoding/json"
 	"path"
-	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/amux-dev/amux/pluginapi"
-	"github.com/amux-dev/amux/sdk"
 	"github.com/amux-dev/amux/sdk/jsonl"
+	"github.com/amux-dev/amux/sdk/turn"
 )
 
 // What the tools are called by the models of Codex.
@@ -22,70 +21,43 @@ const (
 	spawnTool  = "spawn_agent"
 )
 
-func (t *thread) tool(id string) *tool {
-	for _, tool := range t.tools {
-		if tool.id == id {
-			return tool
-		}
-	}
-	return nil
-}
-
-func (t *thread) drop(tool *tool) {
-	if i := slices.Index(t.tools, tool); i >= 0 {
-		t.tools = slices.Delete(t.tools, i, i+1)
-	}
-}
-
-// begin tells that a tool starts, and its input.
-func (d *decoder) begin(t *thread, tool *tool, out sink) {
-	d.closeMessage(t, false, out)
-	t.tools = append(t.tools, tool)
-	t.called = true
-	if len(tool.input) == 0 {
-		tool.input = json.RawMessage("{}")
-	}
-	out.Event(pluginapi.ToolCallStart{ToolCallID: tool.id, ToolName: tool.name, Nested: t.nested()})
-	out.Event(pluginapi.ToolCallReady{ToolCallID: tool.id, ToolName: tool.name, Input: tool.input, Nested: t.nested()})
-}
-
-// toolStart begins a tool of one of the items that are tools.
-func (d *decoder) toolStart(t *thread, kind string, item jsonl.Value, out sink) *tool {
-	tool := &tool{id: item.Text("id"), kind: kind}
+// toolStart begins a tool of one of the items that are tools; nil: it has ended before.
+func (d *decoder) toolStart(t *thread, kind string, item jsonl.Value, out turn.Events) *turn.Tool {
+	id := item.Text("id")
 	switch kind {
 	case "commandExecution":
-		tool.name, tool.command, tool.cwd = shellTool, plainCommand(item), item.Text("cwd")
-		tool.input = inputObject("command", tool.command, "cwd", tool.cwd)
+		// Without a process it waits to be approved.
+		return d.shellStart(t, id, plainCommand(item), item.Text("cwd"), item.Text("processId") == "", out)
 	case "fileChange":
-		tool.name = patchTool
-		tool.input = append(append([]byte(`{"changes":`), item.Get("changes").AppendRaw(nil)...), '}')
-	case "mcpToolCall", "dynamicToolCall":
-		tool.server, tool.tool = item.Text("server"), item.Text("tool")
-		tool.name = tool.tool
-		if kind == "mcpToolCall" {
-			tool.name = "mcp__" + tool.server + "__" + tool.tool
-		}
-		tool.input = item.Raw("arguments")
-	case "webSearch":
-		tool.name, tool.input = searchTool, inputObject("query", item.Text("query"))
-	case "imageView":
-		tool.name, tool.input = imageTool, inputObject("path", item.Text("path"))
-	case "collabAgentToolCall":
-		tool.name, tool.input = item.Text("tool"), inputObject("prompt", item.Text("prompt"))
-	}
-	d.begin(t, tool, out)
-	switch kind {
-	case "commandExecution":
-		// Without a process it waits for somebody's leave.
-		if item.Text("processId") != "" {
-			d.shellStart(t, tool, out)
-		}
+		return d.patchStart(t, item, out)
 	case "mcpToolCall":
-		out.Event(pluginapi.McpToolCallStart{ToolCallID: tool.id, Server: tool.server, ToolName: tool.tool, Input: tool.input, Nested: t.nested()})
+		return d.mcpStart(t, item, out)
+	case "webSearch":
+		return d.begin(t, id, searchTool, inputObject("query", item.Text("query")), turn.Detail{}, out)
 	case "imageView":
-		out.Event(pluginapi.FileRead{ToolCallID: tool.id, Path: item.Text("path"), Nested: t.nested()})
+		file := item.Text("path")
+		return d.begin(t, id, imageTool, inputObject("path", file), turn.Detail{Kind: turn.Read, Path: file}, out)
+	case "collabAgentToolCall":
+		return d.begin(t, id, item.Text("tool"), inputObject("prompt", item.Text("prompt")), turn.Detail{}, out)
+	default:
+		return d.begin(t, id, item.Text("tool"), item.Raw("arguments"), turn.Detail{}, out)
 	}
-	return tool
+}
+
+func (d *decoder) shellStart(t *thread, id, command, cwd string, waits bool, out turn.Events) *turn.Tool {
+	return d.begin(t, id, shellTool, inputObject("command", command, "cwd", cwd),
+		turn.Detail{Kind: turn.Shell, Command: command, Cwd: cwd, Waits: waits}, out)
+}
+
+func (d *decoder) patchStart(t *thread, item jsonl.Value, out turn.Events) *turn.Tool {
+	input := append(item.Get("changes").AppendRaw([]byte(`{"changes":`)), '}')
+	return d.begin(t, item.Text("id"), patchTool, input, turn.Detail{}, out)
+}
+
+func (d *decoder) mcpStart(t *thread, item jsonl.Value, out turn.Events) *turn.Tool {
+	server, tool := item.Text("server"), item.Text("tool")
+	return d.begin(t, item.Text("id"), "mcp__"+server+"__"+tool, item.Raw("arguments"),
+		turn.Detail{Kind: turn.MCP, Server: server, Tool: tool}, out)
 }
 
 // inputObject makes an object of names and values; empty values are left out.
@@ -175,101 +147,81 @@ func shellWords(text string) []string {
 	return words
 }
 
-// shellStart tells once that a command runs.
-func (d *decoder) shellStart(t *thread, tool *tool, out sink) {
-	if tool.running || tool.kind != "commandExecution" {
-		return
-	}
-	tool.running = true
-	out.Event(pluginapi.ShellStart{ToolCallID: tool.id, Command: tool.command, Cwd: tool.cwd, Nested: t.nested()})
-}
-
-func (d *decoder) shellOutput(t *thread, tool *tool, delta string, out sink) {
-	if delta == "" {
-		return
-	}
-	tool.output += len(delta)
-	out.Event(pluginapi.ShellStdoutDelta{ToolCallID: tool.id, Delta: delta, Nested: t.nested()})
-}
-
-// toolDone ends a tool.
-func (d *decoder) toolDone(t *thread, tool *tool, item jsonl.Value, out sink) {
-	switch tool.kind {
+// toolResult is what an item says of how its tool ended.
+func toolResult(tool *turn.Tool, kind string, item jsonl.Value) turn.Result {
+	switch kind {
 	case "commandExecution":
-		d.shellDone(t, tool, item, out)
+		return commandResult(tool, item)
 	case "fileChange":
-		d.patchDone(t, tool, item, out)
+		return patchResult(tool, item)
 	case "mcpToolCall":
-		d.mcpDone(t, tool, item, out)
+		return mcpResult(item)
 	case "webSearch":
-		output := item.Raw("results")
-		if !item.IsArray("results") {
-			output = item.Get("action").AppendRaw(nil)
+		if item.IsArray("results") {
+			return turn.Result{Output: item.Raw("results")}
 		}
-		d.result(t, tool, output, nil, out)
+		return turn.Result{Output: item.Get("action").AppendRaw(nil)}
 	case "dynamicToolCall":
 		if item.Exists("success") && !item.IsNull("success") && !item.Bool("success") {
-			d.fail(t, tool, "the tool failed", out)
-			return
+			return failed("the tool failed")
 		}
-		d.result(t, tool, item.Get("contentItems").AppendRaw(nil), item.IntPtr("durationMs"), out)
+		return turn.Result{Output: item.Get("contentItems").AppendRaw(nil), DurationMS: item.IntPtr("durationMs")}
 	case "collabAgentToolCall":
 		if status := item.Text("status"); status == "failed" || status == "interrupted" {
-			d.fail(t, tool, status, out)
-			return
+			return failed(status)
 		}
-		d.result(t, tool, item.Get("agentsStates").AppendRaw(nil), nil, out)
-	default:
-		d.result(t, tool, json.RawMessage("null"), nil, out)
+		return turn.Result{Output: item.Get("agentsStates").AppendRaw(nil)}
 	}
+	return turn.Result{}
 }
 
-func (d *decoder) result(t *thread, tool *tool, output json.RawMessage, duration *int64, out sink) {
-	t.drop(tool)
-	if len(output) == 0 {
-		output = json.RawMessage("null")
-	}
-	out.Event(pluginapi.ToolResult{ToolCallID: tool.id, ToolName: tool.name, Output: output, DurationMS: duration, Nested: t.nested()})
-}
+// failed is the result of a tool that did not do what it was asked.
+func failed(why string) turn.Result { return turn.Result{Failed: true, Text: why} }
 
-// fail ends a tool that did not do what it was asked.
-func (d *decoder) fail(t *thread, tool *tool, message string, out sink) {
-	t.drop(tool)
-	if tool.kind == "mcpToolCall" {
-		out.Event(pluginapi.McpToolError{ToolCallID: tool.id, Server: tool.server, ToolName: tool.tool, Error: message, Nested: t.nested()})
-	}
-	out.Event(pluginapi.ToolError{ToolCallID: tool.id, ToolName: tool.name, Error: message, Nested: t.nested()})
-}
+const (
+	declined   = "declined"
+	notAllowed = "it was not allowed to run"
+)
 
-const declined = "declined"
-
-func (d *decoder) shellDone(t *thread, tool *tool, item jsonl.Value, out sink) {
+// commandResult is that of a command. One that was declined did not run.
+func commandResult(tool *turn.Tool, item jsonl.Value) turn.Result {
 	status := item.Text("status")
 	if status == declined {
-		d.fail(t, tool, "it was not allowed to run", out)
-		return
+		return failed(notAllowed)
 	}
-	output := item.Text("aggregatedOutput")
-	d.shellStart(t, tool, out)
-	if len(output) > tool.output {
-		d.shellOutput(t, tool, output[tool.output:], out)
-	}
-	var code *int
-	if n, ok := item.Int("exitCode"); ok {
-		exit := int(n)
-		code = &exit
-	}
-	out.Event(pluginapi.ShellExit{ToolCallID: tool.id, ExitCode: code, DurationMS: item.IntPtr("durationMs"), Nested: t.nested()})
-	if status == "failed" {
-		d.fail(t, tool, shellFailure(code, output), out)
-		return
-	}
+	var reads []string
 	for _, action := range item.Items("commandActions") {
-		if action.Text("type") == "read" && action.Text("path") != "" {
-			out.Event(pluginapi.FileRead{ToolCallID: tool.id, Path: action.Text("path"), Nested: t.nested()})
+		if action.Text("type") == "read" {
+			reads = append(reads, action.Text("path"))
 		}
 	}
-	d.result(t, tool, pluginapi.AppendString(nil, output), item.IntPtr("durationMs"), out)
+	return shellResult(tool, item.Text("aggregatedOutput"), number(item, "exitCode"), item.IntPtr("durationMs"), status == "failed", reads)
+}
+
+// shellResult is that of a command that ran: reads are the files that it has read.
+func shellResult(tool *turn.Tool, output string, code *int, duration *int64, failed bool, reads []string) turn.Result {
+	r := turn.Result{
+		Failed: failed, Output: pluginapi.AppendString(nil, output), Stdout: output, Quiet: output == "",
+		ExitCode: code, DurationMS: duration,
+	}
+	if failed {
+		r.Text = shellFailure(code, output)
+	}
+	for _, file := range reads {
+		if file != "" {
+			r.Files = append(r.Files, pluginapi.FileRead{ToolCallID: tool.ID, Path: file, Nested: pluginapi.Nested{ParentID: tool.Parent()}})
+		}
+	}
+	return r
+}
+
+func number(v jsonl.Value, key string) *int {
+	n, ok := v.Int(key)
+	if !ok {
+		return nil
+	}
+	number := int(n)
+	return &number
 }
 
 // shellFailure is what a command that failed left.
@@ -284,152 +236,55 @@ func shellFailure(code *int, output string) string {
 	return message
 }
 
-func (d *decoder) patchDone(t *thread, tool *tool, item jsonl.Value, out sink) {
+func patchResult(tool *turn.Tool, item jsonl.Value) turn.Result {
 	switch item.Text("status") {
 	case declined:
-		d.fail(t, tool, "it was not allowed to change files", out)
-		return
+		return failed("it was not allowed to change files")
 	case "failed":
-		d.fail(t, tool, "the patch could not be applied", out)
-		return
+		return failed("the patch could not be applied")
 	}
+	var r turn.Result
 	output := []byte{'['}
 	for _, change := range item.Items("changes") {
-		path, diff := change.Text("path"), change.Text("diff")
-		kind := change.Text("kind", "type")
-		switch kind {
-		case "add":
-			var size *int64
-			if change.IsString("diff") {
-				n := int64(len(diff))
-				size = &n
-			}
-			out.Event(pluginapi.FileCreate{ToolCallID: tool.id, Path: path, ByteCount: size, Nested: t.nested()})
-		case "delete":
-			out.Event(pluginapi.FileDelete{ToolCallID: tool.id, Path: path, Nested: t.nested()})
-		default:
-			if moved := change.Text("kind", "move_path"); moved != "" {
-				out.Event(pluginapi.FileDelete{ToolCallID: tool.id, Path: path, Nested: t.nested()})
-				path = moved
-			}
-			out.Event(pluginapi.FilePatch{ToolCallID: tool.id, Path: path, Diff: diff, Nested: t.nested()})
+		file, diff, kind := change.Text("path"), change.Text("diff"), change.Text("kind", "type")
+		var size *int64
+		if change.IsString("diff") {
+			n := int64(len(diff))
+			size = &n
 		}
+		if moved := change.Text("kind", "move_path"); moved != "" && kind != "add" && kind != "delete" {
+			r.Files = append(r.Files, fileEvent(tool, "delete", file, "", nil))
+			file = moved
+		}
+		r.Files = append(r.Files, fileEvent(tool, kind, file, diff, size))
 		if len(output) > 1 {
 			output = append(output, ',')
 		}
-		output = append(output, inputObject("kind", kind, "path", path)...)
+		output = append(output, inputObject("kind", kind, "path", file)...)
 	}
-	d.result(t, tool, append(output, ']'), nil, out)
+	r.Output = append(output, ']')
+	return r
 }
 
-func (d *decoder) mcpDone(t *thread, tool *tool, item jsonl.Value, out sink) {
-	if message := item.Text("error", "message"); message != "" || item.Text("status") == "failed" {
-		if message == "" {
-			message = "the tool failed"
-		}
-		d.fail(t, tool, message, out)
-		return
+// fileEvent says what a patch did to a file: size is that of a new one.
+func fileEvent(tool *turn.Tool, kind, file, diff string, size *int64) pluginapi.Payload {
+	nested := pluginapi.Nested{ParentID: tool.Parent()}
+	switch kind {
+	case "add":
+		return pluginapi.FileCreate{ToolCallID: tool.ID, Path: file, ByteCount: size, Nested: nested}
+	case "delete":
+		return pluginapi.FileDelete{ToolCallID: tool.ID, Path: file, Nested: nested}
 	}
-	output := item.Get("result", "content").AppendRaw(nil)
-	out.Event(pluginapi.McpToolResult{ToolCallID: tool.id, Server: tool.server, ToolName: tool.tool, Output: output, Nested: t.nested()})
-	d.result(t, tool, output, item.IntPtr("durationMs"), out)
+	return pluginapi.FilePatch{ToolCallID: tool.ID, Path: file, Diff: diff, Nested: nested}
 }
 
-// subagent tells of an agent that the agent has begun. What it was asked is
-// encrypted; what it does are items of a thread of its own.
-func (d *decoder) subagent(t *thread, item jsonl.Value, completed bool, out sink) {
-	agent := item.Text("agentThreadId")
-	if agent == "" {
-		return
+func mcpResult(item jsonl.Value) turn.Result {
+	message := item.Text("error", "message")
+	if message == "" && item.Text("status") == "failed" {
+		message = "the tool failed"
 	}
-	switch item.Text("kind") {
-	case "started":
-		child := d.thread(agent)
-		if completed || child.parent != "" || child == d.main {
-			return
-		}
-		child.parent, child.name, child.active = item.Text("id"), item.Text("agentPath"), true
-		tool := &tool{id: child.parent, name: spawnTool, kind: "subAgentActivity", input: inputObject("agent", child.name)}
-		d.begin(t, tool, out)
-		out.Event(pluginapi.SubagentSpawn{SubagentID: child.parent, AgentName: child.name, Nested: t.nested()})
-	case "completed", "interrupted":
-		child := d.threads[agent]
-		if !completed || child == nil {
-			return
-		}
-		child.active = false
-		d.subagentDone(t, child, item.Text("kind") == "completed", out)
+	if message != "" {
+		return failed(message)
 	}
-}
-
-// endSubagents ends those whose turn is over and of which nothing more was told.
-func (c *conversation) endSubagents(out *sdk.Out) {
-	for _, child := range c.order {
-		if child.parent == "" || child.active || child.told {
-			continue
-		}
-		for _, t := range c.order {
-			if t.tool(child.parent) != nil {
-				c.subagentDone(t, child, true, out)
-				break
-			}
-		}
-		child.told = true
-	}
-}
-
-func (d *decoder) subagentDone(t, child *thread, well bool, out sink) {
-	child.told = true
-	tool := t.tool(child.parent)
-	if tool == nil {
-		return
-	}
-	d.closeMessage(child, true, out)
-	d.closeTools(child, "the sub-agent ended before the tool did", out)
-	if !well {
-		out.Event(pluginapi.SubagentError{SubagentID: child.parent, AgentName: child.name, Error: "interrupted", Nested: t.nested()})
-		d.fail(t, tool, "interrupted", out)
-		return
-	}
-	out.Event(pluginapi.SubagentResult{SubagentID: child.parent, AgentName: child.name, Summary: child.last, Nested: t.nested()})
-	d.result(t, tool, pluginapi.AppendString(nil, child.last), nil, out)
-}
-
-// closeTools ends the tools of a thread that will not be told to their end.
-// Sub-agents outlive a turn.
-func (d *decoder) closeTools(t *thread, message string, out sink) {
-	for _, tool := range slices.Clone(t.tools) {
-		if tool.kind == "subAgentActivity" {
-			continue
-		}
-		if t.closed == nil {
-			t.closed = map[string]bool{}
-		}
-		t.closed[tool.id] = true
-		d.fail(t, tool, message, out)
-	}
-}
-
-// closeAll ends everything: the process is gone.
-func (d *decoder) closeAll(message string, out sink) {
-	for i := len(d.order) - 1; i >= 0; i-- {
-		t := d.order[i]
-		t.active = false
-		d.closeMessage(t, true, out)
-		for _, tool := range slices.Clone(t.tools) {
-			if tool.kind == "subAgentActivity" {
-				out.Event(pluginapi.SubagentError{SubagentID: tool.id, AgentName: d.childName(tool.id), Error: message, Nested: t.nested()})
-			}
-			d.fail(t, tool, message, out)
-		}
-	}
-}
-
-func (d *decoder) childName(parent string) string {
-	for _, t := range d.order {
-		if t.parent == parent {
-			return t.name
-		}
-	}
-	return ""
+	return turn.Result{Output: item.Get("result", "content").AppendRaw(nil), DurationMS: item.IntPtr("durationMs")}
 }

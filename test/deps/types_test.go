@@ -29,8 +29,6 @@ func TestTypesAreSmall(t *testing.T) {
 	larger := map[string]string{
 		"host.RunSpec": "is a published list of options",
 		// Adapters that are proved against the real agents with hashes of these files:
-		"plugins/codex.conversation":                "is to use sdk/turn",
-		"plugins/codex.decoder":                     "is to use sdk/turn",
 		"plugins/others/opencode-http.conversation": "is to use sdk/turn",
 		"sdk/acp.conversation":                      "is to use sdk/turn",
 		"sdk/acp.Config":                            "is a published list of options",
