@@ -30,8 +30,8 @@ const (
 	fileLimit = 4 << 30
 )
 
-// command is how short commands of the caller's world are run for an adapter. Nothing
-// of one that is cut off goes on.
+// command is how short commands of the caller's world are run for an adapter. Nothing of
+// one goes on when it has ended or was cut off.
 type command struct {
 	env  []string
 	cwd  string
@@ -128,9 +128,7 @@ func (c command) runInto(ctx context.Context, result *pluginapi.ExecResult, stdo
 	err := startChild(cmd)
 	if err == nil {
 		err = cmd.Wait()
-		if ctx.Err() != nil || errors.Is(err, exec.ErrWaitDelay) {
-			sweepCommand(mark, left)
-		}
+		sweepCommand(mark, left)
 	}
 	result.Stderr = stderr.kept.Bytes()
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok {

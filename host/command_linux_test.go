@@ -14,19 +14,26 @@ import (
 	pb "github.com/amux-dev/amux/pluginapi/amuxplugin1"
 )
 
-// Nothing of a command that is cut off goes on: neither its children, nor one in a
-// session of its own, nor one whose parent has ended, nor one without the environment.
-func TestCommandCutOff(t *testing.T) {
+// Nothing of a command goes on that was cut off or has ended: neither its children, nor one
+// in a session of its own, nor one whose parent has ended, nor, if it was cut off, one
+// without the environment.
+func TestCommandLeavesNothing(t *testing.T) {
 	for name, test := range map[string]struct {
 		last   string // of the script
 		cancel bool
+		daemon bool // its children are: they hold none of its streams
 	}{
-		"the command is cut off":         {"sleep 1000", true},
-		"it has ended, its children not": {"exit 0", false}, // they hold its stdout
+		"the command is cut off":         {last: "sleep 1000", cancel: true},
+		"it has ended, its children not": {last: "exit 0"},
+		"it has left daemons":            {last: "exit 0", daemon: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			self := "echo $$ > %s; sync; exec sleep 1000"
+			if test.daemon {
+				self += " <&- >/dev/null 2>&1"
+				test.last = "while [ ! -s " + dir + "/0 ] || [ ! -s " + dir + "/1 ] || [ ! -s " + dir + "/2 ]; do sleep 0.01; done; exit 0"
+			}
 			script := ""
 			children := []string{"sh -c", "setsid sh -c", "env -i PATH=$PATH setsid sh -c", "setsid sh -c 'sh -c \"$1\" & exit' -"}
 			if !test.cancel {
@@ -66,6 +73,10 @@ func TestCommandCutOff(t *testing.T) {
 				t.Fatal("it goes on")
 			}
 			for child, id := range pids {
+				// One that was killed may be on its way out.
+				for end := time.Now().Add(5 * time.Second); process.Alive(id) && time.Now().Before(end); {
+					time.Sleep(time.Millisecond)
+				}
 				if process.Alive(id) {
 					t.Errorf("%s is alive", child)
 				}

@@ -85,9 +85,16 @@ func (a *archive) sweepRun(meta store.Meta) {
 // descendants are the live processes below one.
 func descendants(pid int) []process.ID { return process.Descendants(pid) }
 
-// sweepCommand kills what a command that was cut off has left: what was below it, and
-// what carries its mark.
+// sweepCommand kills what a command has left: left, which was below one that was cut off,
+// and what carries its mark. To look for a mark takes a walk through all processes, and most
+// commands leave nothing: where this process has adopted nobody, nobody is looked for.
 func sweepCommand(mark string, left []process.ID) {
+	var orphans []process.ID
+	if process.Adopting() {
+		if orphans = process.Orphans(); len(orphans)+len(left) == 0 {
+			return
+		}
+	}
 	killed := left
 	for _, id := range left {
 		for _, below := range append(process.Descendants(id.PID), id) {
@@ -96,7 +103,7 @@ func sweepCommand(mark string, left []process.ID) {
 		}
 	}
 	process.SweepRun(mark, false)
-	for _, id := range killed {
+	for _, id := range append(killed, orphans...) {
 		reap(id.PID) // where it was adopted
 	}
 }

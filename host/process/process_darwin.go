@@ -109,6 +109,9 @@ func walk(root int, visit func(ID)) {
 // AdoptOrphans does nothing: macOS has no subreaper.
 func AdoptOrphans() error { return nil }
 
+// Adopting is false: there is no subreaper.
+func Adopting() bool { return false }
+
 // Hunt kills each below the tree's process. That nothing is left is what two walks in a
 // row have seen: the system has no better word.
 func (t Tree) Hunt(func(pid int, status syscall.WaitStatus)) (gone, lost bool) {

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -370,3 +371,11 @@ func Signal(id ID, signals ...unix.Signal) (bool, error) {
 // AdoptOrphans makes the calling process the parent of every descendant whose
 // own parent dies, so that none leaves the tree.
 func AdoptOrphans() error { return unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) }
+
+// Adopting reports whether this process adopts orphans, so that what its children leave is
+// among Orphans.
+func Adopting() bool {
+	var is int32
+	err := unix.Prctl(unix.PR_GET_CHILD_SUBREAPER, uintptr(unsafe.Pointer(&is)), 0, 0, 0)
+	return err == nil && is != 0
+}
