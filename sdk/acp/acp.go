@@ -64,6 +64,10 @@ type Config struct {
 	// InputFirst: the input that was told before a question is the tool's own; the
 	// question shows it in another way.
 	InputFirst bool
+	// Approval reads from the message of a form that it asks whether a tool may be used,
+	// and what for; false: it is a question, or it cannot be told what for. nil: forms are
+	// questions.
+	Approval func(message string) (Approval, bool)
 	// SilentDenial: nothing more is told of a tool that was denied.
 	SilentDenial bool
 

@@ -105,7 +105,7 @@ func (c *conversation) Handle(in *pluginapi.Input, out *sdk.Out) error {
 		return c.deny(in.Id, string(in.Data), out)
 	case pb.InputKind_INPUT_ANSWER:
 		if q := c.Take(in.Id, out); q != nil {
-			if f, ok := q.Note.(form); ok {
+			if f, ok := q.Note.(form); ok && f.yes == "" {
 				c.fill(q, f, in.Data, out)
 				break
 			}

@@ -17,6 +17,14 @@ import (
 type form struct {
 	id     json.RawMessage
 	fields []field
+	yes    string // the answer that approves, of a form that asks for an approval
+}
+
+// Approval is what a form asks permission for.
+type Approval struct {
+	Tool, Detail, ToolKind, Risk string
+	Input                        json.RawMessage
+	Yes                          string // the answer that approves
 }
 
 // field is one value of a form.
@@ -61,13 +69,31 @@ func (c *conversation) elicit(m *jsonrpc.Message, out *sdk.Out) {
 		asked.fields = append(asked.fields, f)
 		questions = append(questions, q)
 	}
+	id := "elicitation-" + strings.Trim(string(m.ID), `"`)
+	if a, ok := c.approval(message, asked); ok {
+		asked.yes = a.Yes
+		c.Ask(&turn.Question{
+			ID: id, Action: a.Tool, Tool: a.Tool, Detail: a.Detail, Risk: a.Risk, ToolKind: a.ToolKind, Input: a.Input, Note: asked,
+		}, out)
+		return
+	}
 	if len(questions) == 0 {
 		questions = []pluginapi.Question{{Question: message, Options: []string{"accept", "decline"}}}
 	}
 	c.Ask(&turn.Question{
-		ID: "elicitation-" + strings.Trim(string(m.ID), `"`), Detail: message, ToolID: m.Params.Text("toolCallId"),
+		ID: id, Detail: message, ToolID: m.Params.Text("toolCallId"),
 		Questions: questions, Note: asked,
 	}, out)
+}
+
+// approval reads a form that asks for an approval: it has one field, one of whose values
+// approves.
+func (c *conversation) approval(message string, asked form) (a Approval, ok bool) {
+	if c.config.Approval == nil || len(asked.fields) != 1 {
+		return a, false
+	}
+	a, ok = c.config.Approval(message)
+	return a, ok && slices.ContainsFunc(asked.fields[0].values, func(v choice) bool { return v.id == a.Yes })
 }
 
 // values are those that a field may have; nil: any.

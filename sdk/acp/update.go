@@ -512,11 +512,14 @@ func subject(call *Call, d turn.Detail, text string) string {
 // cancelled.
 func (c *conversation) choose(q *turn.Question, kinds string, out *sdk.Out) {
 	if f, ok := q.Note.(form); ok {
-		action := "cancel"
-		if kinds != "" {
-			action = "decline"
+		switch {
+		case kinds == "":
+			c.reply(f.id, map[string]any{"action": "cancel"}, out)
+		case f.yes != "" && strings.HasPrefix(kinds, "allow"):
+			c.reply(f.id, map[string]any{"action": "accept", "content": map[string]any{f.fields[0].name: f.yes}}, out)
+		default:
+			c.reply(f.id, map[string]any{"action": "decline"}, out)
 		}
-		c.reply(f.id, map[string]any{"action": action}, out)
 		return
 	}
 	note := q.Note.(asked)
@@ -538,7 +541,7 @@ search:
 
 func (c *conversation) approve(id string, out *sdk.Out) error {
 	if q := c.Take(id, out); q != nil {
-		if _, ok := q.Note.(form); ok {
+		if f, ok := q.Note.(form); ok && f.yes == "" {
 			c.PutBack(q, "the agent waits for an answer, not for an approval", out)
 			return nil
 		}

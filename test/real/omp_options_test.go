@@ -9,7 +9,7 @@ import (
 )
 
 // TestOmpOptions is what omp has besides the scenarios, which are by RPC: the Agent
-// Client Protocol, by which it asks about commands.
+// Client Protocol, by which it asks.
 func TestOmpOptions(t *testing.T) {
 	for name, do := range map[string]func(*run){
 		"a command is approved": func(r *run) {
@@ -26,6 +26,9 @@ func TestOmpOptions(t *testing.T) {
 			r.wait()
 			r.ok(1)
 			r.tokens(2)
+			if n := len(all[pluginapi.ApprovalRequest](r)); n != 1 {
+				r.t.Errorf("it asked %d times about one command", n)
+			}
 			if _, err := os.Stat(file); err != nil {
 				r.t.Error("the approved tool did not run")
 			}
@@ -38,10 +41,40 @@ func TestOmpOptions(t *testing.T) {
 			if _, err := os.Stat(file); err == nil {
 				r.t.Error("the tool ran")
 			}
-			// It asks about files by a question.
 			r.again().once("[fm:write="+file+"]", "--driver", "acp", "--approve", "deny").ok(1)
 			if _, err := os.Stat(file); err == nil {
 				r.t.Error("the file was written")
+			}
+		},
+		"a file is approved": func(r *run) {
+			file := r.path("made")
+			r.converse("--driver", "acp", "--approve", "ask")
+			r.prompt("[fm:write=" + file + "]")
+			asked := r.until("approval_request")
+			if _, err := os.Stat(file); err == nil {
+				r.t.Error("the file was written before it was approved")
+			}
+			r.send(map[string]any{"type": "approve", "interaction_id": asked.InteractionID})
+			r.until("turn_end")
+			r.send(map[string]any{"type": "end"})
+			r.wait()
+			r.ok(1)
+			if asked := one[pluginapi.ApprovalRequest](r); asked.ToolName != "write" || asked.Detail != file || asked.ToolKind != pluginapi.ToolFile {
+				r.t.Errorf("asked %+v", asked)
+			}
+			if _, err := os.Stat(file); err != nil {
+				r.t.Error("the approved file was not written")
+			}
+		},
+		"rules judge files": func(r *run) {
+			file, other := r.path("made"), r.path("other")
+			r.once("[fm:write="+file+"]", "--driver", "acp", "--approve", "rules", "--allow", "write("+file+")").ok(1)
+			if _, err := os.Stat(file); err != nil {
+				r.t.Error("the file that a rule allows was not written")
+			}
+			r.again().once("[fm:write="+other+"]", "--driver", "acp", "--approve", "auto", "--deny", "write("+other+")").ok(1)
+			if _, err := os.Stat(other); err == nil {
+				r.t.Error("the file that a rule denies was written")
 			}
 		},
 		"another model": func(r *run) {

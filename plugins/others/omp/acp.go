@@ -1,6 +1,7 @@
 package omp
 
 import (
+	"encoding/json"
 	"regexp"
 	"strings"
 	"time"
@@ -23,7 +24,7 @@ func converse(start *pluginapi.Start) (sdk.Conversation, error) {
 		ModelByPlan: true, EffortByPlan: true,
 		Name: toolName, Detail: acpDetail, Complete: acpComplete,
 		Output:    func(update jsonl.Value) string { return output(answer(update)) },
-		ErrorText: errorText,
+		ErrorText: errorText, Approval: approval,
 	}, start)
 }
 
@@ -44,6 +45,64 @@ func acpDetail(name string, call acp.Call) turn.Detail {
 	}
 	defer doc.Release()
 	return dialect.ToolDetail(name, doc.Value)
+}
+
+// elided is in the place of what the CLI leaves out of a long value.
+const elided = "ch elided…]"
+
+// approval reads a form by which the CLI asks whether a tool may be used. Values of the
+// model stand in it as they are, with newlines: where one could end in more than one
+// place, the form stays a question, for people.
+func approval(message string) (acp.Approval, bool) {
+	message, ok := strings.CutPrefix(message, "Allow tool: ")
+	if !ok {
+		return acp.Approval{}, false
+	}
+	a := acp.Approval{Risk: "high", Yes: "Approve"}
+	a.Tool, a.Detail, _ = strings.Cut(message, "\n")
+	switch a.Tool {
+	case "bash":
+		a.ToolKind = pluginapi.ToolShell
+		a.Detail, ok = strings.CutPrefix(a.Detail, "Command: ")
+		a.Input = object("command", a.Detail)
+		return a, ok && !strings.Contains(a.Detail, elided)
+	case "write":
+		const content = "\nContent:\n"
+		path, isPath := strings.CutPrefix(a.Detail, "Path: ")
+		path, text, ok := strings.Cut(path, content)
+		a.ToolKind, a.Detail, a.Risk = fileKind(path), path, "medium"
+		a.Input = object("path", path, "content", text)
+		return a, isPath && ok && strings.Count(message, content) == 1 && !strings.Contains(path, elided)
+	case "edit":
+		a.Detail, ok = strings.CutPrefix(a.Detail, "File: ")
+		a.ToolKind, a.Risk, a.Input = fileKind(a.Detail), "medium", object("path", a.Detail)
+		return a, ok && !strings.Contains(a.Detail, "\n") && !strings.Contains(a.Detail, elided)
+	case "":
+		return a, false
+	}
+	a.ToolKind = pluginapi.ToolCommand // what it does is described only
+	return a, true
+}
+
+// fileKind is the kind of a tool that writes to a path, which may be an address.
+func fileKind(path string) string {
+	if strings.Contains(path, "://") {
+		return pluginapi.ToolCommand
+	}
+	return pluginapi.ToolFile
+}
+
+// object is a JSON object of names and values.
+func object(pairs ...string) json.RawMessage {
+	b := []byte{'{'}
+	for i := 0; i < len(pairs); i += 2 {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(pluginapi.AppendString(b, pairs[i]), ':')
+		b = pluginapi.AppendString(b, pairs[i+1])
+	}
+	return append(b, '}')
 }
 
 // answer is what a tool has answered so far. The protocol's own content has the

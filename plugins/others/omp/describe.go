@@ -84,7 +84,7 @@ func (Adapter) Describe() *pluginapi.Agent {
 		ConfigLocations:  []string{"~/.omp/agent/config.yml", "~/.omp/agent/models.yml"},
 		Notes: []string{
 			"By RPC it asks for nothing before it acts, so that runs with another --approve than auto are driven by ACP (the driver auto).",
-			"By ACP it asks about commands; files it writes unasked, unless approvals are denied: then it writes none. Forks, and sessions that are not kept, can be had with the driver rpc only.",
+			"By ACP it asks about every tool that does more than read. Forks, and sessions that are not kept, can be had with the driver rpc only.",
 			"Models are named provider/model. Besides the portable efforts it has off, minimal, xhigh and auto.",
 			"On Windows it is unproven, and a run says so.",
 		},

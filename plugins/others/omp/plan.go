@@ -103,7 +103,7 @@ func byACP(o *pluginapi.RunOptions) bool {
 }
 
 // asking is the command line for the Agent Client Protocol, with which the CLI asks
-// about commands. There is no mode in which it asks about files.
+// about commands; told so, about everything that is more than reading.
 func asking(o *pluginapi.RunOptions, plan *pluginapi.Plan) error {
 	plan.Args = []string{"acp", "--no-title"}
 	switch {
@@ -111,10 +111,8 @@ func asking(o *pluginapi.RunOptions, plan *pluginapi.Plan) error {
 		return cannot("a fork with the driver acp", "use the driver rpc, with --approve auto")
 	case o.NoSession:
 		return cannot("a session that is not kept with the driver acp", "use the driver rpc, with --approve auto")
-	case o.Approve == pb.Approve_APPROVE_DENY, o.Approve == pb.Approve_APPROVE_UNKNOWN:
+	case o.Approve != pb.Approve_APPROVE_AUTO, len(o.AllowRules)+len(o.DenyRules) > 0:
 		plan.Args = append(plan.Args, "--approval-mode=always-ask")
-	case o.Approve != pb.Approve_APPROVE_AUTO:
-		plan.Warnings = append(plan.Warnings, "omp asks about commands only: it writes files unasked")
 	}
 	return nil
 }
