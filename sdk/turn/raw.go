@@ -24,8 +24,11 @@ func (s *Stream) Raw(inside []byte, out RawEvents) bool {
 	default:
 		return false
 	}
-	s.w.raw = unescape(s.w.raw[:0], inside)
-	s.text.Write(s.w.raw)
+	if bytes.IndexByte(inside, '\\') >= 0 {
+		s.w.raw = unescape(s.w.raw[:0], inside)
+		inside = s.w.raw
+	}
+	s.text.Write(inside)
 	return true
 }
 

@@ -74,9 +74,9 @@ func (s *Stream) Text(id, delta string, out Events) {
 	if delta != "" {
 		s.text.WriteString(delta)
 		if raw, ok := out.(RawEvents); ok {
-			s.delta(textDelta, delta, raw) // no object of its own
+			s.delta(textDelta, delta, raw) // so delta may be on the caller's stack
 		} else {
-			out.Event(pluginapi.TextDelta{Delta: delta, Nested: s.nest()})
+			out.Event(pluginapi.TextDelta{Delta: strings.Clone(delta), Nested: s.nest()})
 		}
 	}
 }
@@ -91,9 +91,9 @@ func (s *Stream) Think(delta string, out Events) {
 	if delta != "" {
 		s.text.WriteString(delta)
 		if raw, ok := out.(RawEvents); ok {
-			s.delta(thinkingDelta, delta, raw) // no object of its own
+			s.delta(thinkingDelta, delta, raw)
 		} else {
-			out.Event(pluginapi.ThinkingDelta{Delta: delta, Nested: s.nest()})
+			out.Event(pluginapi.ThinkingDelta{Delta: strings.Clone(delta), Nested: s.nest()})
 		}
 	}
 }
