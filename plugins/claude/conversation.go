@@ -115,12 +115,11 @@ func (c *conversation) line(line jsonl.Value, out *sdk.Out) bool {
 	}
 	switch kind {
 	case "stream_event":
-		if !c.model.streamEvent(line, out) {
-			return false
-		}
-		if string(line.Bytes("event", "type")) == "message_stop" && line.Text("parent_tool_use_id") == "" {
+		known, whole := c.model.streamEvent(line, out)
+		if whole {
 			c.StepEnd(out)
 		}
+		return known
 	case "assistant":
 		return c.assistantLine(line, out)
 	case "user":

@@ -61,34 +61,35 @@ func (m *draft) block(index int) *block {
 	return nil
 }
 
-// streamEvent handles one stream_event line; false means that it knows no such
-// event.
-func (d *decoder) streamEvent(line jsonl.Value, out turn.Events) bool {
+// streamEvent handles one stream_event line. It reports whether it knows such an
+// event, and whether a message of the main conversation has come to its end.
+func (d *decoder) streamEvent(line jsonl.Value, out turn.Events) (known, whole bool) {
 	event := line.Get("event")
 	m := d.draft(line.Text("parent_tool_use_id"))
 	index, _ := event.Int("index")
 	switch string(event.Bytes("type")) {
 	case "content_block_delta":
-		return d.blockDelta(m, m.block(int(index)), event.Get("delta"), out)
+		return d.blockDelta(m, m.block(int(index)), event.Get("delta"), out), false
 	case "message_start":
 		d.cutOff(m, out)
 		m.id = event.Text("message", "id")
 	case "content_block_start":
-		return d.blockStart(m, int(index), event.Get("content_block"), out)
+		return d.blockStart(m, int(index), event.Get("content_block"), out), false
 	case "message_stop":
 		if lost := line.Get("abandoned_blocks"); lost.IsObject() {
 			from, _ := lost.Int("from_block_index")
 			d.abandon(m, int(from), "the connection broke", out)
 		}
 		d.closeBlocks(m, out)
+		return true, m == &d.main
 	case "content_block_stop":
 		// The CLI may yet take the block back, if its assistant line has not come before.
 	case "message_delta", "ping":
 		// Usage is taken from the result, which counts sub-agents too.
 	default:
-		return false
+		return false, false
 	}
-	return true
+	return true, false
 }
 
 func (d *decoder) blockStart(m *draft, index int, content jsonl.Value, out turn.Events) bool {
@@ -122,14 +123,14 @@ func (d *decoder) blockStart(m *draft, index int, content jsonl.Value, out turn.
 }
 
 func (d *decoder) blockDelta(m *draft, b *block, delta jsonl.Value, out turn.Events) bool {
-	var text string
+	var text []byte
 	switch string(delta.Bytes("type")) {
 	case "text_delta":
-		text = delta.Text("text")
+		text = delta.Bytes("text")
 	case "thinking_delta":
-		text = delta.Text("thinking")
+		text = delta.Bytes("thinking")
 	case "input_json_delta":
-		text = delta.Text("partial_json")
+		text = delta.Bytes("partial_json")
 	case "signature_delta", "citations_delta":
 		return true // the model's own proof of its thinking; sources of a search
 	default:
@@ -138,13 +139,13 @@ func (d *decoder) blockDelta(m *draft, b *block, delta jsonl.Value, out turn.Eve
 	switch {
 	case b == nil:
 		return false
-	case text == "" || !b.open:
+	case len(text) == 0 || !b.open:
 	case b.kind == kindText:
-		d.w.Stream(m.parent).Text(m.id, text, out)
+		d.w.Stream(m.parent).Text(m.id, string(text), out)
 	case b.kind == kindThinking:
-		d.w.Stream(m.parent).Think(text, out)
+		d.w.Stream(m.parent).Think(string(text), out)
 	case b.kind == kindTool:
-		b.tool.Input(text, out)
+		b.tool.Input(string(text), out)
 	}
 	return true
 }
