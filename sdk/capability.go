@@ -7,6 +7,12 @@ import (
 	"github.com/amux-dev/amux/pluginapi"
 )
 
+// Cannot is the refusal of an option by a plan: it names the agent, the option as a noun,
+// and as a hint what is available instead.
+func Cannot(agent, option, instead string) error {
+	return pluginapi.Errorf(pluginapi.CodeCapability, "%s cannot do %s", agent, option).WithHint("%s", instead)
+}
+
 var portableEfforts = []string{"low", "medium", "high", "max"}
 
 // checkCapabilities refuses the options that the agent's description rules out,

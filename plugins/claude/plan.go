@@ -58,16 +58,16 @@ func (p *planner) flag(name, value string) { p.plan.Args = append(p.plan.Args, n
 
 func (p *planner) surroundings() error {
 	if p.opts.Pty {
-		return cannot("pty", "claude is driven on pipes; leave out --pty")
+		return sdk.Cannot(agentID, "pty", "claude is driven on pipes; leave out --pty")
 	}
 	if d := p.opts.Driver; d != "" && d != driver {
-		return cannot("driver "+strconv.Quote(d), "its one driver is %s", driver)
+		return sdk.Cannot(agentID, "driver "+strconv.Quote(d), "its one driver is "+driver)
 	}
 	switch p.opts.Approve {
 	case pb.Approve_APPROVE_UNKNOWN, pb.Approve_APPROVE_ASK, pb.Approve_APPROVE_AUTO,
 		pb.Approve_APPROVE_DENY, pb.Approve_APPROVE_RULES:
 	default:
-		return cannot("approve mode "+p.opts.Approve.String(), "use ask, auto, deny or rules")
+		return sdk.Cannot(agentID, "approve mode "+p.opts.Approve.String(), "use ask, auto, deny or rules")
 	}
 	// An update in the middle of a run would replace the program under it.
 	_, own := p.opts.Env["DISABLE_AUTOUPDATER"]
@@ -128,7 +128,7 @@ func (p *planner) model() error {
 	}
 	if e := p.opts.Effort; e != "" {
 		if !slices.Contains(nativeEfforts, e) {
-			return cannot("effort "+strconv.Quote(e), "it has %s", strings.Join(nativeEfforts, ", "))
+			return sdk.Cannot(agentID, "effort "+strconv.Quote(e), "it has "+strings.Join(nativeEfforts, ", "))
 		}
 		p.flag("--effort", e)
 	}
@@ -144,7 +144,7 @@ func (p *planner) systemPrompt() error {
 	case "replace":
 		flag = "--system-prompt"
 	default:
-		return cannot("system prompt mode "+strconv.Quote(mode), "it can append to its own system prompt or replace it")
+		return sdk.Cannot(agentID, "system prompt mode "+strconv.Quote(mode), "it can append to its own system prompt or replace it")
 	}
 	if text == "" {
 		return nil
@@ -221,7 +221,7 @@ func (p *planner) limits() error {
 			return pluginapi.Errorf(pluginapi.CodeValidation, "claude: the JSON schema is no JSON object: %v", err)
 		}
 		if len(schema) > maxArgument {
-			return cannot("a JSON schema of more than 96 KiB", "it takes schemas on its command line only")
+			return sdk.Cannot(agentID, "a JSON schema of more than 96 KiB", "it takes schemas on its command line only")
 		}
 		p.flag("--json-schema", schema)
 	}
@@ -265,10 +265,4 @@ func (p *planner) prompt() error {
 	}
 	p.plan.State = state
 	return nil
-}
-
-// cannot is the refusal of an option: it names the agent, the option, and what
-// can be had instead.
-func cannot(option, instead string, args ...any) error {
-	return pluginapi.Errorf(pluginapi.CodeCapability, "claude cannot do %s", option).WithHint(instead, args...)
 }

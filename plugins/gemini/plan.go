@@ -8,6 +8,7 @@ import (
 
 	"github.com/amux-dev/amux/pluginapi"
 	pb "github.com/amux-dev/amux/pluginapi/amuxplugin1"
+	"github.com/amux-dev/amux/sdk"
 	"github.com/amux-dev/amux/sdk/acp"
 )
 
@@ -57,17 +58,17 @@ func (p *planner) common() error {
 		p.flag("--model", p.opts.Model)
 	}
 	if p.opts.Effort != "" {
-		return cannot("an effort", "its thinking is set by modelConfigs in its settings only")
+		return sdk.Cannot(agentID, "an effort", "its thinking is set by modelConfigs in its settings only")
 	}
 	for _, dir := range p.opts.AddDirs {
 		// The CLI splits the value at commas.
 		if strings.Contains(dir, ",") {
-			return cannot("the directory "+strconv.Quote(dir), "its name must have no comma")
+			return sdk.Cannot(agentID, "the directory "+strconv.Quote(dir), "its name must have no comma")
 		}
 		p.flag("--include-directories", dir)
 	}
 	if len(p.opts.AllowRules)+len(p.opts.DenyRules) > 0 && p.opts.Driver == driverStream {
-		return cannot("rules with the driver stream-json", "use the driver acp, where amux judges each request")
+		return sdk.Cannot(agentID, "rules with the driver stream-json", "use the driver acp, where amux judges each request")
 	}
 	if p.opts.SystemPrompt == "" {
 		return nil
@@ -97,15 +98,15 @@ func (p *planner) stream() error {
 	case pb.Approve_APPROVE_DENY, pb.Approve_APPROVE_UNKNOWN:
 		mode = "default" // it refuses what it would ask about
 	default:
-		return cannot("asking with the driver stream-json", "use the driver acp, or --approve auto or deny")
+		return sdk.Cannot(agentID, "asking with the driver stream-json", "use the driver acp, or --approve auto or deny")
 	}
 	switch {
 	case o.Conversation:
-		return cannot("more than one prompt with the driver stream-json", "use the driver acp")
+		return sdk.Cannot(agentID, "more than one prompt with the driver stream-json", "use the driver acp")
 	case len(o.McpServers) > 0:
-		return cannot("MCP servers with the driver stream-json", "use the driver acp, or put them into its settings")
+		return sdk.Cannot(agentID, "MCP servers with the driver stream-json", "use the driver acp, or put them into its settings")
 	case len(o.Attachments) > 0:
-		return cannot("attachments with the driver stream-json", "use the driver acp")
+		return sdk.Cannot(agentID, "attachments with the driver stream-json", "use the driver acp")
 	}
 	p.plan.Args = append(p.plan.Args, "--output-format=stream-json", "--skip-trust", "--approval-mode="+mode)
 	switch {
@@ -119,10 +120,4 @@ func (p *planner) stream() error {
 	p.plan.Stdin = pb.Stdin_STDIN_PROMPT
 	p.plan.InitialStdin = []byte(o.Prompt)
 	return nil
-}
-
-// cannot is the refusal of an option: it names the agent, the option, and what
-// can be had instead.
-func cannot(option, instead string) error {
-	return pluginapi.Errorf(pluginapi.CodeCapability, "gemini cannot do %s", option).WithHint("%s", instead)
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/amux-dev/amux/pluginapi"
 	pb "github.com/amux-dev/amux/pluginapi/amuxplugin1"
+	"github.com/amux-dev/amux/sdk"
 	"github.com/amux-dev/amux/sdk/acp"
 	"github.com/amux-dev/amux/sdk/attachment"
 )
@@ -41,10 +42,10 @@ func (adapter) Plan(_ context.Context, req *pluginapi.PlanRequest) (*pluginapi.P
 		return plan, stream(req, o, plan)
 	}
 	if o.Effort != "" {
-		return nil, cannot("an effort by the Agent Client Protocol", "use --driver stream-json --approve auto, or set agent.reasoning_effort in its config.yaml")
+		return nil, sdk.Cannot(agentID, "an effort by the Agent Client Protocol", "use --driver stream-json --approve auto, or set agent.reasoning_effort in its config.yaml")
 	}
 	if o.MaxTurns > 0 {
-		return nil, cannot("a limit of requests by the Agent Client Protocol", "use --driver stream-json --approve auto, or set agent.max_turns in its config.yaml")
+		return nil, sdk.Cannot(agentID, "a limit of requests by the Agent Client Protocol", "use --driver stream-json --approve auto, or set agent.max_turns in its config.yaml")
 	}
 	plan.Args = []string{"acp"}
 	plan.Stdin = pb.Stdin_STDIN_OPEN
@@ -76,9 +77,9 @@ func systemPrompt(req *pluginapi.PlanRequest, o *pluginapi.RunOptions, plan *plu
 	case text == "":
 		return nil
 	case o.SystemPromptMode != "" && o.SystemPromptMode != "append":
-		return cannot("system prompt mode "+strconv.Quote(o.SystemPromptMode), "it can append to its own system prompt")
+		return sdk.Cannot(agentID, "system prompt mode "+strconv.Quote(o.SystemPromptMode), "it can append to its own system prompt")
 	case byACP(o) && (o.Resume != "" || o.ContinueLast):
-		return cannot("an addition to the system prompt of a session that goes on by the Agent Client Protocol", "use --driver stream-json --approve auto, or say it in the prompt")
+		return sdk.Cannot(agentID, "an addition to the system prompt of a session that goes on by the Agent Client Protocol", "use --driver stream-json --approve auto, or say it in the prompt")
 	case byACP(o):
 		name = "HERMES_ENVIRONMENT_HINT"
 	}
@@ -90,7 +91,7 @@ func systemPrompt(req *pluginapi.PlanRequest, o *pluginapi.RunOptions, plan *plu
 		text = own + "\n\n" + text
 	}
 	if len(text) > maxVariable {
-		return cannot("a system prompt of more than 96 KiB", "it takes one as a variable only; an AGENTS.md in the project may be longer")
+		return sdk.Cannot(agentID, "a system prompt of more than 96 KiB", "it takes one as a variable only; an AGENTS.md in the project may be longer")
 	}
 	plan.EnvSet = map[string]string{name: text}
 	return nil
@@ -100,15 +101,15 @@ func systemPrompt(req *pluginapi.PlanRequest, o *pluginapi.RunOptions, plan *plu
 func stream(req *pluginapi.PlanRequest, o *pluginapi.RunOptions, plan *pluginapi.Plan) error {
 	switch {
 	case o.Approve != pb.Approve_APPROVE_AUTO:
-		return cannot("approvals with the driver stream-json", "use the driver acp, or --approve auto")
+		return sdk.Cannot(agentID, "approvals with the driver stream-json", "use the driver acp, or --approve auto")
 	case len(o.AllowRules)+len(o.DenyRules) > 0:
-		return cannot("rules with the driver stream-json", "use the driver acp, where amux judges each request")
+		return sdk.Cannot(agentID, "rules with the driver stream-json", "use the driver acp, where amux judges each request")
 	case o.Conversation:
-		return cannot("more than one prompt with the driver stream-json", "use the driver acp")
+		return sdk.Cannot(agentID, "more than one prompt with the driver stream-json", "use the driver acp")
 	case o.Fork:
-		return cannot("a fork with the driver stream-json", "use the driver acp")
+		return sdk.Cannot(agentID, "a fork with the driver stream-json", "use the driver acp")
 	case len(o.McpServers) > 0:
-		return cannot("MCP servers with the driver stream-json", "use the driver acp, or put them into its config.yaml")
+		return sdk.Cannot(agentID, "MCP servers with the driver stream-json", "use the driver acp, or put them into its config.yaml")
 	}
 	files, err := attachment.Read(agentID, 0, o.Attachments)
 	if err != nil {
@@ -127,7 +128,7 @@ func stream(req *pluginapi.PlanRequest, o *pluginapi.RunOptions, plan *pluginapi
 	}
 	if e := o.Effort; e != "" {
 		if !slices.Contains(nativeEfforts, e) {
-			return cannot("effort "+strconv.Quote(e), "it has "+strings.Join(nativeEfforts, ", "))
+			return sdk.Cannot(agentID, "effort "+strconv.Quote(e), "it has "+strings.Join(nativeEfforts, ", "))
 		}
 		flag("--reasoning", e)
 	}
@@ -144,10 +145,4 @@ func stream(req *pluginapi.PlanRequest, o *pluginapi.RunOptions, plan *pluginapi
 		plan.Args = append(plan.Args, "--no-restore-cwd")
 	}
 	return nil
-}
-
-// cannot is the refusal of an option: it names the agent, the option, and what
-// can be had instead.
-func cannot(option, instead string) error {
-	return pluginapi.Errorf(pluginapi.CodeCapability, "hermes cannot do %s", option).WithHint("%s", instead)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/amux-dev/amux/pluginapi"
 	pb "github.com/amux-dev/amux/pluginapi/amuxplugin1"
 	"github.com/amux-dev/amux/pluginapi/authprobe"
+	"github.com/amux-dev/amux/sdk"
 	"github.com/amux-dev/amux/sdk/acp"
 	"github.com/amux-dev/amux/sdk/attachment"
 	"github.com/amux-dev/amux/sdk/mcp"
@@ -93,15 +94,15 @@ func (p *planner) once() error {
 	o := p.opts
 	switch {
 	case o.Approve != pb.Approve_APPROVE_AUTO:
-		return cannot("approvals without a gateway: it asks for nothing before it acts", "add --approve auto to let it act, or --driver acp with a gateway that runs")
+		return sdk.Cannot(agentID, "approvals without a gateway: it asks for nothing before it acts", "add --approve auto to let it act, or --driver acp with a gateway that runs")
 	case len(o.AllowRules)+len(o.DenyRules) > 0:
-		return cannot("rules without a gateway", "its permissions are those of its own settings; or use --driver acp with a gateway that runs")
+		return sdk.Cannot(agentID, "rules without a gateway", "its permissions are those of its own settings; or use --driver acp with a gateway that runs")
 	case o.Conversation:
-		return cannot("more than one prompt without a gateway", "go on with --driver local and --resume ID, or use --driver acp with a gateway that runs")
+		return sdk.Cannot(agentID, "more than one prompt without a gateway", "go on with --driver local and --resume ID, or use --driver acp with a gateway that runs")
 	case o.Resume != "" && !p.sessions():
-		return cannot("a session with the driver exec", "use --driver local")
+		return sdk.Cannot(agentID, "a session with the driver exec", "use --driver local")
 	case o.NoSession && p.sessions():
-		return cannot("a run without a session with the driver local", "use --driver exec")
+		return sdk.Cannot(agentID, "a run without a session with the driver local", "use --driver exec")
 	}
 	prompt, err := p.prompt()
 	if err != nil {
@@ -131,7 +132,7 @@ func (p *planner) effort() error {
 		return nil
 	}
 	if !slices.Contains(nativeEfforts, e) {
-		return cannot("effort "+strconv.Quote(e), "it has "+strings.Join(nativeEfforts, ", "))
+		return sdk.Cannot(agentID, "effort "+strconv.Quote(e), "it has "+strings.Join(nativeEfforts, ", "))
 	}
 	p.flag("--thinking", e)
 	return nil
@@ -152,7 +153,7 @@ func (p *planner) exec() error {
 // assistant would be made there, so that settings of the run's own stand before them.
 func (p *planner) local() error {
 	if p.req.GetCaller().GetOs() == "windows" {
-		return cannot("the driver local on Windows: it cannot be given a prompt there", "use --driver exec")
+		return sdk.Cannot(agentID, "the driver local on Windows: it cannot be given a prompt there", "use --driver exec")
 	}
 	id := p.opts.Resume
 	if id == "" {
@@ -267,7 +268,7 @@ func (p *planner) prompt() ([]byte, error) {
 	}
 	text.WriteString(p.opts.Prompt)
 	if text.Len() > maxPrompt {
-		return nil, cannot("a prompt of more than 4 MiB", "put it into a file and name that in the prompt")
+		return nil, sdk.Cannot(agentID, "a prompt of more than 4 MiB", "put it into a file and name that in the prompt")
 	}
 	return []byte(text.String()), nil
 }
@@ -276,11 +277,11 @@ func (p *planner) prompt() ([]byte, error) {
 func (p *planner) gateway() error {
 	switch {
 	case p.opts.Model != "":
-		return cannot("a model with the driver acp", "the gateway has its own: `openclaw models set`")
+		return sdk.Cannot(agentID, "a model with the driver acp", "the gateway has its own: `openclaw models set`")
 	case len(p.opts.McpServers) > 0:
-		return cannot("MCP servers with the driver acp", "put them into the gateway's settings: `openclaw mcp set`")
+		return sdk.Cannot(agentID, "MCP servers with the driver acp", "put them into the gateway's settings: `openclaw mcp set`")
 	case p.opts.NoSession:
-		return cannot("a run without a session with the driver acp", "use the driver exec")
+		return sdk.Cannot(agentID, "a run without a session with the driver acp", "use the driver exec")
 	}
 	p.plan.Args = append(p.plan.Args, "acp")
 	url, token := p.variable("AMUX_OPENCLAW_URL"), p.variable("AMUX_OPENCLAW_TOKEN_FILE")
@@ -312,20 +313,14 @@ func (p *planner) screen() error {
 	o := p.opts
 	switch {
 	case o.Driver != "" && o.Driver != driverAuto:
-		return cannot("a terminal with the driver "+o.Driver, "leave out --driver or --pty")
+		return sdk.Cannot(agentID, "a terminal with the driver "+o.Driver, "leave out --driver or --pty")
 	case o.Approve != pb.Approve_APPROVE_AUTO && o.Approve != pb.Approve_APPROVE_UNKNOWN && o.Approve != pb.Approve_APPROVE_DENY:
-		return cannot("approvals through amux on its own screen", "add --approve auto, and answer on the screen")
+		return sdk.Cannot(agentID, "approvals through amux on its own screen", "add --approve auto, and answer on the screen")
 	case o.Model != "" || o.NoSession || o.Resume != "" || len(o.McpServers)+len(o.Attachments)+len(o.AllowRules)+len(o.DenyRules) > 0:
-		return cannot("more than a prompt and an effort on its own screen", "choose the rest on the screen: /model, /session")
+		return sdk.Cannot(agentID, "more than a prompt and an effort on its own screen", "choose the rest on the screen: /model, /session")
 	}
 	p.plan.Pty = true
 	p.plan.Stdin = pb.Stdin_STDIN_OPEN
 	p.plan.Args = append(p.plan.Args, "tui", "--local")
 	return p.effort()
-}
-
-// cannot is the refusal of an option: it names the agent, the option, and what
-// can be had instead.
-func cannot(option, instead string) error {
-	return pluginapi.Errorf(pluginapi.CodeCapability, "openclaw cannot do %s", option).WithHint("%s", instead)
 }

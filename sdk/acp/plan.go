@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/amux-dev/amux/pluginapi"
+	"github.com/amux-dev/amux/sdk"
 	"github.com/amux-dev/amux/sdk/attachment"
 	"github.com/amux-dev/amux/sdk/mcp"
 )
@@ -34,7 +35,7 @@ func Prepare(agent string, can Abilities, req *pluginapi.PlanRequest, plan *plug
 	for i, s := range opts.GetMcpServers() {
 		if transport := transports[i]; transport != mcp.Stdio {
 			if len(s.Headers) > 0 {
-				return cannot(agent, "headers for the MCP server "+strconv.Quote(s.Name), "put them into the agent's own settings")
+				return sdk.Cannot(agent, "headers for the MCP server "+strconv.Quote(s.Name), "put them into the agent's own settings")
 			}
 			state.Servers = append(state.Servers, Server{Type: transport, Name: s.Name, URL: s.Url, Headers: []nameValue{}})
 			continue
@@ -79,7 +80,7 @@ var envName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 // hideEnv has a shell read the server's environment from a file of the run's.
 func hideEnv(agent string, n int, env map[string]string, req *pluginapi.PlanRequest, plan *pluginapi.Plan, server *Server) error {
 	if req.GetCaller().GetOs() == "windows" {
-		return cannot(agent, "an environment for the MCP server "+strconv.Quote(server.Name), "put it into the agent's own settings")
+		return sdk.Cannot(agent, "an environment for the MCP server "+strconv.Quote(server.Name), "put it into the agent's own settings")
 	}
 	var script strings.Builder
 	names := make([]string, 0, len(env))
@@ -112,9 +113,3 @@ type text struct {
 }
 
 func textBlock(s string) text { return text{"text", s} }
-
-// cannot is the refusal of an option: it names the agent, the option, and what
-// can be had instead.
-func cannot(agent, option, instead string) error {
-	return pluginapi.Errorf(pluginapi.CodeCapability, "%s cannot do %s", agent, option).WithHint("%s", instead)
-}

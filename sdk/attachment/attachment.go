@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/amux-dev/amux/pluginapi"
+	"github.com/amux-dev/amux/sdk"
 )
 
 // Kinds are what an agent takes, besides text.
@@ -43,7 +44,7 @@ func Read(agent string, takes Kinds, attachments []*pluginapi.Attachment) ([]Fil
 		option := "attachment " + strconv.Quote(f.Name)
 		switch {
 		case len(f.Content) == 0:
-			return nil, cannot(agent, option, "it is empty")
+			return nil, sdk.Cannot(agent, option, "it is empty")
 		case takes&Images != 0 && f.Image(), takes&PDF != 0 && f.Type == pdf:
 		case f.isText():
 			f.Type = ""
@@ -51,7 +52,7 @@ func Read(agent string, takes Kinds, attachments []*pluginapi.Attachment) ([]Fil
 			if f.Type != "" {
 				option += " (" + f.Type + ")"
 			}
-			return nil, cannot(agent, option, "it takes "+takes.String()+"; name other files in the prompt, it may be able to read them itself")
+			return nil, sdk.Cannot(agent, option, "it takes "+takes.String()+"; name other files in the prompt, it may be able to read them itself")
 		}
 		files = append(files, f)
 	}
@@ -123,8 +124,4 @@ func mediaType(a *pluginapi.Attachment) string {
 		return pdf
 	}
 	return ""
-}
-
-func cannot(agent, option, instead string) error {
-	return pluginapi.Errorf(pluginapi.CodeCapability, "%s cannot do %s", agent, option).WithHint("%s", instead)
 }

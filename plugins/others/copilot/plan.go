@@ -10,6 +10,7 @@ import (
 
 	"github.com/amux-dev/amux/pluginapi"
 	pb "github.com/amux-dev/amux/pluginapi/amuxplugin1"
+	"github.com/amux-dev/amux/sdk"
 	"github.com/amux-dev/amux/sdk/acp"
 	"github.com/amux-dev/amux/sdk/mcp"
 )
@@ -44,7 +45,7 @@ func (Adapter) Plan(_ context.Context, req *pluginapi.PlanRequest) (*pluginapi.P
 	}
 	if e := opts.Effort; e != "" {
 		if !slices.Contains(nativeEfforts, e) {
-			return nil, cannot("effort "+strconv.Quote(e), "it has "+strings.Join(nativeEfforts, ", "))
+			return nil, sdk.Cannot(agentID, "effort "+strconv.Quote(e), "it has "+strings.Join(nativeEfforts, ", "))
 		}
 		plan.Args = append(plan.Args, "--reasoning-effort="+e)
 	}
@@ -138,17 +139,17 @@ func lines(req *pluginapi.PlanRequest, o *pluginapi.RunOptions, plan *pluginapi.
 	case pb.Approve_APPROVE_DENY, pb.Approve_APPROVE_UNKNOWN:
 		// It denies what it would ask about.
 	default:
-		return cannot("asking with the driver json", "use the driver acp, or --approve auto or deny")
+		return sdk.Cannot(agentID, "asking with the driver json", "use the driver acp, or --approve auto or deny")
 	}
 	switch {
 	case o.Conversation:
-		return cannot("more than one prompt with the driver json", "use the driver acp")
+		return sdk.Cannot(agentID, "more than one prompt with the driver json", "use the driver acp")
 	case len(o.AllowRules)+len(o.DenyRules) > 0:
-		return cannot("rules with the driver json", "use the driver acp, where amux judges each request")
+		return sdk.Cannot(agentID, "rules with the driver json", "use the driver acp, where amux judges each request")
 	case o.ContinueLast:
-		return cannot("the last session with the driver json: its lines name it at their end only", "use the driver acp, or name it with --resume ID")
+		return sdk.Cannot(agentID, "the last session with the driver json: its lines name it at their end only", "use the driver acp, or name it with --resume ID")
 	case len(o.Attachments) > 0:
-		return cannot("attachments with the driver json", "use the driver acp")
+		return sdk.Cannot(agentID, "attachments with the driver json", "use the driver acp")
 	case o.Resume != "":
 		plan.Args = append(plan.Args, "--resume="+o.Resume)
 	case req.GetSessionId() != "" && req.GetAttempt() <= 1:
@@ -166,10 +167,4 @@ func lines(req *pluginapi.PlanRequest, o *pluginapi.RunOptions, plan *pluginapi.
 	plan.Stdin = pb.Stdin_STDIN_PROMPT
 	plan.InitialStdin = []byte(o.Prompt)
 	return nil
-}
-
-// cannot is the refusal of an option: it names the agent, the option, and what
-// can be had instead.
-func cannot(option, instead string) error {
-	return pluginapi.Errorf(pluginapi.CodeCapability, "copilot cannot do %s", option).WithHint("%s", instead)
 }

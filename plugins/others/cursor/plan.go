@@ -5,6 +5,7 @@ import (
 
 	"github.com/amux-dev/amux/pluginapi"
 	pb "github.com/amux-dev/amux/pluginapi/amuxplugin1"
+	"github.com/amux-dev/amux/sdk"
 	"github.com/amux-dev/amux/sdk/acp"
 )
 
@@ -32,11 +33,11 @@ func (Adapter) Plan(_ context.Context, req *pluginapi.PlanRequest) (*pluginapi.P
 	}
 	switch {
 	case o.Approve != pb.Approve_APPROVE_AUTO:
-		return nil, cannot("approvals by stream-json: it asks for nothing", "leave --driver out, or add --approve auto to let it act")
+		return nil, sdk.Cannot(agentID, "approvals by stream-json: it asks for nothing", "leave --driver out, or add --approve auto to let it act")
 	case len(o.AllowRules)+len(o.DenyRules) > 0:
-		return nil, cannot("rules by stream-json", "leave --driver out")
+		return nil, sdk.Cannot(agentID, "rules by stream-json", "leave --driver out")
 	case o.Conversation:
-		return nil, cannot("more than one prompt a run by stream-json", "leave --driver out, or go on with --resume ID")
+		return nil, sdk.Cannot(agentID, "more than one prompt a run by stream-json", "leave --driver out, or go on with --resume ID")
 	}
 	plan.Stdin, plan.InitialStdin = pb.Stdin_STDIN_PROMPT, []byte(o.Prompt)
 	plan.Args = []string{"-p", "--output-format", "stream-json", "--stream-partial-output", "--force"}
@@ -63,10 +64,4 @@ func byACP(o *pluginapi.RunOptions) bool {
 	}
 	return o.GetApprove() != pb.Approve_APPROVE_AUTO || o.GetConversation() ||
 		len(o.GetAttachments())+len(o.GetMcpServers())+len(o.GetAllowRules())+len(o.GetDenyRules()) > 0
-}
-
-// cannot is the refusal of an option: it names the agent, the option, and what
-// can be had instead.
-func cannot(option, instead string) error {
-	return pluginapi.Errorf(pluginapi.CodeCapability, "cursor cannot do %s", option).WithHint("%s", instead)
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/amux-dev/amux/pluginapi"
 	pb "github.com/amux-dev/amux/pluginapi/amuxplugin1"
 	"github.com/amux-dev/amux/plugins/others/pirpc"
+	"github.com/amux-dev/amux/sdk"
 	"github.com/amux-dev/amux/sdk/acp"
 )
 
@@ -43,14 +44,14 @@ func (Adapter) Plan(_ context.Context, req *pluginapi.PlanRequest) (*pluginapi.P
 	flag := func(name, value string) { plan.Args = append(plan.Args, name+"="+value) }
 	switch {
 	case o.Approve != pb.Approve_APPROVE_AUTO && !acpDriver:
-		return nil, cannot("approvals with the driver rpc: there it asks for nothing before it acts", "add --approve auto to let it act, or take the driver auto")
+		return nil, sdk.Cannot(agentID, "approvals with the driver rpc: there it asks for nothing before it acts", "add --approve auto to let it act, or take the driver auto")
 	case o.Resume != "" && o.ContinueLast:
 		return nil, pluginapi.Errorf(pluginapi.CodeValidation, "omp: resume and continue cannot be used together").
 			WithHint("give a session id, or ask for the last session, not both")
 	case o.Fork && o.Resume == "":
-		return nil, cannot("a fork of a session that is not named", "add --resume ID")
+		return nil, sdk.Cannot(agentID, "a fork of a session that is not named", "add --resume ID")
 	case len(o.AllowRules)+len(o.DenyRules) > 0 && !acpDriver:
-		return nil, cannot("rules with the driver rpc", "use the driver acp, where amux judges each request")
+		return nil, sdk.Cannot(agentID, "rules with the driver rpc", "use the driver acp, where amux judges each request")
 	case acpDriver:
 		plan.SessionId = o.Resume // the protocol goes on with it
 	case o.Fork:
@@ -69,7 +70,7 @@ func (Adapter) Plan(_ context.Context, req *pluginapi.PlanRequest) (*pluginapi.P
 	}
 	if e := o.Effort; e != "" {
 		if !slices.Contains(nativeEfforts, e) {
-			return nil, cannot("effort "+strconv.Quote(e), "it has "+strings.Join(nativeEfforts, ", "))
+			return nil, sdk.Cannot(agentID, "effort "+strconv.Quote(e), "it has "+strings.Join(nativeEfforts, ", "))
 		}
 		flag("--thinking", e)
 	}
@@ -79,7 +80,7 @@ func (Adapter) Plan(_ context.Context, req *pluginapi.PlanRequest) (*pluginapi.P
 	switch text := o.SystemPrompt; {
 	case text == "":
 	case o.SystemPromptMode == "replace" && len(text) > maxArgument:
-		return nil, cannot("to replace its system prompt by more than 96 KiB", "append it instead")
+		return nil, sdk.Cannot(agentID, "to replace its system prompt by more than 96 KiB", "append it instead")
 	case o.SystemPromptMode == "replace":
 		flag("--system-prompt", text)
 	default:
@@ -108,17 +109,11 @@ func asking(o *pluginapi.RunOptions, plan *pluginapi.Plan) error {
 	plan.Args = []string{"acp", "--no-title"}
 	switch {
 	case o.Fork:
-		return cannot("a fork with the driver acp", "use the driver rpc, with --approve auto")
+		return sdk.Cannot(agentID, "a fork with the driver acp", "use the driver rpc, with --approve auto")
 	case o.NoSession:
-		return cannot("a session that is not kept with the driver acp", "use the driver rpc, with --approve auto")
+		return sdk.Cannot(agentID, "a session that is not kept with the driver acp", "use the driver rpc, with --approve auto")
 	case o.Approve != pb.Approve_APPROVE_AUTO, len(o.AllowRules)+len(o.DenyRules) > 0:
 		plan.Args = append(plan.Args, "--approval-mode=always-ask")
 	}
 	return nil
-}
-
-// cannot is the refusal of an option: it names the agent, the option, and what
-// can be had instead.
-func cannot(option, instead string) error {
-	return pluginapi.Errorf(pluginapi.CodeCapability, "omp cannot do %s", option).WithHint("%s", instead)
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/amux-dev/amux/pluginapi"
 	pb "github.com/amux-dev/amux/pluginapi/amuxplugin1"
+	"github.com/amux-dev/amux/sdk"
 	"github.com/amux-dev/amux/sdk/attachment"
 	"github.com/amux-dev/amux/sdk/mcp"
 )
@@ -93,7 +94,7 @@ func own(req *pluginapi.PlanRequest, o *pluginapi.RunOptions, env func(string) s
 	}
 	if env(configVariable) != "" {
 		if len(servers) > 0 {
-			return cannot("MCP servers beside "+configVariable, "put them into \"mcp\" there")
+			return sdk.Cannot(agentID, "MCP servers beside "+configVariable, "put them into \"mcp\" there")
 		}
 		return nil
 	}
@@ -114,9 +115,9 @@ func foreign(req *pluginapi.PlanRequest, o *pluginapi.RunOptions, base string, p
 	}
 	switch {
 	case len(o.McpServers) > 0:
-		return cannot("MCP servers with "+urlVariable, "put them into that server's settings")
+		return sdk.Cannot(agentID, "MCP servers with "+urlVariable, "put them into that server's settings")
 	case (o.Resume != "" || o.ContinueLast) && !o.Fork && o.Approve != pb.Approve_APPROVE_AUTO:
-		return cannot("approvals in a session that a server of "+urlVariable+" has already", "add --fork, or --approve auto, by which that server's settings decide")
+		return sdk.Cannot(agentID, "approvals in a session that a server of "+urlVariable+" has already", "add --fork, or --approve auto, by which that server's settings decide")
 	}
 	plan.Args = append(plan.Args, "--events=/event?directory="+url.QueryEscape(req.GetCaller().GetCwd()), "--url="+base)
 	return nil
@@ -188,10 +189,4 @@ func splitModel(model string) (provider, name string, err error) {
 
 func invalid(format string, args ...any) *pluginapi.Error {
 	return pluginapi.Errorf(pluginapi.CodeValidation, agentID+": "+format, args...)
-}
-
-// cannot is the refusal of an option: it names the agent, the option, and what
-// can be had instead.
-func cannot(option, instead string) error {
-	return pluginapi.Errorf(pluginapi.CodeCapability, "%s cannot do %s", agentID, option).WithHint("%s", instead)
 }

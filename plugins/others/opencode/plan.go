@@ -7,6 +7,7 @@ import (
 
 	"github.com/amux-dev/amux/pluginapi"
 	pb "github.com/amux-dev/amux/pluginapi/amuxplugin1"
+	"github.com/amux-dev/amux/sdk"
 	"github.com/amux-dev/amux/sdk/acp"
 )
 
@@ -31,7 +32,7 @@ func (Adapter) Plan(_ context.Context, req *pluginapi.PlanRequest) (*pluginapi.P
 		return nil, pluginapi.Errorf(pluginapi.CodeValidation, "opencode: fork needs a session to fork from").
 			WithHint("add --resume ID or --continue")
 	case len(opts.AllowRules)+len(opts.DenyRules) > 0 && opts.Driver == driverRun:
-		return nil, cannot("rules with the driver run", "use the driver acp, where amux judges each request")
+		return nil, sdk.Cannot(agentID, "rules with the driver run", "use the driver acp, where amux judges each request")
 	}
 	if !opts.Fork {
 		plan.SessionId = opts.Resume
@@ -53,7 +54,7 @@ func configure(req *pluginapi.PlanRequest, opts *pluginapi.RunOptions, plan *plu
 	own := req.GetCaller().GetEnv()[configVariable] != "" || opts.Env[configVariable] != ""
 	if own {
 		if opts.SystemPrompt != "" {
-			return cannot("a system prompt beside "+configVariable, "put it into \"instructions\" there")
+			return sdk.Cannot(agentID, "a system prompt beside "+configVariable, "put it into \"instructions\" there")
 		}
 		return nil
 	}
@@ -87,15 +88,15 @@ func run(o *pluginapi.RunOptions, plan *pluginapi.Plan) error {
 		plan.Args = append(plan.Args, "--auto")
 	case pb.Approve_APPROVE_DENY, pb.Approve_APPROVE_UNKNOWN:
 	default:
-		return cannot("asking with the driver run", "use the driver acp, or --approve auto or deny")
+		return sdk.Cannot(agentID, "asking with the driver run", "use the driver acp, or --approve auto or deny")
 	}
 	switch {
 	case o.Conversation:
-		return cannot("more than one prompt with the driver run", "use the driver acp")
+		return sdk.Cannot(agentID, "more than one prompt with the driver run", "use the driver acp")
 	case len(o.McpServers) > 0:
-		return cannot("MCP servers with the driver run", "use the driver acp, or put them into its settings")
+		return sdk.Cannot(agentID, "MCP servers with the driver run", "use the driver acp, or put them into its settings")
 	case len(o.Attachments) > 0:
-		return cannot("attachments with the driver run", "use the driver acp")
+		return sdk.Cannot(agentID, "attachments with the driver run", "use the driver acp")
 	}
 	if o.Model != "" {
 		plan.Args = append(plan.Args, "--model="+o.Model)
@@ -112,10 +113,4 @@ func run(o *pluginapi.RunOptions, plan *pluginapi.Plan) error {
 	plan.Stdin = pb.Stdin_STDIN_PROMPT
 	plan.InitialStdin = []byte(o.Prompt)
 	return nil
-}
-
-// cannot is the refusal of an option: it names the agent, the option, and what
-// can be had instead.
-func cannot(option, instead string) error {
-	return pluginapi.Errorf(pluginapi.CodeCapability, "opencode cannot do %s", option).WithHint("%s", instead)
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/amux-dev/amux/pluginapi"
 	pb "github.com/amux-dev/amux/pluginapi/amuxplugin1"
 	"github.com/amux-dev/amux/plugins/others/pirpc"
+	"github.com/amux-dev/amux/sdk"
 )
 
 // An argument longer than this goes into a file: Linux takes 128 KiB.
@@ -32,14 +33,14 @@ func (Adapter) Plan(_ context.Context, req *pluginapi.PlanRequest) (*pluginapi.P
 	flag := func(name, value string) { plan.Args = append(plan.Args, name, value) }
 	switch {
 	case o.Approve != pb.Approve_APPROVE_AUTO:
-		return nil, cannot("approvals: it asks for nothing before it acts", "add --approve auto to let it act")
+		return nil, sdk.Cannot(agentID, "approvals: it asks for nothing before it acts", "add --approve auto to let it act")
 	case o.Resume != "" && o.ContinueLast:
 		return nil, pluginapi.Errorf(pluginapi.CodeValidation, "pi: resume and continue cannot be used together").
 			WithHint("give a session id, or ask for the last session, not both")
 	case o.Fork && o.Resume == "":
-		return nil, cannot("a fork of a session that is not named", "add --resume ID")
+		return nil, sdk.Cannot(agentID, "a fork of a session that is not named", "add --resume ID")
 	case len(o.AllowRules)+len(o.DenyRules) > 0:
-		return nil, cannot("rules", "it asks for nothing before it acts")
+		return nil, sdk.Cannot(agentID, "rules", "it asks for nothing before it acts")
 	case o.Fork:
 		flag("--fork", o.Resume)
 	case o.Resume != "":
@@ -56,7 +57,7 @@ func (Adapter) Plan(_ context.Context, req *pluginapi.PlanRequest) (*pluginapi.P
 	}
 	if e := o.Effort; e != "" {
 		if !slices.Contains(nativeEfforts, e) {
-			return nil, cannot("effort "+strconv.Quote(e), "it has "+strings.Join(nativeEfforts, ", "))
+			return nil, sdk.Cannot(agentID, "effort "+strconv.Quote(e), "it has "+strings.Join(nativeEfforts, ", "))
 		}
 		flag("--thinking", e)
 	}
@@ -70,11 +71,11 @@ func systemPrompt(req *pluginapi.PlanRequest, o *pluginapi.RunOptions, plan *plu
 	text := o.SystemPrompt
 	switch mode := o.SystemPromptMode; {
 	case mode != "" && mode != "append" && mode != "replace":
-		return cannot("system prompt mode "+strconv.Quote(mode), "it can append to its own system prompt or replace it")
+		return sdk.Cannot(agentID, "system prompt mode "+strconv.Quote(mode), "it can append to its own system prompt or replace it")
 	case text == "":
 	case mode == "replace":
 		if len(text) > maxArgument {
-			return cannot("to replace its system prompt by more than 96 KiB", "append it instead")
+			return sdk.Cannot(agentID, "to replace its system prompt by more than 96 KiB", "append it instead")
 		}
 		plan.Args = append(plan.Args, "--system-prompt", text)
 	default:
@@ -86,10 +87,4 @@ func systemPrompt(req *pluginapi.PlanRequest, o *pluginapi.RunOptions, plan *plu
 		plan.Args = append(plan.Args, "--append-system-prompt", filepath.Join(req.GetTempDir(), "system.md"))
 	}
 	return nil
-}
-
-// cannot is the refusal of an option: it names the agent, the option, and what
-// can be had instead.
-func cannot(option, instead string) error {
-	return pluginapi.Errorf(pluginapi.CodeCapability, "pi cannot do %s", option).WithHint("%s", instead)
 }

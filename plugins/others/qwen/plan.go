@@ -10,6 +10,7 @@ import (
 
 	"github.com/amux-dev/amux/pluginapi"
 	pb "github.com/amux-dev/amux/pluginapi/amuxplugin1"
+	"github.com/amux-dev/amux/sdk"
 	"github.com/amux-dev/amux/sdk/attachment"
 	"github.com/amux-dev/amux/sdk/mcp"
 )
@@ -55,12 +56,12 @@ func (p *planner) flag(name, value string) { p.plan.Args = append(p.plan.Args, n
 
 func (p *planner) surroundings() error {
 	if p.opts.JsonSchema != "" {
-		return cannot("a JSON schema", "its structured output is for runs without a conversation, which cannot ask")
+		return sdk.Cannot(agentID, "a JSON schema", "its structured output is for runs without a conversation, which cannot ask")
 	}
 	for _, dir := range p.opts.AddDirs {
 		// The CLI splits the value at commas.
 		if strings.Contains(dir, ",") {
-			return cannot("the directory "+strconv.Quote(dir), "its name must have no comma")
+			return sdk.Cannot(agentID, "the directory "+strconv.Quote(dir), "its name must have no comma")
 		}
 		p.flag("--add-dir", dir)
 	}
@@ -105,15 +106,15 @@ func (p *planner) model() error {
 		p.flag("--model", p.opts.Model)
 	}
 	if e := p.opts.Effort; e != "" && !slices.Contains(nativeEfforts, e) {
-		return cannot("effort "+strconv.Quote(e), "it has "+strings.Join(nativeEfforts, ", "))
+		return sdk.Cannot(agentID, "effort "+strconv.Quote(e), "it has "+strings.Join(nativeEfforts, ", "))
 	}
 	text := p.opts.SystemPrompt
 	if len(text) > maxArgument {
-		return cannot("a system prompt of more than 96 KiB", "it takes one on its command line only; a QWEN.md in the project may be longer")
+		return sdk.Cannot(agentID, "a system prompt of more than 96 KiB", "it takes one on its command line only; a QWEN.md in the project may be longer")
 	}
 	switch mode := p.opts.SystemPromptMode; {
 	case mode != "" && mode != "append" && mode != "replace":
-		return cannot("system prompt mode "+strconv.Quote(mode), "it can append to its own system prompt or replace it")
+		return sdk.Cannot(agentID, "system prompt mode "+strconv.Quote(mode), "it can append to its own system prompt or replace it")
 	case text == "":
 	case mode == "replace":
 		p.flag("--system-prompt", text)
@@ -198,10 +199,4 @@ func (p *planner) prompt() error {
 	}
 	p.plan.State, err = json.Marshal(state)
 	return err
-}
-
-// cannot is the refusal of an option: it names the agent, the option, and what
-// can be had instead.
-func cannot(option, instead string) error {
-	return pluginapi.Errorf(pluginapi.CodeCapability, "qwen cannot do %s", option).WithHint("%s", instead)
 }
