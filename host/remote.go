@@ -33,9 +33,29 @@ func (r remote) copy(ctx context.Context, w io.Writer, from uint64) error {
 	return r.followCopy(ctx, w, from)
 }
 
-func (r remote) over() bool        { return false } // nobody knows before it is asked
-func (r remote) waits(string) bool { return false }
-func (r remote) promptID() string  { return newPromptID() }
+func (r remote) over() bool { return false } // nobody knows before it is asked
+// waits asks the judge of the run's host again: it says the same here.
+func (r remote) waits(id string) bool {
+	if r.spec.Unattended {
+		return false
+	}
+	questions, err := r.questions()
+	if err != nil {
+		return false
+	}
+	for _, q := range questions.Open() {
+		if q.ID == id {
+			answer, _ := "", ""
+			if q.Approval {
+				answer, _ = judge{&r.spec, r.h.opts.Env}.answer(q)
+			}
+			return answer == ""
+		}
+	}
+	return false
+}
+
+func (r remote) promptID() string { return newPromptID() }
 
 func (r remote) question(kind, id string) (string, error) { return r.questionInEvents(kind, id) }
 

@@ -18,6 +18,7 @@ import (
 
 	"github.com/amux-dev/amux/host"
 	"github.com/amux-dev/amux/pluginapi"
+	"github.com/amux-dev/amux/pluginapi/code"
 	"github.com/amux-dev/amux/test/agents"
 )
 
@@ -404,6 +405,36 @@ func TestTail(t *testing.T) {
 	var all bytes.Buffer
 	if err := recorded.Tail(1000, &all); err != nil || !strings.Contains(all.String(), "two\n") || !strings.HasSuffix(all.String(), "middle of") {
 		t.Errorf("%q, %v", all.String(), err)
+	}
+}
+
+// Every terminal knows whether a question is for people.
+func TestWaits(t *testing.T) {
+	t.Parallel()
+	here, there, _ := terminals(t)
+	for rule, want := range map[string]bool{"write_file": false, "edit_file": true} {
+		local := start(t, here, host.RunSpec{Prompt: "[approve]", Approve: host.ApproveAsk, AllowRules: []string{rule}})
+		remote := open(t, there, local.ID())
+		var request pluginapi.ApprovalRequest
+		if err := until(t, remote, code.EventApprovalRequest).Decode(&request); err != nil {
+			t.Fatal(err)
+		}
+		for name, r := range map[string]*host.Run{"here": local, "there": remote} {
+			if got := r.Waits(request.InteractionID); got != want {
+				t.Errorf("%s, rule %s: %v", name, rule, got)
+			}
+			if r.Waits("another") {
+				t.Errorf("%s: a question waits that nobody asked", name)
+			}
+		}
+		if want {
+			if err := remote.Approve(t.Context(), request.InteractionID, nil); err != nil {
+				t.Error(err)
+			}
+		}
+		if end := local.Wait(); end.State != code.StateCompleted {
+			t.Errorf("rule %s: %s, %v", rule, end.State, end.Err)
+		}
 	}
 }
 

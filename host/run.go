@@ -151,8 +151,9 @@ func (r *Run) Answer(ctx context.Context, id, text string) error {
 	return r.respond(code.InputAnswer, id, text, nil)
 }
 
-// Waits reports whether the question of that id waits for people now. Of a run that
-// another process hosts it is false.
+// Waits reports whether the question of that id waits for people now: neither the host
+// nor anybody else has answered it. Of a run that another process hosts that is what the
+// events and the run's rules say.
 func (r *Run) Waits(id string) bool { return r.backend.waits(id) }
 
 func (r *Run) respond(kind, id, text string, data json.RawMessage) error {

@@ -134,3 +134,21 @@ func TestTypedAheadAnswersNothing(t *testing.T) {
 		})
 	}
 }
+
+// What a rule answers is not asked; what no rule answers is.
+func TestRulesAnswerUnasked(t *testing.T) {
+	for rule, want := range map[string]int{"write_file": 0, "edit_file": 1} {
+		t.Run(rule, func(t *testing.T) {
+			w := inWindow(t, "run", "demo", "[approve]", "--allow", rule)
+			if want > 0 {
+				w.sees("allow? [y]es")
+				w.types("y\r")
+			}
+			w.exits(0)
+			w.sees("It was approved, so I wrote the file.")
+			if n := strings.Count(w.text(), "asks for approval"); n != want {
+				t.Errorf("%d questions are asked, want %d:\n%s", n, want, w.text())
+			}
+		})
+	}
+}

@@ -17,17 +17,17 @@ import (
 
 // Run plays events. A call goes on to the function that On has under its name, if any.
 type Run struct {
-	Waiting bool // permission requests wait for people, whatever the mode
-	mu      sync.Mutex
-	more    *sync.Cond
-	Log     []host.Event
-	Over    bool
-	calls   []string
-	On      map[string]func(r *Run)
-	Fail    map[string]error
-	Result  host.Result
-	Cut     error // in place of the end, which is not recorded
-	watch   sync.Once
+	Judged bool // the host answers permission requests by its rules
+	mu     sync.Mutex
+	more   *sync.Cond
+	Log    []host.Event
+	Over   bool
+	calls  []string
+	On     map[string]func(r *Run)
+	Fail   map[string]error
+	Result host.Result
+	Cut    error // in place of the end, which is not recorded
+	watch  sync.Once
 	// Watched is called when somebody begins to read the events.
 	Watched func()
 	Pieces  []host.TerminalPiece // of its terminal
@@ -50,7 +50,7 @@ func Finished(events ...pluginapi.Payload) *Run {
 	return r
 }
 
-func (r *Run) Waits(string) bool { return r.Waiting }
+func (r *Run) Waits(string) bool { return !r.Judged }
 
 func (r *Run) Emit(events ...pluginapi.Payload) {
 	r.mu.Lock()

@@ -21,7 +21,6 @@ import (
 type asker struct {
 	l   *live
 	can bool // somebody is at the terminal
-	ask bool // people answer every permission request; else only those that the host leaves to them
 	all bool // the user has answered "all"
 	// elsewhere says that somebody answers from another terminal.
 	elsewhere bool
@@ -86,10 +85,10 @@ func (a *asker) event(ctx context.Context, e host.Event) {
 	}
 }
 
-// asks reports whether an approval is for people.
+// asks reports whether an approval is for people: no rule, and nobody else, has answered.
 func (a *asker) asks(e host.Event) bool {
 	var request pluginapi.ApprovalRequest
-	return a.ask || e.Decode(&request) == nil && a.l.run.Waits(request.InteractionID)
+	return e.Decode(&request) == nil && a.l.run.Waits(request.InteractionID)
 }
 
 // askAgain asks a question that was shown before.

@@ -39,7 +39,7 @@ func attachLines(o *AttachOptions, run app.Recorded, w *writer) error {
 	a.l = &live{process: o.Process, print: o.Print, run: run, renderer: render.New(options)}
 	a.l.spec.Agent, a.l.spec.Conversation = info.Agent, info.Conversation
 	types := w.had
-	a.l.asker = &asker{l: a.l, can: types, ask: info.Approve == host.ApproveAsk, elsewhere: !types, prompt: a.prompt}
+	a.l.asker = &asker{l: a.l, can: types, elsewhere: !types, prompt: a.prompt}
 	if !w.readOnly {
 		a.l.asker.listen()
 	}

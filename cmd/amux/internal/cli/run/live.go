@@ -132,7 +132,7 @@ func (l *live) human(ctx context.Context) {
 	options.Terminal, options.Quiet = io.ErrTTY, l.mode.Quiet
 	l.renderer = render.New(options)
 	can := l.process.Attended() || l.mode.Interactive
-	l.asker = &asker{l: l, can: can, ask: l.spec.Approve == host.ApproveAsk, elsewhere: !can && !l.spec.Unattended}
+	l.asker = &asker{l: l, can: can, elsewhere: !can && !l.spec.Unattended}
 	if l.mode.Interactive {
 		l.asker.prompt, l.asker.over = l.send, l.endOfInput
 		l.asker.listen()
