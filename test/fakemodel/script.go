@@ -206,6 +206,17 @@ var scripts = map[string]func(*Turn) Reply{
 		return rounds(t, begin, calls(shell("exit 3")), calls(writeFile(t.Arg)), calls(shell("touch "+t.Arg+"2")))
 	},
 
+	// fix mends the function Add of the file =path and runs its tests: README's picture.
+	"fix": func(t *Turn) Reply {
+		read := Call{Kind: "read", Args: map[string]any{"path": t.Arg}}
+		edit := Call{Kind: "edit", Args: map[string]any{"path": t.Arg, "old": "return a - b", "new": "return a + b"}}
+		return rounds(t,
+			Reply{Text: []string{"TestAdd fails, ", "so I look at Add first."}, Calls: []Call{read}},
+			Reply{Text: []string{"It subtracts ", "where it should add."}, Calls: []Call{edit}},
+			calls(shell("go test ./...")),
+			Reply{Text: []string{"Add subtracted b from a. ", "It adds them now, ", "and all tests pass."}})
+	},
+
 	"agent": func(t *Turn) Reply {
 		return rounds(t, calls(Call{Kind: "agent", Args: map[string]any{"description": "inner job", "prompt": "[fm:bash] inner"}}))
 	},
