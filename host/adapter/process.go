@@ -57,10 +57,65 @@ type Process struct {
 	PID         int
 	Description *pluginapi.Description
 
-	client   *plugin.Client
 	rpc      pb.AdapterClient
-	runner   *processRunner
+	life     Life
 	callTime time.Duration
+}
+
+// Life is a plugin's process. Its methods are called concurrently.
+type Life interface {
+	// Dead is closed when the process has ended.
+	Dead() <-chan struct{}
+	// Kill ends the process and removes what it leaves. It is safe to call twice.
+	Kill()
+	// Cause is how it died. It may wait a moment for the process's last words.
+	Cause() Death
+}
+
+// Death is how a plugin's process died.
+type Death struct {
+	Words string // "was killed"
+	Hint  string // the way out, if there is a better one than to report it
+	Err   error  // wraps ErrDied
+}
+
+// Attach is Start for a process that runs already and speaks by rpc. It is not described.
+func Attach(opts Options, rpc pb.AdapterClient, life Life) *Process {
+	return &Process{Name: opts.Name, rpc: rpc, life: life, callTime: opts.CallTime}
+}
+
+// started is the Life of a process that this one has started.
+type started struct {
+	client *plugin.Client
+	runner *processRunner
+}
+
+func (s started) Dead() <-chan struct{} { return s.runner.dead }
+
+func (s started) Kill() {
+	s.runner.kill()
+	s.client.Kill()
+	s.runner.remove()
+}
+
+func (s started) Cause() Death {
+	r := s.runner
+	r.drain()
+	limit := r.opts.Memory >> 20
+	_, last := r.said()
+	switch {
+	case r.tooLarge():
+		return Death{fmt.Sprintf("was ended: it held more than %d MiB of memory", limit), "", ErrLarge}
+	case r.wasKilled():
+		return Death{"was killed", "", ErrKilled}
+	case last == "":
+		return Death{"died", "", ErrDied}
+	}
+	scarce, way := fault.Death(last)
+	if strings.Contains(last, "out of memory") || strings.Contains(last, "cannot allocate memory") {
+		return Death{fmt.Sprintf("reached its limit of memory (%d MiB): %s", limit, last), way, ErrLarge}
+	}
+	return Death{"died: " + cmp.Or(scarce, last), way, ErrDied}
 }
 
 // Start starts a plugin and checks that it is what it should be. ctx bounds the
@@ -118,7 +173,7 @@ func Start(ctx context.Context, opts Options) (_ *Process, retErr error) {
 		return nil, startError(opts, run, err)
 	}
 	p := &Process{
-		Name: opts.Name, PID: run.cmd.Process.Pid, client: client, rpc: service.(pb.AdapterClient), runner: run, callTime: opts.CallTime,
+		Name: opts.Name, PID: run.cmd.Process.Pid, rpc: service.(pb.AdapterClient), life: started{client, run}, callTime: opts.CallTime,
 	}
 	patience := NewPatience(p.callTime)
 	patience.Spend(time.Since(since))
@@ -240,22 +295,8 @@ func (p *Process) Error(op string, err error) error {
 	case errors.Is(err, context.DeadlineExceeded) || status.Code(err) == codes.DeadlineExceeded:
 		cause = fmt.Sprintf("gave no answer within %v", p.callTime)
 	case status.Code(err) == codes.Unavailable || errors.Is(err, io.EOF):
-		cause = "died"
-		p.runner.drain()
-		if p.runner.tooLarge() {
-			died = ErrLarge
-			cause = fmt.Sprintf("was ended: it held more than %d MiB of memory", p.runner.opts.Memory>>20)
-		} else if p.runner.wasKilled() {
-			died, cause = ErrKilled, "was killed"
-		} else if _, last := p.runner.said(); last != "" {
-			scarce, way := fault.Death(last)
-			hint = cmp.Or(way, hint)
-			cause += ": " + cmp.Or(scarce, last)
-			if strings.Contains(last, "out of memory") || strings.Contains(last, "cannot allocate memory") {
-				died = ErrLarge
-				cause = fmt.Sprintf("reached its limit of memory (%d MiB): %s", p.runner.opts.Memory>>20, last)
-			}
-		}
+		death := p.life.Cause()
+		cause, died, hint = death.Words, death.Err, cmp.Or(death.Hint, hint)
 	case status.Code(err) == codes.ResourceExhausted:
 		// Not of a process that died: the same call would give the same.
 		return p.breach(op, fmt.Sprintf("sent a message of more than %d MiB", pluginapi.MaxMessage>>20))
@@ -284,7 +325,7 @@ func (p *Process) Died(err error) bool {
 		return false
 	}
 	select {
-	case <-p.runner.dead:
+	case <-p.Dead():
 		return true
 	case <-time.After(lastWords):
 		return false
@@ -411,7 +452,7 @@ func (p *Process) Memory() int64 {
 		return 0
 	}
 	select {
-	case <-p.runner.dead:
+	case <-p.Dead():
 		return 0 // the pid may be another's
 	default:
 		return resident(p.PID)
@@ -419,14 +460,10 @@ func (p *Process) Memory() int64 {
 }
 
 // Dead is closed when the process has ended.
-func (p *Process) Dead() <-chan struct{} { return p.runner.dead }
+func (p *Process) Dead() <-chan struct{} { return p.life.Dead() }
 
 // Kill ends the process and removes its folder. It is safe to call twice.
-func (p *Process) Kill() {
-	p.runner.kill()
-	p.client.Kill()
-	p.runner.remove()
-}
+func (p *Process) Kill() { p.life.Kill() }
 
 // processRunner is go-plugin's runner, with what its own lacks: no stdin of ours,
 // a session of its own, only the declared environment, a private working
