@@ -8,7 +8,6 @@ import (
 	"os"
 	"time"
 
-	"github.com/amux-dev/amux/host/eventlog"
 	"github.com/amux-dev/amux/host/internal/engine"
 	"github.com/amux-dev/amux/host/journal"
 	"github.com/amux-dev/amux/host/process"
@@ -137,7 +136,7 @@ func (c *recovery) adopt(ctx context.Context, id string) (_ *Run, retErr error) 
 	dialCtx, cancel := context.WithTimeout(ctx, answerWait)
 	defer cancel()
 	start, _ := process.Start(os.Getpid())
-	r.shim.conn, err = shim.DialHost(dialCtx, shimInfo, shim.Hello{HostDir: h.plugins.socket, HostPID: os.Getpid(), HostStart: start})
+	r.shim.conn, err = h.edges.dial.DialHost(dialCtx, shimInfo, shim.Hello{HostDir: h.plugins.socket, HostPID: os.Getpid(), HostStart: start})
 	if errors.Is(err, shim.ErrGone) {
 		dir.Unlock()
 		return nil, nil // it has just left: Recover's
@@ -146,18 +145,18 @@ func (c *recovery) adopt(ctx context.Context, id string) (_ *Run, retErr error) 
 		return nil, fail(err)
 	}
 	r.shim.info = shimInfo
-	file, err := openJournal(dir)
+	file, err := h.edges.journal(dir)
 	if err != nil {
 		return nil, fail(err)
 	}
-	r.src = &liveSource{file: file, path: dir.Path("journal"), conn: r.shim.conn}
+	r.src = &liveSource{edges: &h.edges, file: file, path: dir.Path("journal"), conn: r.shim.conn}
 	past, err := readPast(r.src)
 	if err != nil {
 		return nil, fail(err)
 	}
 	r.inherited.fault = past.fault
 	state := cmp.Or(past.state, engine.Starting)
-	if r.log, err = eventlog.Open(dir.Path("events.jsonl"), meta.RunID, meta.Agent, true); err != nil {
+	if r.log, err = h.edges.log(dir.Path("events.jsonl"), meta); err != nil {
 		return nil, fail(err)
 	}
 	r.plugin = runPlugin{h: h, verified: registry.Verified{

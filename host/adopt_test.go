@@ -40,7 +40,7 @@ func next(t *testing.T, s *agents.Stage) *host.Host {
 func endRun(t *testing.T, s *agents.Stage, id string) {
 	t.Cleanup(func() {
 		if info, err := shim.ReadInfo(filepath.Join(s.Config, "runs", id)); err == nil {
-			if conn, err := shim.Dial(context.Background(), info); err == nil {
+			if conn, err := shim.Dialer(shim.Connect).Dial(context.Background(), info); err == nil {
 				_ = conn.Kill(shim.Stop{Reason: "kill", By: "test"})
 				conn.Close()
 			}
@@ -436,7 +436,7 @@ func TestAdoptBeforeTheFirstPrompt(t *testing.T) {
 					adopt()
 					info, err := shim.ReadInfo(dead.dir.Dir)
 					must(t, err)
-					starter, err := shim.DialHost(context.Background(), info, shim.Hello{})
+					starter, err := shim.Dialer(shim.Connect).DialHost(context.Background(), info, shim.Hello{})
 					must(t, err)
 					must(t, starter.Spawn(dead.next))
 					must(t, os.Remove(gate))

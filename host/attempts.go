@@ -65,7 +65,7 @@ func (a *attempts) next(f engine.Failure) (next journal.Retry, ok bool) {
 	if a.launch == nil || f.Attempt >= a.run.spec.Retry.attempts() {
 		return next, false
 	}
-	delay, ok := a.run.spec.Retry.delay(f.Attempt, f.RetryAfter)
+	delay, ok := a.run.spec.Retry.delay(f.Attempt, f.RetryAfter, a.run.h.edges.random())
 	if !ok || a.run.spec.Timeout > 0 && time.Since(a.launch.began)+delay >= a.run.spec.Timeout {
 		return next, false
 	}

@@ -19,6 +19,7 @@ import (
 // The zero value brings nothing anywhere.
 type disk struct {
 	sync func() error // journal and events
+	open rawio.Opener
 	dir  string
 
 	mu     sync.Mutex
@@ -36,19 +37,13 @@ func syncMode(meta store.Meta, o Options) SyncMode {
 	return SyncMode(cmp.Or(string(spec.Sync), cmp.Or(string(o.Sync), string(SyncEnd))))
 }
 
-// openJournal opens a journal to read it; some systems sync only what is open for
-// writing.
-func openJournal(dir *store.Run) (*os.File, error) {
-	return os.OpenFile(dir.Path("journal"), os.O_RDWR, 0)
-}
-
 // attach has the events of a run tell when it is time.
 func (d *disk) attach(r *hosted) {
 	mode := syncMode(r.meta, r.h.opts)
 	if mode == SyncOff || r.spec.NoRecord {
 		return
 	}
-	d.dir = r.dir.Dir
+	d.dir, d.open = r.dir.Dir, r.h.edges.open
 	d.sync = func() error { return errors.Join(r.src.sync(), r.log.Sync()) }
 	if syncing := r.h.syncing; syncing != nil {
 		d.sync = func() error { return syncing(r.self) }
@@ -101,8 +96,8 @@ func (d *disk) now() error {
 func (d *disk) entries() {
 	paths := []string{d.dir + "/run.json", d.dir, d.dir + "/.."}
 	for _, path := range paths {
-		if f, err := os.Open(path); err == nil {
-			_ = rawio.Sync(f) // not every system can, with a folder, and there it need not be
+		if f, err := d.open(path, os.O_RDONLY, 0); err == nil {
+			_ = f.Sync() // not every system can, with a folder, and there it need not be
 			f.Close()
 		}
 	}

@@ -75,7 +75,7 @@ func (e effects) Settle(lost bool) (engine.Settled, error) {
 	r.attempts.Wait() // they record nothing any more
 	settled := engine.Settled{Heard: true}
 	if lost {
-		r.h.archive.sweepRun(r.meta)
+		r.h.edges.sweep(r.meta)
 		if exit, ok := readExit(r.dir.Path("exit")); ok {
 			settled.Exit = &exit
 		}

@@ -111,7 +111,7 @@ func (f *follower) unhosted(ctx context.Context) error {
 func (f *follower) idle(ctx context.Context) error {
 	if f.conn == nil && f.pause < followLast {
 		if shimInfo, err := shim.ReadInfo(f.r.dir.Dir); err == nil && shimLives(shimInfo) {
-			f.conn, _ = shim.Dial(ctx, shimInfo) // the clock alone will do
+			f.conn, _ = f.r.h.edges.dial.Dial(ctx, shimInfo) // the clock alone will do
 		}
 	}
 	var wake <-chan struct{}

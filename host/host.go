@@ -36,6 +36,7 @@ type Host struct {
 	plugins  *plugins
 	limits   limits
 
+	edges   edges
 	syncing func(*Run) error // brings a run's journal and events to the disk; nil: as usual
 
 	sweep    sync.Once // clears up after hosts that died
@@ -165,8 +166,9 @@ func New(opts Options) (*Host, error) {
 	h.catalog = catalog{&h.opts, h.registry, programs{filepath.Join(opts.ConfigDir, "cache", "programs.json")}}
 	h.archive = archive{&h.opts, h.store, h.log}
 	h.queries.host, h.teller.host, h.recovery.host = h, h, h
+	h.edges = machine(&h.archive)
 	h.plugins = &plugins{
-		opts: opts, shared: map[string]*slot{}, all: map[*adapter.Process]*use{}, limits: &h.limits,
+		opts: opts, edges: &h.edges, shared: map[string]*slot{}, all: map[*adapter.Process]*use{}, limits: &h.limits,
 		// The process's pid and start time are in the name, so that a later host
 		// can tell whose is left over; the rest tells its hosts apart.
 		socket: filepath.Join(opts.RuntimeDir, pluginFolder+strconv.Itoa(os.Getpid())+"-"+selfStart()+"-"+strings.ToLower(rand.Text()[:4])),

@@ -20,6 +20,7 @@ import (
 // when the first run needs it and shared by all.
 type plugins struct {
 	opts   Options
+	edges  *edges
 	socket string // folder for their private folders
 	limits *limits
 
@@ -94,7 +95,7 @@ func (p *plugins) get(ctx context.Context, v registry.Verified) (*adapter.Proces
 
 // start starts a process of its own, which the caller ends by drop.
 func (p *plugins) start(ctx context.Context, v registry.Verified) (*adapter.Process, error) {
-	process, err := adapter.Start(ctx, adapter.Options{
+	process, err := p.edges.plugin(ctx, adapter.Options{
 		Name: v.Plugin.Name, Path: v.Path, SocketDir: p.socket, Env: pluginEnv(p.opts.Env, v.Plugin.Manifest.Process.Env),
 		AutoMTLS: p.opts.AutoMTLS, StartTime: p.limits.start, CallTime: p.limits.call, Memory: p.limits.memory,
 		Logger: p.opts.Logger.Named("plugin"), Starting: p.starting,

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/amux-dev/amux/host/eventlog"
 	"github.com/amux-dev/amux/host/internal/engine"
 	"github.com/amux-dev/amux/host/journal"
 	"github.com/amux-dev/amux/host/process"
@@ -103,7 +102,7 @@ func (h *Host) SweepOrphans() {
 			continue
 		}
 		if info, err := shim.ReadInfo(dir.Dir); err != nil || !shimLives(info) {
-			h.archive.sweepRun(meta)
+			h.edges.sweep(meta)
 		}
 		dir.Unlock()
 	}
@@ -170,7 +169,7 @@ func (c *recovery) recoverRun(ctx context.Context, id string) error {
 			return nil
 		}
 	}
-	c.host.archive.sweepRun(meta)
+	c.host.edges.sweep(meta)
 	_ = os.RemoveAll(meta.TempDir)
 	_ = os.Remove(socketPath(c.host.opts.RuntimeDir, id))
 	return c.conclude(ctx, dir, meta)
@@ -197,17 +196,17 @@ func (c *recovery) conclude(ctx context.Context, dir *store.Run, meta store.Meta
 	}
 	var spec RunSpec
 	_ = json.Unmarshal(meta.Spec, &spec) // then its answer is not validated
-	writer, err := journal.OpenWriter(dir.Path("journal"), time.Now)
+	writer, err := c.host.edges.writer(dir.Path("journal"))
 	if err != nil {
 		return fail(err)
 	}
 	defer writer.Close()
-	log, err := eventlog.Open(dir.Path("events.jsonl"), meta.RunID, meta.Agent, true)
+	log, err := c.host.edges.log(dir.Path("events.jsonl"), meta)
 	if err != nil {
 		return fail(err)
 	}
 	defer log.Close()
-	file, err := openJournal(dir)
+	file, err := c.host.edges.journal(dir)
 	if err != nil {
 		return fail(err)
 	}
@@ -261,12 +260,12 @@ func (d deadRun) Settle(bool) (settled engine.Settled, err error) {
 
 // ownSource is the journal of a dead run, which this process has taken over.
 type ownSource struct {
-	*os.File
+	rawio.File
 	writer *journal.Writer
 	told   bool
 }
 
-func (s *ownSource) sync() error { return rawio.Sync(s.File) }
+func (s *ownSource) sync() error { return s.Sync() }
 
 func (s *ownSource) Alone() bool { return true }
 

@@ -145,7 +145,7 @@ func (r remote) ask(do func(*shim.Conn) error) error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), answerWait)
 	defer cancel()
-	conn, err := shim.Dial(ctx, shimInfo)
+	conn, err := r.h.edges.dial.Dial(ctx, shimInfo)
 	if err != nil {
 		return err
 	}

@@ -1,9 +1,6 @@
 package host
 
-import (
-	"math/rand/v2"
-	"time"
-)
+import "time"
 
 // maxAttempts is more than anybody can mean.
 const maxAttempts = 100
@@ -34,8 +31,8 @@ func (r *Retry) attempts() int {
 }
 
 // delay is how long to wait behind attempt n, or behind a provider that has asked for
-// a wait. ok is false if that is too long.
-func (r *Retry) delay(n int, asked time.Duration) (delay time.Duration, ok bool) {
+// a wait, by a number from 0 to 1. ok is false if that is too long.
+func (r *Retry) delay(n int, asked time.Duration, random float64) (delay time.Duration, ok bool) {
 	base, longest, jitter := r.BaseDelay, r.MaxDelay, r.Jitter
 	if base == 0 {
 		base = time.Second
@@ -51,6 +48,6 @@ func (r *Retry) delay(n int, asked time.Duration) (delay time.Duration, ok bool)
 		delay *= 2
 	}
 	delay = min(delay, longest)
-	delay += time.Duration(float64(delay) * jitter * (2*rand.Float64() - 1))
+	delay += time.Duration(float64(delay) * jitter * (2*random - 1))
 	return max(delay, asked), asked <= longest
 }

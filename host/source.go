@@ -5,7 +5,6 @@ import (
 	"io"
 	"os"
 	"sync"
-	"time"
 
 	"github.com/amux-dev/amux/host/internal/engine"
 	"github.com/amux-dev/amux/host/journal"
@@ -16,8 +15,9 @@ import (
 // liveSource is the journal of a run that this process hosts: the shim writes
 // it while it lives, this process after that.
 type liveSource struct {
-	file *os.File
-	path string
+	edges *edges
+	file  rawio.File
+	path  string
 
 	mu     sync.Mutex
 	conn   *shim.Conn
@@ -25,7 +25,7 @@ type liveSource struct {
 }
 
 func (s *liveSource) ReadAt(b []byte, offset int64) (int, error) {
-	return rawio.File{File: s.file}.ReadAt(b, offset)
+	return s.file.ReadAt(b, offset)
 }
 
 func (s *liveSource) Committed() int64 {
@@ -71,7 +71,7 @@ func (s *liveSource) takeOver() error {
 	if s.writer != nil {
 		return nil
 	}
-	writer, err := journal.OpenWriter(s.path, time.Now)
+	writer, err := s.edges.writer(s.path)
 	if err != nil {
 		return err
 	}
@@ -80,7 +80,7 @@ func (s *liveSource) takeOver() error {
 }
 
 // sync brings the journal to the disk, whoever writes it.
-func (s *liveSource) sync() error { return rawio.Sync(s.file) }
+func (s *liveSource) sync() error { return s.file.Sync() }
 
 // append commits a record, by the shim or by this process, whoever writes.
 func (s *liveSource) append(kind journal.Kind, payload []byte) error {

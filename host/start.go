@@ -17,7 +17,6 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"github.com/amux-dev/amux/host/adapter"
-	"github.com/amux-dev/amux/host/eventlog"
 	"github.com/amux-dev/amux/host/internal/engine"
 	"github.com/amux-dev/amux/host/journal"
 	"github.com/amux-dev/amux/host/process"
@@ -211,7 +210,7 @@ func (l *launch) createDir(queued bool) error {
 }
 
 func (l *launch) firstRecords(queued bool) error {
-	w, err := journal.OpenWriter(l.dir.Path("journal"), time.Now)
+	w, err := l.h.edges.writer(l.dir.Path("journal"))
 	if err != nil {
 		return err
 	}
@@ -241,7 +240,7 @@ func (l *launch) launchShim() error {
 	}
 	l.nonce = hex.EncodeToString(nonce[:])
 	err := process.Starting(func() (pid int, err error) {
-		l.shim, err = shim.Launch(l.h.opts.ShimPath, l.dir.Dir, shim.Hello{
+		l.shim, err = l.h.edges.launch(l.h.opts.ShimPath, l.dir.Dir, shim.Hello{
 			Version: shim.Version, Nonce: l.nonce, Host: true, RunID: l.meta.RunID, TempDir: l.meta.TempDir,
 			Socket: socketPath(l.h.opts.RuntimeDir, l.meta.RunID), Detached: l.spec.Detached,
 			HostDir: l.h.plugins.socket, HostPID: l.meta.HostPID, HostStart: l.meta.HostStart,
@@ -455,18 +454,18 @@ func (l *launch) env(plan *pluginapi.Plan) []string {
 
 // run makes the run, whose last recorded state is state.
 func (l *launch) run(state string) (*hosted, error) {
-	file, err := openJournal(l.dir)
+	file, err := l.h.edges.journal(l.dir)
 	if err != nil {
 		return nil, folderError("folder of the run", l.dir.Dir, err)
 	}
-	log, err := eventlog.Open(l.dir.Path("events.jsonl"), l.meta.RunID, l.meta.Agent, true)
+	log, err := l.h.edges.log(l.dir.Path("events.jsonl"), l.meta)
 	if err != nil {
 		file.Close()
 		return nil, folderError("folder of the run", l.dir.Dir, err)
 	}
 	r := &hosted{
 		recorded: &recorded{h: l.h, spec: l.spec, meta: l.meta, agent: l.agent, dir: l.dir},
-		log:      log, src: &liveSource{file: file, path: l.dir.Path("journal"), conn: l.shim.Conn},
+		log:      log, src: &liveSource{edges: &l.h.edges, file: file, path: l.dir.Path("journal"), conn: l.shim.Conn},
 		shim:   shimLink{conn: l.shim.Conn, exited: l.shim.Exited, forget: l.shim.Leave},
 		plugin: runPlugin{h: l.h, verified: l.plugin, shared: l.process}, done: make(chan struct{}),
 	}

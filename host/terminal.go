@@ -190,7 +190,7 @@ func (w *watcher) ring(ctx context.Context) bool {
 		if err != nil || !shimLives(shimInfo) {
 			return w.r.dir.Held() // it is being started, or its end is being told
 		}
-		w.conn, _ = shim.Dial(ctx, shimInfo) // the clock alone will do
+		w.conn, _ = w.r.h.edges.dial.Dial(ctx, shimInfo) // the clock alone will do
 	}
 	return true
 }

@@ -219,7 +219,7 @@ func (l *Log) recover(path, runID string) error {
 	if entries == 0 {
 		return removeSums(l.sums.path)
 	}
-	if l.sums.file, err = os.OpenFile(l.sums.path, os.O_RDWR, 0o600); err != nil {
+	if l.sums.file, err = l.open(l.sums.path, os.O_RDWR, 0o600); err != nil {
 		return err
 	}
 	l.sums.size = sumsHeader + entries*sumsEntry

@@ -39,7 +39,8 @@ type Log struct {
 	// Its error is Commit's. Nil does nothing.
 	Before func() error
 
-	file   *os.File
+	open   rawio.Opener
+	file   rawio.File
 	prefix [2][]byte // what stands between type and seq, and between time and the adapter's fields
 
 	mu      sync.Mutex
@@ -69,15 +70,20 @@ type Log struct {
 // beside it, path without .jsonl and with .bad-OFFSET; see Cut. Count whole events
 // are left.
 func Open(path, runID, agent string, writable bool) (*Log, error) {
+	return OpenOn(rawio.OpenFile, path, runID, agent, writable)
+}
+
+// OpenOn is Open for a disk whose files open opens.
+func OpenOn(open rawio.Opener, path, runID, agent string, writable bool) (*Log, error) {
 	flags := os.O_RDONLY
 	if writable {
 		flags = os.O_RDWR | os.O_CREATE
 	}
-	f, err := os.OpenFile(path, flags, 0o600)
+	f, err := open(path, flags, 0o600)
 	if err != nil {
 		return nil, err
 	}
-	l := &Log{file: f, changed: make(chan struct{})}
+	l := &Log{open: open, file: f, changed: make(chan struct{})}
 	l.prefix[0] = strconv.AppendQuote([]byte(`,"run_id":`), runID)
 	l.prefix[0] = append(l.prefix[0], `,"seq":`...)
 	l.prefix[1] = strconv.AppendQuote([]byte(`,"agent":`), agent)
@@ -265,7 +271,7 @@ func (l *Log) sumWithBuf() (uint32, error) {
 
 // write is flush with a sum that the caller has computed.
 func (l *Log) write(sum uint32) error {
-	if _, err := (rawio.File{File: l.file}).WriteAt(l.buf, l.base); err != nil {
+	if _, err := l.file.WriteAt(l.buf, l.base); err != nil {
 		return err
 	}
 	l.sums.flushed = sum
@@ -335,9 +341,9 @@ func (l *Log) Sync() error {
 	l.mu.Lock()
 	sums := l.sums.file
 	l.mu.Unlock()
-	err := rawio.Sync(l.file)
+	err := l.file.Sync()
 	if sums != nil && err == nil {
-		err = rawio.Sync(sums)
+		err = sums.Sync()
 	}
 	return err
 }
@@ -445,7 +451,7 @@ func (c *Cursor) Next(ctx context.Context) ([]byte, error) {
 				c.buf = make([]byte, want)
 			}
 		}
-		n, err := rawio.File{File: c.log.file}.ReadAt(c.buf[:want], c.offset)
+		n, err := c.log.file.ReadAt(c.buf[:want], c.offset)
 		if n == 0 && err != nil {
 			if errors.Is(err, io.EOF) {
 				err = io.ErrUnexpectedEOF

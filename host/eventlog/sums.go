@@ -113,8 +113,8 @@ func parseSums(data []byte) (blocks []block, damage *Damage) {
 // sums is what the writer of a log knows of its blocks.
 type sums struct {
 	path string
-	file *os.File // nil until the first block; changed with the log's mu held
-	size int64    // without an entry that is not committed
+	file rawio.File // nil until the first block; changed with the log's mu held
+	size int64      // without an entry that is not committed
 
 	from  int64  // where the open block begins
 	sum   uint32 // of its committed bytes
@@ -129,7 +129,7 @@ type sums struct {
 func (l *Log) seal(b block) error {
 	s := &l.sums
 	if s.file == nil {
-		file, err := os.OpenFile(s.path, os.O_RDWR|os.O_CREATE, 0o600)
+		file, err := l.open(s.path, os.O_RDWR|os.O_CREATE, 0o600)
 		if err != nil {
 			return err
 		}
@@ -142,7 +142,7 @@ func (l *Log) seal(b block) error {
 		entry = append(entry, sumsMagic[:]...)
 	}
 	s.early = true
-	_, err := rawio.File{File: s.file}.WriteAt(b.append(entry), s.size)
+	_, err := s.file.WriteAt(b.append(entry), s.size)
 	return err
 }
 

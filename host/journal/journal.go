@@ -89,7 +89,7 @@ type Record struct {
 // when Append returns.
 type Writer struct {
 	mu   sync.Mutex
-	file *os.File
+	file rawio.File
 	size atomic.Int64
 	last int64 // time of the last record, which never goes back
 	now  func() time.Time
@@ -99,14 +99,22 @@ type Writer struct {
 // good record. What follows that one is moved to a file beside it, path.bad-OFFSET:
 // a torn tail with a Note, anything else with a Damage in its place.
 func OpenWriter(path string, now func() time.Time) (*Writer, error) {
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	f, err := rawio.OpenFile(path, OpenFlags, 0o600)
 	if err != nil {
 		return nil, err
 	}
+	return NewWriter(f, now)
+}
+
+// OpenFlags are those with which the file of NewWriter is opened.
+const OpenFlags = os.O_RDWR | os.O_CREATE
+
+// NewWriter is OpenWriter for an open file, which it closes after an error.
+func NewWriter(f rawio.File, now func() time.Time) (*Writer, error) {
 	w := &Writer{file: f, now: now}
 	if err := w.recover(); err != nil {
 		f.Close()
-		return nil, fmt.Errorf("journal %s: %w", path, err)
+		return nil, fmt.Errorf("journal %s: %w", f.Name(), err)
 	}
 	return w, nil
 }
@@ -217,7 +225,7 @@ func (w *Writer) AppendFramed(kind Kind, buf []byte) error {
 	buf[16], buf[17], buf[18], buf[19] = byte(kind), 0, 0, 0
 	binary.LittleEndian.PutUint32(buf[4:], crc32.Checksum(buf[8:], castagnoli))
 	offset := w.size.Load()
-	if _, err := (rawio.File{File: w.file}).WriteAt(buf, offset); err != nil {
+	if _, err := w.file.WriteAt(buf, offset); err != nil {
 		// On a full disk a part may have been written; without it the file is
 		// as before, and the same append can be tried again.
 		_ = w.file.Truncate(offset)

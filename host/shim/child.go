@@ -2,7 +2,6 @@ package shim
 
 import (
 	"errors"
-	"os"
 	"sync"
 	"syscall"
 	"time"
@@ -18,7 +17,7 @@ type child struct {
 	pid     int
 	in      *stdin
 	outputs sync.WaitGroup
-	files   []*os.File
+	files   []interface{ SetReadDeadline(time.Time) error }
 	status  syscall.WaitStatus
 	exited  chan struct{} // the leader was reaped
 	over    bool          // why it ended is settled; guarded by the supervisor's mu
@@ -51,12 +50,12 @@ func (s *supervisor) spawn(spawn Spawn) error {
 		}
 	}
 	var child *child
-	var outputs [2]*os.File
+	var agent Agent
 	var err error
-	if spawn.Terminal == nil {
-		child, outputs, err = s.start(spawn)
-	} else {
+	if spawn.Terminal != nil {
 		child, err = s.startTerminal(spawn)
+	} else if agent, err = s.cfg.Edges.Start(spawn); err == nil {
+		child = agent.child(spawn)
 	}
 	if err != nil {
 		refused, ok := errors.AsType[*RemoteError](err)
@@ -87,8 +86,8 @@ func (s *supervisor) spawn(spawn Spawn) error {
 		go child.copyTerminal()
 	} else {
 		child.outputs.Add(2)
-		go child.copyOutput(outputs[0], journal.KindStdout, 64<<10)
-		go child.copyOutput(outputs[1], journal.KindStderr, 16<<10)
+		go child.copyOutput(agent.Stdout, journal.KindStdout, 64<<10)
+		go child.copyOutput(agent.Stderr, journal.KindStderr, 16<<10)
 	}
 	for _, limit := range spawn.Limits {
 		s.deadlines.arm(limit)
@@ -109,14 +108,38 @@ func cannotStart(spawn Spawn, err error) *RemoteError {
 	return &RemoteError{code.Spawn, "cannot start " + spawn.Program + ": " + why, hint}
 }
 
+// child is an agent with pipes.
+func (a Agent) child(spawn Spawn) *child {
+	c := newChild(spawn, a.PID)
+	c.files = append(c.files, a.Stdout, a.Stderr)
+	if a.await != nil {
+		go a.await(c)
+	}
+	if a.Stdin == nil {
+		c.in.ended = true
+		return c
+	}
+	c.in.file = a.Stdin
+	go c.in.copy()
+	if len(spawn.Initial) > 0 {
+		if err := c.in.write(spawn.Initial); err != nil {
+			c.in.close()
+		}
+	}
+	if spawn.Close {
+		c.in.close()
+	}
+	return c
+}
+
 // parentEvery is how often a process is looked at whose end ends the run.
 const parentEvery = 200 * time.Millisecond
 
 // copyOutput moves one stream of the agent into the journal until its end.
-func (c *child) copyOutput(f *os.File, kind journal.Kind, size int) {
+func (c *child) copyOutput(out Output, kind journal.Kind, size int) {
 	defer c.outputs.Done()
-	defer f.Close()
-	c.recorder.copyOutput(f, kind, size, c.active)
+	defer out.Close()
+	c.recorder.copyOutput(out, kind, size, c.active)
 }
 
 // watchParent calls gone when that process is gone, or another has its pid.

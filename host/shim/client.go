@@ -51,19 +51,24 @@ func ReadInfo(dir string) (Info, error) {
 	return info, nil
 }
 
+// Dialer reaches a shim by its address, as Connect does.
+type Dialer func(ctx context.Context, socket string) (io.ReadWriteCloser, error)
+
 // Dial connects to the shim that info names, to command it.
-func Dial(ctx context.Context, info Info) (*Conn, error) { return dial(ctx, info, Hello{}) }
+func (d Dialer) Dial(ctx context.Context, info Info) (*Conn, error) {
+	return d.dial(ctx, info, Hello{})
+}
 
 // DialHost connects as the run's host, which takes over stdin and spawning from
 // every earlier one; the caller holds the run's lock. Of hello only what it says
 // of the host counts.
-func DialHost(ctx context.Context, info Info, hello Hello) (*Conn, error) {
+func (d Dialer) DialHost(ctx context.Context, info Info, hello Hello) (*Conn, error) {
 	hello.Host = true
-	return dial(ctx, info, hello)
+	return d.dial(ctx, info, hello)
 }
 
-func dial(ctx context.Context, info Info, hello Hello) (*Conn, error) {
-	conn, err := connect(ctx, info.Socket)
+func (d Dialer) dial(ctx context.Context, info Info, hello Hello) (*Conn, error) {
+	conn, err := d(ctx, info.Socket)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrGone, err)
 	}

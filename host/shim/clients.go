@@ -7,20 +7,19 @@ import (
 	"sync"
 	"time"
 
-	"github.com/amux-dev/amux/internal/sys/rawio"
 	"github.com/amux-dev/amux/pluginapi/code"
 )
 
 // conn is one connection. Doorbells are written from the goroutine that
 // appended if nobody else is writing, else by the connection's own.
 type conn struct {
-	*rawio.Conn
+	Stream
 	write sync.Mutex
 	wake  chan struct{}
 	host  bool
 }
 
-func newConn(c *rawio.Conn) *conn { return &conn{Conn: c, wake: make(chan struct{}, 1)} }
+func newConn(c Stream) *conn { return &conn{Stream: c, wake: make(chan struct{}, 1)} }
 
 func (c *conn) send(b []byte) {
 	c.write.Lock()

@@ -3,12 +3,12 @@ package shim
 import (
 	"errors"
 	"io"
-	"os"
 	"strings"
 	"time"
 
 	"github.com/amux-dev/amux/host/journal"
 	"github.com/amux-dev/amux/internal/sys/foreign"
+	"github.com/amux-dev/amux/internal/sys/rawio"
 	"github.com/amux-dev/amux/pluginapi/code"
 )
 
@@ -118,7 +118,7 @@ func (s *supervisor) diskFull() {
 
 // exitFile says how the agent ended. It has its room from the start, so that it can be
 // written on a full disk.
-type exitFile struct{ *os.File }
+type exitFile struct{ rawio.File }
 
 func (f exitFile) write(record []byte) {
 	_, _ = f.WriteAt(append(record[:len(record):len(record)], '\n'), 0)

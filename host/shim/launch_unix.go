@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"sync"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -18,24 +17,10 @@ import (
 	"github.com/amux-dev/amux/internal/sys/rawio"
 )
 
-func connect(ctx context.Context, socket string) (io.ReadWriteCloser, error) {
+// Connect reaches the shim that listens on socket.
+func Connect(ctx context.Context, socket string) (io.ReadWriteCloser, error) {
 	var d net.Dialer
 	return d.DialContext(ctx, "unix", socket)
-}
-
-// Launched is a shim that this process has started.
-type Launched struct {
-	*Conn
-	// Exited is closed when the shim's process has been waited for.
-	Exited <-chan struct{}
-	left   chan struct{}
-	once   sync.Once
-}
-
-// Leave closes the connection and forgets the process: it is to outlive this one.
-func (l *Launched) Leave() {
-	l.once.Do(func() { close(l.left) })
-	_ = l.Close()
 }
 
 // Launch starts the program at path as the shim of the run in dir. The
@@ -82,27 +67,9 @@ func Launch(path, dir string, hello Hello) (*Launched, error) {
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start %s: %w", path, err)
 	}
-	exited := make(chan struct{})
-	wait := func() {
-		_ = cmd.Wait() // how it ended is in the journal and the exit file
-		close(exited)
-	}
-	theirs.Close() // before the hello: a shim that dies now is seen to be gone
-	c, err := open(conn, hello)
-	if err != nil {
-		wait()
-		return nil, err
-	}
-	launched = true
-	l := &Launched{Conn: c, Exited: exited, left: make(chan struct{})}
-	go func() {
-		<-c.Gone() // to wait any longer would take a thread for each run
-		select {
-		case <-l.left:
-			_ = cmd.Process.Release()
-		default:
-			wait()
-		}
-	}()
-	return l, nil
+	theirs.Close()                    // before the hello: a shim that dies now is seen to be gone
+	wait := func() { _ = cmd.Wait() } // how it ended is in the journal and the exit file
+	l, err := Greet(conn, hello, wait, func() { _ = cmd.Process.Release() })
+	launched = err == nil
+	return l, err
 }

@@ -15,21 +15,6 @@ import (
 	"github.com/amux-dev/amux/internal/sys/rawio"
 )
 
-// Launched is a shim that this process has started.
-type Launched struct {
-	*Conn
-	// Exited is closed when the shim's process has been waited for.
-	Exited <-chan struct{}
-	left   chan struct{}
-	once   sync.Once
-}
-
-// Leave closes the connection and forgets the process: it is to outlive this one.
-func (l *Launched) Leave() {
-	l.once.Do(func() { close(l.left) })
-	_ = l.Close()
-}
-
 // Launch starts the program at path as the shim of the run in dir. The
 // connection is the shim's lifeline: it is held by this process alone, so that
 // its end, however it comes, is the end of a foreground run.
@@ -65,27 +50,9 @@ func Launch(path, dir string, hello Hello) (*Launched, error) {
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start %s: %w", path, err)
 	}
-	exited := make(chan struct{})
-	wait := func() {
-		_ = cmd.Wait() // how it ended is in the journal and the exit file
-		close(exited)
-	}
-	closeTheirs() // before the hello: a shim that dies now is seen to be gone
-	c, err := open(conn, hello)
-	if err != nil {
-		wait()
-		return nil, err
-	}
-	launched = true
-	l := &Launched{Conn: c, Exited: exited, left: make(chan struct{})}
-	go func() {
-		<-c.Gone() // to wait any longer would take a thread for each run
-		select {
-		case <-l.left:
-			_ = cmd.Process.Release()
-		default:
-			wait()
-		}
-	}()
-	return l, nil
+	closeTheirs()                     // before the hello: a shim that dies now is seen to be gone
+	wait := func() { _ = cmd.Wait() } // how it ended is in the journal and the exit file
+	l, err := Greet(conn, hello, wait, func() { _ = cmd.Process.Release() })
+	launched = err == nil
+	return l, err
 }

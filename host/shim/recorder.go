@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/amux-dev/amux/host/journal"
-	"github.com/amux-dev/amux/internal/sys/rawio"
 )
 
 // recorder appends to the run's journal. The journal has a lock of its own, so that
@@ -70,20 +69,16 @@ func (r *recorder) tryAppend(kind journal.Kind, payload []byte) {
 
 // copyOutput moves one stream of the agent into the journal until its end. active is
 // called after each piece.
-func (r *recorder) copyOutput(f *os.File, kind journal.Kind, size int, active func()) {
+func (r *recorder) copyOutput(out Output, kind journal.Kind, size int, active func()) {
 	buf := make([]byte, journal.RecordHeader+size)
-	pipe, err := rawio.NewPipe(f)
-	if err != nil {
-		return
-	}
 	for {
-		n, err := pipe.Read(buf[journal.RecordHeader:])
+		n, err := out.Read(buf[journal.RecordHeader:])
 		if n > 0 {
 			r.appendFramed(kind, buf[:journal.RecordHeader+n])
 			active()
 		}
-		if errors.Is(err, os.ErrDeadlineExceeded) {
-			r.copyRest(f, kind, buf)
+		if pipe, ok := out.(pipeOutput); ok && errors.Is(err, os.ErrDeadlineExceeded) {
+			r.copyRest(pipe.File, kind, buf)
 		}
 		if err != nil {
 			return

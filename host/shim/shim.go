@@ -45,6 +45,7 @@ type Config struct {
 	Tree   Tree
 	// Terminals are for agents that run on one.
 	Terminals Terminals
+	Edges     Edges
 	Self      Info // pid, start time and boot id of this process
 
 	Log io.Writer // for people; none if nil
@@ -71,7 +72,7 @@ type supervisor struct {
 	cfg      Config
 	recorder recorder
 	exit     exitFile
-	listener listener
+	listener Listener
 	tree     tree
 	clients  clients
 
@@ -100,6 +101,11 @@ func Run(cfg Config) error {
 	if err != nil {
 		return err
 	}
+	return Serve(cfg, launch)
+}
+
+// Serve is Run for a connection to the host that was made already.
+func Serve(cfg Config, launch Stream) error {
 	t, _, body, err := readFrame(launch)
 	if err != nil {
 		return fmt.Errorf("read hello: %w", err)
@@ -110,7 +116,10 @@ func Run(cfg Config) error {
 	}
 	s := newSupervisor(cfg, hello)
 	cfg.Tree.Mark(hello.RunID)
-	wait := s.catchSignals()
+	wait := s.reap
+	if cfg.Edges.Reap == nil {
+		wait = s.catchSignals()
+	}
 	if err := s.open(); err != nil {
 		refusal := Welcome{Version: Version, Code: code.Spawn, Error: err.Error()}
 		if fault.Full(err) {
@@ -139,6 +148,7 @@ func newSupervisor(cfg Config, hello Hello) *supervisor {
 	if cfg.HeldWait == 0 {
 		cfg.HeldWait = defaultHeld
 	}
+	cfg.Edges.system()
 	s := &supervisor{cfg: cfg, hello: hello, done: make(chan struct{})}
 	s.clients.conns = map[*conn]bool{}
 	s.tree = tree{processes: cfg.Tree, deaths: make(chan struct{}, 1), leader: s.leaderEnded, log: s.logf, heldWait: cfg.HeldWait}
@@ -149,24 +159,27 @@ func newSupervisor(cfg Config, hello Hello) *supervisor {
 
 // open makes the files that the shim owns and its socket.
 func (s *supervisor) open() (retErr error) {
-	var err error
-	if s.recorder.journal, err = journal.OpenWriter(filepath.Join(s.cfg.Dir, "journal"), time.Now); err != nil {
+	file, err := s.cfg.Edges.Open(filepath.Join(s.cfg.Dir, "journal"), journal.OpenFlags, 0o600)
+	if err != nil {
+		return err
+	}
+	if s.recorder.journal, err = journal.NewWriter(file, time.Now); err != nil {
 		return err
 	}
 	s.clients.size = s.recorder.journal.Size
-	if s.exit.File, err = os.OpenFile(filepath.Join(s.cfg.Dir, "exit"), os.O_RDWR|os.O_CREATE, 0o600); err != nil {
+	if s.exit.File, err = s.cfg.Edges.Open(filepath.Join(s.cfg.Dir, "exit"), os.O_RDWR|os.O_CREATE, 0o600); err != nil {
 		return err
 	}
 	if _, err := s.exit.WriteAt(make([]byte, exitFileSize), 0); err != nil {
 		return err
 	}
-	listener, err := listen(s.hello.Socket)
+	listener, err := s.cfg.Edges.Listen(s.hello.Socket)
 	if err != nil {
 		return fmt.Errorf("listen on %s: %w", s.hello.Socket, err)
 	}
 	defer func() {
 		if retErr != nil {
-			unlisten(listener, s.hello.Socket)
+			_ = listener.Close()
 		}
 	}()
 	s.listener = listener
@@ -181,7 +194,7 @@ func (s *supervisor) open() (retErr error) {
 	}
 	go func() {
 		for {
-			c, err := accept(listener)
+			c, err := listener.Accept()
 			if err != nil {
 				return
 			}
@@ -193,9 +206,18 @@ func (s *supervisor) open() (retErr error) {
 
 // leave removes what only a live shim has.
 func (s *supervisor) leave() {
-	unlisten(s.listener, s.hello.Socket)
+	_ = s.listener.Close()
 	_ = s.recorder.journal.Close()
 	s.clients.close()
+}
+
+// reap takes in what Edges.Reap says, until the shim may leave.
+func (s *supervisor) reap() {
+	s.cfg.Edges.Reap(s.done, func(pid int, status syscall.WaitStatus) {
+		s.tree.mu.Lock()
+		defer s.tree.mu.Unlock()
+		s.tree.reaped(pid, status)
+	})
 }
 
 func (s *supervisor) finish() { s.once.Do(func() { close(s.done) }) }

@@ -156,10 +156,10 @@ func (k *supervised) shell(script string) shim.Spawn {
 
 func (k *supervised) dial(host bool) *shim.Conn {
 	k.Helper()
-	dial := shim.Dial
+	dial := shim.Dialer(shim.Connect).Dial
 	if host {
 		dial = func(ctx context.Context, info shim.Info) (*shim.Conn, error) {
-			return shim.DialHost(ctx, info, shim.Hello{})
+			return shim.Dialer(shim.Connect).DialHost(ctx, info, shim.Hello{})
 		}
 	}
 	c, err := dial(context.Background(), k.info)
@@ -299,7 +299,7 @@ func TestWrongNonceIsRefused(t *testing.T) {
 	k := launch(t, nil)
 	info := k.info
 	info.Nonce = "wrong"
-	_, err := shim.DialHost(context.Background(), info, shim.Hello{})
+	_, err := shim.Dialer(shim.Connect).DialHost(context.Background(), info, shim.Hello{})
 	k.refused("wrong nonce", err, "VALIDATION_ERROR")
 	k.run("cat") // the host is still the host
 	if fi, err := os.Stat(k.info.Socket); err != nil || fi.Mode().Perm() != 0o600 {
@@ -799,7 +799,7 @@ func TestReleaseEndsTheShim(t *testing.T) {
 		t.Fatal("the shim is still there")
 	}
 	k.missing(k.info.Socket)
-	if _, err := shim.DialHost(context.Background(), k.info, shim.Hello{}); !errors.Is(err, shim.ErrGone) {
+	if _, err := shim.Dialer(shim.Connect).DialHost(context.Background(), k.info, shim.Hello{}); !errors.Is(err, shim.ErrGone) {
 		t.Errorf("dial: %v", err)
 	}
 	if err := k.Stop(shim.Stop{}); !errors.Is(err, shim.ErrGone) {

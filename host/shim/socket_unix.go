@@ -14,12 +14,12 @@ import (
 // The shim speaks to its socket without package net, which would double its
 // memory.
 
-type listener = *os.File
+type socket struct{ *os.File }
 
-// unlisten takes the socket away. Its descriptor ends with the process.
-func unlisten(_ listener, path string) { _ = os.Remove(path) }
+// Close takes the socket away. Its descriptor ends with the process.
+func (s socket) Close() error { return os.Remove(s.Name()) }
 
-func listen(path string) (listener, error) {
+func listen(path string) (Listener, error) {
 	_ = os.Remove(path)
 	// Under the fork lock, here and in accept: the agent inherits no socket.
 	syscall.ForkLock.RLock()
@@ -46,11 +46,12 @@ func listen(path string) (listener, error) {
 		unix.Close(fd)
 		return nil, err
 	}
-	return os.NewFile(uintptr(fd), path), nil
+	return socket{os.NewFile(uintptr(fd), path)}, nil
 }
 
-func accept(l listener) (*rawio.Conn, error) {
-	raw, err := l.SyscallConn()
+// Accept is that of Listener.
+func (s socket) Accept() (Stream, error) {
+	raw, err := s.SyscallConn()
 	if err != nil {
 		return nil, err
 	}

@@ -8,21 +8,26 @@ import (
 	"github.com/amux-dev/amux/internal/sys/rawio"
 )
 
-type listener = *namedpipe.Listener
+type pipeListener struct{ *namedpipe.Listener }
 
-func listen(name string) (listener, error) { return namedpipe.Listen(name) }
+func listen(name string) (Listener, error) {
+	l, err := namedpipe.Listen(name)
+	if err != nil {
+		return nil, err
+	}
+	return pipeListener{l}, nil
+}
 
-// unlisten takes the name away.
-func unlisten(l listener, _ string) { _ = l.Close() }
-
-func accept(l listener) (*rawio.Conn, error) {
-	f, err := l.Accept()
+// Accept is that of Listener.
+func (l pipeListener) Accept() (Stream, error) {
+	f, err := l.Listener.Accept()
 	if err != nil {
 		return nil, err
 	}
 	return rawio.FileConn(f), nil
 }
 
-func connect(ctx context.Context, name string) (io.ReadWriteCloser, error) {
+// Connect reaches the shim whose pipe has that name.
+func Connect(ctx context.Context, name string) (io.ReadWriteCloser, error) {
 	return namedpipe.Dial(ctx, name)
 }

@@ -9,10 +9,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// start forks and execs the agent with pipes, in a session of its own. The
+// startAgent forks and execs the agent with pipes, in a session of its own. The
 // shim's ends do not block, so that the runtime's poller waits for them and
 // not a thread each.
-func (s *supervisor) start(spawn Spawn) (_ *child, outputs [2]*os.File, retErr error) {
+func startAgent(spawn Spawn) (agent Agent, retErr error) {
 	var ours, theirs []*os.File
 	defer func() {
 		for _, f := range theirs {
@@ -44,24 +44,26 @@ func (s *supervisor) start(spawn Spawn) (_ *child, outputs [2]*os.File, retErr e
 	if spawn.Stdin {
 		f, err := pipe(true)
 		if err != nil {
-			return nil, outputs, err
+			return agent, err
 		}
-		files[0] = f.Fd()
+		files[0], agent.Stdin = f.Fd(), ours[0]
 	} else {
 		null, err := os.Open(os.DevNull)
 		if err != nil {
-			return nil, outputs, err
+			return agent, err
 		}
 		theirs = append(theirs, null)
 		files[0] = null.Fd()
 	}
-	for i := range 2 {
+	for i, output := range []*Output{&agent.Stdout, &agent.Stderr} {
 		f, err := pipe(false)
 		if err != nil {
-			return nil, outputs, err
+			return agent, err
 		}
 		files[i+1] = f.Fd()
-		outputs[i] = ours[len(ours)-1]
+		if *output, err = newPipeOutput(ours[len(ours)-1]); err != nil {
+			return agent, err
+		}
 	}
 	if spawn.Umask != nil {
 		unix.Umask(*spawn.Umask) // what this process makes itself has its mode by name
@@ -71,23 +73,8 @@ func (s *supervisor) start(spawn Spawn) (_ *child, outputs [2]*os.File, retErr e
 		Dir: spawn.Cwd, Env: spawn.Env, Files: files[:], Sys: &syscall.SysProcAttr{Setsid: true},
 	})
 	if err != nil {
-		return nil, outputs, err
+		return agent, err
 	}
-	c := newChild(spawn, pid)
-	c.files = outputs[:]
-	if !spawn.Stdin {
-		c.in.ended = true
-		return c, outputs, nil
-	}
-	c.in.file = ours[0]
-	go c.in.copy()
-	if len(spawn.Initial) > 0 {
-		if err := c.in.write(spawn.Initial); err != nil {
-			c.in.close()
-		}
-	}
-	if spawn.Close {
-		c.in.close()
-	}
-	return c, outputs, nil
+	agent.PID = pid
+	return agent, nil
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/amux-dev/amux/internal/sys/namedpipe"
 )
 
-// start starts the agent with pipes, on this process's console and in its job.
-func (s *supervisor) start(spawn Spawn) (_ *child, outputs [2]*os.File, retErr error) {
+// startAgent starts the agent with pipes, on this process's console and in its job.
+func startAgent(spawn Spawn) (agent Agent, retErr error) {
 	var ours []*os.File
 	var theirs []windows.Handle
 	defer func() {
@@ -48,36 +48,27 @@ func (s *supervisor) start(spawn Spawn) (_ *child, outputs [2]*os.File, retErr e
 		}
 	}
 	if err != nil {
-		return nil, outputs, err
+		return agent, err
 	}
-	for i := range outputs {
-		if outputs[i], files[i+1], err = pipe(namedpipe.In); err != nil {
-			return nil, outputs, err
+	for i, output := range []*Output{&agent.Stdout, &agent.Stderr} {
+		var f *os.File
+		if f, files[i+1], err = pipe(namedpipe.In); err == nil {
+			*output, err = newPipeOutput(f)
+		}
+		if err != nil {
+			return agent, err
 		}
 	}
 	pid, process, err := syscall.StartProcess(spawn.Program, append([]string{spawn.Program}, spawn.Args...),
 		&syscall.ProcAttr{Dir: spawn.Cwd, Env: spawn.Env, Files: files[:], Sys: shellLine(spawn)})
 	if err != nil {
-		return nil, outputs, fmt.Errorf("start %s: %w", spawn.Program, err)
+		return agent, fmt.Errorf("start %s: %w", spawn.Program, err)
 	}
-	c := newChild(spawn, pid)
-	c.files = outputs[:]
-	go c.await(windows.Handle(process))
-	if !spawn.Stdin {
-		c.in.ended = true
-		return c, outputs, nil
+	agent.PID, agent.await = pid, func(c *child) { c.await(windows.Handle(process)) }
+	if input != nil {
+		agent.Stdin = input
 	}
-	c.in.file = input
-	go c.in.copy()
-	if len(spawn.Initial) > 0 {
-		if err := c.in.write(spawn.Initial); err != nil {
-			c.in.close()
-		}
-	}
-	if spawn.Close {
-		c.in.close()
-	}
-	return c, outputs, nil
+	return agent, nil
 }
 
 // shellLine is the command line of cmd.exe with a line of the user's own, which cmd.exe

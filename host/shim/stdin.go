@@ -1,7 +1,7 @@
 package shim
 
 import (
-	"os"
+	"io"
 	"sync"
 )
 
@@ -18,7 +18,7 @@ func newChild(spawn Spawn, pid int) *child {
 
 // stdin is the bounded queue in front of the agent's stdin.
 type stdin struct {
-	file *os.File
+	file io.WriteCloser
 
 	mu     sync.Mutex
 	ready  *sync.Cond

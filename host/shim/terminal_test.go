@@ -261,7 +261,7 @@ func TestTerminalOfOlderShim(t *testing.T) {
 	}()
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	c, err := shim.Dial(ctx, shim.Info{Socket: root + "/s"})
+	c, err := shim.Dialer(shim.Connect).Dial(ctx, shim.Info{Socket: root + "/s"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -61,7 +61,7 @@ func (s *supervisor) startTerminal(spawn Spawn) (_ *child, retErr error) {
 		return nil, err
 	}
 	c := newChild(spawn, pid)
-	c.files = []*os.File{master}
+	c.files = append(c.files, master)
 	c.terminal = &terminal{master: master, answer: s.cfg.Terminals.Answerer(cols, rows)}
 	c.terminal.resize = func(cols, rows int) error { return s.cfg.Terminals.Resize(master, cols, rows) }
 	c.in.file = input

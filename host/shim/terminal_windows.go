@@ -53,7 +53,7 @@ func (s *supervisor) startTerminal(spawn Spawn) (*child, error) {
 	restore := s.tree.processes.SpareConsole(console.Pid())
 	input, output := console.Files()
 	c := newChild(spawn, console.Pid())
-	c.files = []*os.File{output}
+	c.files = append(c.files, output)
 	c.terminal = &terminal{
 		master: output, answer: s.cfg.Terminals.Answerer(cols, rows), resize: console.Resize,
 		hangUp: func() { // it returns when all has been read, which is another's to do

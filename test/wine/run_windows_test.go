@@ -390,7 +390,7 @@ func TestNonce(t *testing.T) {
 	for _, nonce := range []string{"", "wrong", info.Nonce[1:]} {
 		other := info
 		other.Nonce = nonce
-		conn, err := shim.Dial(t.Context(), other)
+		conn, err := shim.Dialer(shim.Connect).Dial(t.Context(), other)
 		if refused, ok := errors.AsType[*shim.RemoteError](err); !ok || refused.Code != "VALIDATION_ERROR" {
 			t.Errorf("nonce %q: %v", nonce, err)
 		}
@@ -398,7 +398,7 @@ func TestNonce(t *testing.T) {
 			conn.Close()
 		}
 	}
-	conn, err := shim.Dial(t.Context(), info)
+	conn, err := shim.Dialer(shim.Connect).Dial(t.Context(), info)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,21 +9,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// File reads and writes a regular file.
-type File struct{ *os.File }
-
 // ReadAt is that of io.ReaderAt.
-func (f File) ReadAt(b []byte, offset int64) (int, error) {
+func (f regular) ReadAt(b []byte, offset int64) (int, error) {
 	return f.all("read", unix.SYS_PREAD64, b, offset, io.EOF)
 }
 
 // WriteAt is that of io.WriterAt.
-func (f File) WriteAt(b []byte, offset int64) (int, error) {
+func (f regular) WriteAt(b []byte, offset int64) (int, error) {
 	return f.all("write", unix.SYS_PWRITE64, b, offset, io.ErrShortWrite)
 }
 
 // all calls until all of b is done; none is the error of a call that did nothing.
-func (f File) all(op string, trap uintptr, b []byte, offset int64, none error) (done int, err error) {
+func (f regular) all(op string, trap uintptr, b []byte, offset int64, none error) (done int, err error) {
 	raw, err := f.SyscallConn()
 	if err != nil {
 		return 0, err

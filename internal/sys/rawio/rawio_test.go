@@ -188,11 +188,10 @@ func TestPipe(t *testing.T) {
 }
 
 func TestFile(t *testing.T) {
-	f, err := os.Create(filepath.Join(t.TempDir(), "file"))
+	file, err := rawio.OpenFile(filepath.Join(t.TempDir(), "file"), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		t.Fatal(err)
 	}
-	file := rawio.File{File: f}
 	if n, err := file.WriteAt([]byte("hello"), 3); n != 5 || err != nil {
 		t.Errorf("%d, %v", n, err)
 	}
@@ -203,12 +202,15 @@ func TestFile(t *testing.T) {
 	if n, err := file.ReadAt(nil, 0); n != 0 || err != nil {
 		t.Errorf("%d, %v", n, err)
 	}
-	f.Close()
+	if err := file.Sync(); err != nil {
+		t.Error(err)
+	}
+	file.Close()
 	if _, err := file.WriteAt([]byte("x"), 0); !errors.Is(err, os.ErrClosed) {
 		t.Error(err)
 	}
-	if full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0); err == nil {
-		if _, err := (rawio.File{File: full}).WriteAt([]byte("x"), 0); !errors.Is(err, syscall.ENOSPC) {
+	if full, err := rawio.OpenFile("/dev/full", os.O_WRONLY, 0); err == nil {
+		if _, err := full.WriteAt([]byte("x"), 0); !errors.Is(err, syscall.ENOSPC) {
 			t.Error(err)
 		}
 	}
