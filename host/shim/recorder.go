@@ -3,11 +3,11 @@ package shim
 import (
 	"errors"
 	"os"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/amux-dev/amux/host/journal"
+	"github.com/amux-dev/amux/internal/sys/slowlock"
 )
 
 // recorder appends to the run's journal. The journal has a lock of its own, so that
@@ -18,8 +18,8 @@ type recorder struct {
 	full    func()        // called when the disk stayed full for all of wait
 	wait    time.Duration // for a full disk
 
-	mu     sync.Mutex  // held while somebody waits for room
-	gaveUp atomic.Bool // the disk stayed full: no output is recorded any more
+	mu     slowlock.Lock // held while somebody waits for room
+	gaveUp atomic.Bool   // the disk stayed full: no output is recorded any more
 }
 
 // append commits a record and rings. On a full disk it waits, so that the agent

@@ -13,6 +13,7 @@ import (
 	"github.com/amux-dev/amux/host/journal"
 	"github.com/amux-dev/amux/internal/sys/fault"
 	"github.com/amux-dev/amux/internal/sys/rawio"
+	"github.com/amux-dev/amux/internal/sys/slowlock"
 	"github.com/amux-dev/amux/pluginapi/code"
 )
 
@@ -76,7 +77,7 @@ type supervisor struct {
 	tree     tree
 	clients  clients
 
-	inputs sync.Mutex // held from the look at an input to its record
+	inputs slowlock.Lock // held from the look at an input to its record
 
 	mu        sync.Mutex
 	hello     Hello
@@ -149,10 +150,10 @@ func newSupervisor(cfg Config, hello Hello) *supervisor {
 		cfg.HeldWait = defaultHeld
 	}
 	cfg.Edges.system()
-	s := &supervisor{cfg: cfg, hello: hello, done: make(chan struct{})}
+	s := &supervisor{cfg: cfg, hello: hello, inputs: slowlock.New(), done: make(chan struct{})}
 	s.clients.conns = map[*conn]bool{}
 	s.tree = tree{processes: cfg.Tree, deaths: make(chan struct{}, 1), leader: s.leaderEnded, log: s.logf, heldWait: cfg.HeldWait}
-	s.recorder = recorder{wait: cfg.DiskWait, ring: s.clients.ring, full: s.diskFull}
+	s.recorder = recorder{mu: slowlock.New(), wait: cfg.DiskWait, ring: s.clients.ring, full: s.diskFull}
 	s.deadlines = newDeadlines(s.timerFired, s.expire, s.deny)
 	return s
 }

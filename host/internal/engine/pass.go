@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/amux-dev/amux/host/journal"
+	"github.com/amux-dev/amux/internal/sys/slowlock"
 	"github.com/amux-dev/amux/pluginapi"
 	pb "github.com/amux-dev/amux/pluginapi/amuxplugin1"
 )
@@ -29,9 +30,9 @@ type pass struct {
 	receiver receiver // with mu
 	watchdog watchdog
 
-	performing sync.Mutex // held by who works off todo
+	performing slowlock.Lock // held by who works off todo
 
-	mu      sync.Mutex
+	mu      slowlock.Lock // also while the disk is full
 	order   order
 	events  emitter
 	ledger  ledger
@@ -59,6 +60,7 @@ func newPass(e *Engine, r Reading) (*pass, error) {
 	p := &pass{
 		cfg: &e.cfg, decider: e.decider, conv: r.Conversation, leave: r.Leave, heard: 1<<64 - 1, target: r.Behind,
 		events: emitter{log: e.cfg.Log, skip: e.cfg.Log.Count()}, stopped: make(chan struct{}),
+		performing: slowlock.New(), mu: slowlock.New(),
 	}
 	if e.cfg.Fault != nil {
 		p.heard = e.cfg.Fault.Done
@@ -66,7 +68,7 @@ func newPass(e *Engine, r Reading) (*pass, error) {
 	p.feeder = newFeeder(p, reader, r)
 	p.receiver.p = p
 	p.watchdog.clock, p.watchdog.limit = e.cfg.Clock, cmp.Or(r.Progress, e.cfg.Limits.Progress)
-	p.changed = sync.NewCond(&p.mu)
+	p.changed = sync.NewCond(p.mu)
 	return p, nil
 }
 
