@@ -1,6 +1,9 @@
 package install
 
 import (
+	"maps"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -87,6 +90,90 @@ func FuzzReleaseFiles(f *testing.F) {
 			refused(t, err)
 		}
 		if _, err := ParsePublicKey(string(data)); err != nil {
+			refused(t, err)
+		}
+	})
+}
+
+// trust.toml, sources.toml and agents.toml say whom a user trusts: what cannot be read is refused, and
+// what is read grants what it says.
+func FuzzTrustFiles(f *testing.F) {
+	f.Add([]byte("[[key]]\nid = \"acme\"\nkey = \"RWQf6LRCGA9i53mlYecO4IzT51TGPpvWucNSCh1CBM0QTaLn73Y7GFO3\"\nnames = [\"acme\", \"acme-*\"]\n"))
+	f.Add([]byte("[[key]]\nid = \"acme\"\nkey = \"x\"\n"))
+	f.Add([]byte("[agents]\nclaude = \"acme\"\n"))
+	f.Add([]byte("[[mirror]]\nroot = \"/srv/plugins\"\ninclude = [\"acme-*\"]\n"))
+	f.Add([]byte("[[mirror]]\nroot = \"http://x\"\nexclude = [\"[\"]\n"))
+	f.Add([]byte("[agents]\n\"\\u202e\" = \"..\"\n"))
+	f.Add([]byte(strings.Repeat("a.", 100) + "a = 1"))
+	dir, err := filepath.EvalSymlinks(f.TempDir())
+	if err != nil {
+		f.Fatal(err)
+	}
+	d := &Folder{dir: dir}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		for _, name := range []string{trustName, ownersName} {
+			if err := os.WriteFile(d.path(name), data, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if keys, err := d.Trust(); err != nil {
+			refused(t, err)
+		} else {
+			for _, key := range keys {
+				if _, err := ParsePublicKey(key.Key); err != nil || CheckName(key.ID) != nil || len(key.Names) == 0 {
+					t.Errorf("%+v is trusted: %v", key, err)
+				}
+			}
+		}
+		sources := filepath.Join(dir, SourcesName)
+		if err := os.WriteFile(sources, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if mirrors, err := ReadMirrors(sources); err != nil {
+			refused(t, err)
+		} else {
+			for _, m := range mirrors {
+				if CheckMirrorRoot(m.Root) != nil {
+					t.Errorf("%+v is a mirror", m)
+				}
+			}
+		}
+		owners, err := d.readOwners()
+		if err != nil {
+			refused(t, err)
+			return
+		}
+		if err := os.Remove(d.path(ownersName)); err != nil {
+			t.Fatal(err)
+		}
+		if err := d.writeOwners(owners); err != nil {
+			t.Fatal(err)
+		}
+		again, err := d.readOwners()
+		if err != nil || !maps.Equal(owners, again) {
+			t.Errorf("%q became %q, %v", owners, again, err)
+		}
+	})
+}
+
+// What a user types for a plugin, and what a lock has recorded, names a place or is
+// refused with the way out.
+func FuzzResolve(f *testing.F) {
+	for _, text := range []string{"gh:acme/acme@1.0.0", "https://x.y/amux-plugin-acme_1.0.0_linux_amd64.tar.gz#sha256=" + strings.Repeat("a", 64), "acme@^1", "./x", "/nowhere", "http://x", "file:/x", "gh:../..@", "\x00", "https://a b/", "/\n", strings.Repeat("h", 1000) + ":x"} {
+		f.Add(text)
+	}
+	cwd := f.TempDir()
+	f.Fuzz(func(t *testing.T, text string) {
+		s := &Sources{mirrors: []Mirror{{Root: cwd, Include: []string{"*"}}}}
+		place, err := s.Resolve(text, cwd)
+		if err != nil {
+			refused(t, err)
+		} else if place.Link == "" && place.Source == nil {
+			t.Errorf("%q is no place", text)
+		}
+		if source, err := s.Reopen("acme", text); err == nil && source == nil {
+			t.Errorf("%q is no source", text)
+		} else if err != nil {
 			refused(t, err)
 		}
 	})

@@ -43,6 +43,12 @@ func (d *Folder) readOwners() (map[string]string, error) {
 		return nil, pluginapi.Errorf(pluginapi.CodeConfig, "%s", tomlError(d.path(ownersName), err)).
 			WithHint("restore the file, or delete it: bundled plugins then serve their agents again")
 	}
+	for id, name := range file.Agents {
+		if CheckName(id) != nil || CheckName(name) != nil {
+			return nil, pluginapi.Errorf(pluginapi.CodeConfig, "%s: %.80q = %.80q does not name an agent and a plugin", d.path(ownersName), id, name).
+				WithHint("restore the file, or delete it: bundled plugins then serve their agents again")
+		}
+	}
 	if file.Agents == nil {
 		file.Agents = map[string]string{}
 	}

@@ -105,7 +105,7 @@ func (s *Sources) Resolve(text, cwd string) (Place, error) {
 		filepath.Separator != '/' && strings.ContainsRune(text, filepath.Separator):
 		return s.resolvePath(text, cwd)
 	case hasScheme:
-		return wrong("the kind %q is not known", scheme+":")
+		return wrong("the kind %.40q is not known", scheme+":")
 	}
 	name, version, hasVersion := strings.Cut(text, "@")
 	if CheckName(name) != nil {
@@ -140,11 +140,11 @@ func (s *Sources) resolvePath(text, cwd string) (Place, error) {
 	info, err := os.Stat(file)
 	switch {
 	case err != nil:
-		return Place{}, pluginapi.Errorf(pluginapi.CodePluginNotFound, "%s: %w", text, plain(err)).WithHint("%s", Grammar)
+		return Place{}, pluginapi.Errorf(pluginapi.CodePluginNotFound, "%.200q: %w", text, plain(err)).WithHint("%s", Grammar)
 	case !info.IsDir():
 		base := filepath.Base(file)
 		if _, _, _, ok := ParseArchiveName(base); !ok {
-			return Place{}, pluginapi.Errorf(pluginapi.CodeValidation, "%s: the archive is not named %s", text, ArchiveName("NAME", "VERSION", "OS/ARCH")).
+			return Place{}, pluginapi.Errorf(pluginapi.CodeValidation, "%.200q: the archive is not named %s", text, ArchiveName("NAME", "VERSION", "OS/ARCH")).
 				WithHint("archives are made by: amux plugin package")
 		}
 		return Place{Source: folderSource{dir: filepath.Dir(file), file: base}}, nil
@@ -155,7 +155,7 @@ func (s *Sources) resolvePath(text, cwd string) (Place, error) {
 	if _, err := os.Stat(filepath.Join(file, ManifestName)); err == nil {
 		return Place{Link: file}, nil
 	}
-	return Place{}, pluginapi.Errorf(pluginapi.CodePluginNotFound, "%s holds neither %s nor %s", text, SumsName, ManifestName).
+	return Place{}, pluginapi.Errorf(pluginapi.CodePluginNotFound, "%.200q holds neither %s nor %s", text, SumsName, ManifestName).
 		WithHint("a folder to link has a manifest, a release that can be copied has sums; see: amux plugin package")
 }
 

@@ -119,3 +119,35 @@ func FuzzJudge(f *testing.F) {
 		_, _ = New([]string{"Bash(" + text + ")"}, nil)
 	})
 }
+
+// Rules are what a user typed or a settings file says, requests what an agent asks for.
+// Nothing is allowed that a deny rule of the same words means, and nothing without a rule.
+func FuzzRules(f *testing.F) {
+	for _, seed := range [][3]string{
+		{"Edit(src/*)", KindFile, "src/a.go"}, {"Write(~/x)", KindFile, "/home/u/x"}, {"WebFetch(domain:example.com)", KindFetch, "https://a.example.com/x"},
+		{"WebFetch(https://example.com/docs/*)", KindFetch, "http://example.com:80/docs/../x"}, {"mcp__*(x*)", "", "xyz"}, {"Bash(rm build/*)", KindShell, "rm build/a"},
+		{"Bash(Get-Item *)", KindCommand, "Get-Item x"}, {"Edit(../*)", KindFile, "../x"}, {"A(((", KindFile, "\x00"}, {"WebFetch(domain:*.x)", KindFetch, "https://[::1]%zone/"},
+	} {
+		f.Add(seed[0], seed[1], seed[2])
+	}
+	f.Fuzz(func(t *testing.T, text, kind, detail string) {
+		allow, err := New([]string{text}, nil)
+		if err != nil {
+			return
+		}
+		tool, _, _ := strings.Cut(text, "(")
+		q := Request{Tool: strings.ReplaceAll(tool, "*", "x"), Kind: kind, Detail: detail, Paths: []string{detail}, Cwd: "/w", Home: "/home/u"}
+		deny, err := New([]string{text}, []string{text})
+		if err != nil {
+			t.Fatal(err)
+		}
+		neither, _ := New(nil, nil)
+		allowed, denied := allow.Judge(q).Effect, deny.Judge(q).Effect
+		if denied == Allowed || allowed == Allowed && denied != Denied && denied != Unclear {
+			t.Errorf("%q allows %+v (%v), and as a deny rule gives %v", text, q, allowed, denied)
+		}
+		if effect := neither.Judge(q).Effect; effect != Open {
+			t.Errorf("without a rule: %v", effect)
+		}
+	})
+}
