@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"strings"
 
 	"github.com/amux-dev/amux/host/eventlog"
 	"github.com/amux-dev/amux/host/internal/engine"
@@ -39,7 +40,8 @@ func (i Integrity) Err(runID string) error {
 	if len(i.Damage) == 0 {
 		return nil
 	}
-	return pluginapi.Errorf(pluginapi.CodeRecordDamaged, "the record of run %s cannot be trusted: %s", runID, i.Damage[0])
+	return pluginapi.Errorf(pluginapi.CodeRecordDamaged, "the record of run %s cannot be trusted: %s", runID, i.Damage[0]).
+		WithHint("%s", strings.ReplaceAll(pluginapi.CodeRecordDamaged.Info().Hint, "RUN", shortID(runID)))
 }
 
 // Check reads the record of a run that has ended, and compares it with its checksums.
