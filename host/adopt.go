@@ -73,7 +73,7 @@ func orphaned(dir *store.Run) bool {
 // may only be looking.
 const lockTries = 5
 
-// adopt takes up one run. nil and no error: it is none of ours to take.
+// adopt takes up one run. nil and no error: it is not for this host.
 func (c *recovery) adopt(ctx context.Context, id string) (_ *Run, retErr error) {
 	h := c.host
 	if h.runs.has(id) {

@@ -48,7 +48,7 @@ func endRun(t *testing.T, s *agents.Stage, id string) {
 	})
 }
 
-// wantWhole holds the events of a run that has ended against its replay, and wants
+// wantWhole compares the events of a run that has ended with its replay, and wants
 // that the agent's lines 1 … n are there, each once.
 func wantWhole(t *testing.T, h *host.Host, r *host.Run, n int) {
 	t.Helper()

@@ -13,7 +13,7 @@ func (o *Options) validator() schema.Program {
 	return schema.Program(filepath.Join(filepath.Dir(o.ShimPath), schema.Name+exeSuffix()))
 }
 
-// checkSchema refuses what is not a JSON schema; "" is none.
+// checkSchema refuses what is not a JSON schema; "" stands for no schema.
 func (o *Options) checkSchema(text string) error {
 	if text == "" {
 		return nil

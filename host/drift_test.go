@@ -10,7 +10,7 @@ import (
 )
 
 // The end of a run says how many lines of stdout its adapter has not known, also
-// when it is made anew; what comes on stderr is no drift.
+// when it is made again; what comes on stderr is no drift.
 func TestUnknownLinesAreCounted(t *testing.T) {
 	t.Parallel()
 	s := agents.NewStage(t, "drift", "healthy")

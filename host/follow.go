@@ -101,7 +101,7 @@ func (f *follower) unhosted(ctx context.Context) error {
 	if find := f.r.h.opts.OnOrphan; find == nil {
 		return e
 	} else if err := find(ctx); err != nil {
-		e.Msg += ", and no other can be had: " + err.Error()
+		e.Msg += ", and no other is available: " + err.Error()
 		return e
 	}
 	return nil
@@ -138,7 +138,7 @@ func (f *follower) idle(ctx context.Context) error {
 }
 
 // read returns the whole lines that are there now, at most about a buffer of
-// them. A line that is still being written is read anew each time: until its end
+// them. A line that is still being written is read again each time: until its end
 // is there, its writer may take it back.
 func (f *follower) read() ([]byte, error) {
 	if f.file == nil {

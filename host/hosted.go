@@ -455,7 +455,7 @@ func (r *hosted) clear(told *engine.Summary, result Result) {
 	r.end(result)
 }
 
-// end gives the result to who waits for it.
+// end gives the result to whoever waits for it.
 func (r *hosted) end(result Result) {
 	r.mu.Lock()
 	r.result = result

@@ -107,7 +107,7 @@ func (h *Host) Install(ctx context.Context, i Installation, in io.Reader, out io
 	return info, err
 }
 
-// Refresh asks an agent's CLI for its version anew, whatever is remembered.
+// Refresh asks an agent's CLI for its version again, whatever is remembered.
 func (h *Host) Refresh(ctx context.Context, name string) (AgentInfo, error) {
 	p, agent, _, err := h.catalog.find(name, nil)
 	if err != nil {

@@ -14,8 +14,8 @@ const LeaseTime = 30 * time.Second
 
 // Lease makes holder, a name of the caller's choice, the one of those who are
 // attached to the run that types, for LeaseTime; asked for again by the same it
-// lasts longer. While another has it this is INVALID_STATE_TRANSITION, but for who
-// steals. It keeps nobody from Send and the like: those who are attached heed it.
+// lasts longer. While another has it this is INVALID_STATE_TRANSITION, unless steal is
+// set. It keeps nobody from Send and the like: those who are attached heed it.
 func (r *Run) Lease(ctx context.Context, holder string, steal bool) error {
 	return r.lend(shim.Lease{Holder: holder, For: LeaseTime, Steal: steal})
 }

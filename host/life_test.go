@@ -104,7 +104,7 @@ func firstEvents(t *testing.T, r *host.Run) []byte {
 // is no error to stop.
 func TestIDs(t *testing.T) {
 	t.Parallel()
-	s := agents.NewStage(t, "fake", "healthy", "sick", string(agents.PanicAtPlan))
+	s := agents.NewStage(t, "fake", "healthy", "crashing", string(agents.PanicAtPlan))
 	h := s.Host()
 	ctx := context.Background()
 	id := ulid.Make().String()
@@ -116,7 +116,7 @@ func TestIDs(t *testing.T) {
 	if outcome, _ := h.Cancel(ctx, id, false); outcome != host.NotFound {
 		t.Errorf("cancel of what is not there: %s", outcome)
 	}
-	if _, err := h.Start(ctx, host.RunSpec{Agent: "sick", Prompt: "say hi", RunID: id}); err == nil {
+	if _, err := h.Start(ctx, host.RunSpec{Agent: "crashing", Prompt: "say hi", RunID: id}); err == nil {
 		t.Error("it was started")
 	}
 	for range 3 {
@@ -152,7 +152,7 @@ func TestIDs(t *testing.T) {
 	}
 }
 
-// An agent that ends at once is seen to its end, with all that it said.
+// An agent that ends at once is supervised to its end, with all that it said.
 func TestFastExit(t *testing.T) {
 	t.Parallel()
 	s := agents.NewStage(t, "fake", "healthy")

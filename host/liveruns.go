@@ -27,7 +27,7 @@ func (l *liveRuns) remove(r *hosted) {
 	delete(l.byID, r.id())
 }
 
-// get returns a run, or nil if it is none of this host's.
+// get returns a run, or nil if this host has no such run.
 func (l *liveRuns) get(id string) *hosted {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -68,7 +68,7 @@ func stand(t *testing.T, s *agents.Stage, h *host.Host, agent string, n int) *by
 	return b
 }
 
-// go lets them finish, and holds all against each other and their replays.
+// go lets them finish, and compares all with each other and their replays.
 func (b *bystanders) finish(h *host.Host) {
 	b.t.Helper()
 	var first string

@@ -10,7 +10,7 @@ import (
 	"github.com/amux-dev/amux/pluginapi"
 )
 
-// The silence of a person is none of the agent's: a conversation waits between turns
+// The silence of a person is not the agent's: a conversation waits between turns
 // for as long as it takes, and before the first one. In a turn the limit holds.
 func TestPersonMayThink(t *testing.T) {
 	const idle = 700 * time.Millisecond

@@ -139,7 +139,7 @@ func honest(said *pluginapi.Description, p registry.Plugin) error {
 		return nil
 	}
 	return pluginapi.Errorf(pluginapi.CodePluginInvalid, "plugin %s says that it has %.200s", p.Name, lie).
-		WithHint("reinstall the plugin; its author makes describe.json anew: amux plugin package")
+		WithHint("reinstall the plugin; its author makes describe.json again: amux plugin package")
 }
 
 // converse opens a conversation with a process. When it is over, done is called.

@@ -175,10 +175,10 @@ func TestStopQueued(t *testing.T) {
 // What goes wrong when the turn has come is the run's end, not that of others.
 func TestQueuedRunFails(t *testing.T) {
 	t.Parallel()
-	s := agents.NewStage(t, "fake", "healthy", "sick", string(agents.PanicAtPlan))
+	s := agents.NewStage(t, "fake", "healthy", "crashing", string(agents.PanicAtPlan))
 	h := limited(t, s, 1)
 	first := held(t, s, h)
-	fails := s.Start(h, host.RunSpec{Agent: "sick", Prompt: "say never"})
+	fails := s.Start(h, host.RunSpec{Agent: "crashing", Prompt: "say never"})
 	cwd := t.TempDir()
 	nowhere := s.Start(h, host.RunSpec{Agent: "fake", Prompt: "say never", Cwd: cwd})
 	killed := s.Start(h, host.RunSpec{Agent: "fake", Prompt: "say never"})

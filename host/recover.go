@@ -231,7 +231,7 @@ func (c *recovery) conclude(ctx context.Context, dir *store.Run, meta store.Meta
 	}
 	ended := e.Summary().Ended
 	if mode := syncMode(meta, c.host.opts); mode != SyncOff {
-		_ = errors.Join(src.sync(), log.Sync()) // a disk that fails is told by who reads
+		_ = errors.Join(src.sync(), log.Sync()) // a disk that fails is told by whoever reads
 	}
 	log.Finish() // else its last event would be waited for
 	var end pluginapi.RunEnd

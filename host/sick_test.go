@@ -138,7 +138,7 @@ func TestPluginBreaksTheWire(t *testing.T) {
 		{"mixed pieces", "breach mixed-pieces", "failed", crashed, "mixed the pieces", ""},
 		{"no answer", "breach no-ack", "failed", crashed, "made no progress for " + patience.String() + " at input ", ""},
 		{"half an input", "breach half", "failed", crashed, "died (converse) at input ", ""},
-		{"flood for ever", "breach flood", "failed", crashed, "made more than 64 MiB of one input", ""},
+		{"flood forever", "breach flood", "failed", crashed, "made more than 64 MiB of one input", ""},
 		{"endless event", "breach endless-event", "failed", crashed, "made more than 64 MiB of one input", ""},
 		{"endless last words", "breach endless-stop", "failed", crashed, "made more than 64 MiB of one input", ""},
 		{"endless stdin", "breach endless-write", "failed", crashed, "wrote more than 16 MiB at once", ""},

@@ -16,7 +16,7 @@ import (
 // Name is the program's name; it stands beside amux-shim.
 const Name = "amux-schema"
 
-// maxTime is for a sick machine: the program counts its own steps, which take it about a
+// maxTime is for a very slow machine: the program counts its own steps, which take it about a
 // second at most.
 const maxTime = 30 * time.Second
 
