@@ -41,7 +41,12 @@ func (i Integrity) Err(runID string) error {
 		return nil
 	}
 	return pluginapi.Errorf(pluginapi.CodeRecordDamaged, "the record of run %s cannot be trusted: %s", runID, i.Damage[0]).
-		WithHint("%s", strings.ReplaceAll(pluginapi.CodeRecordDamaged.Info().Hint, "RUN", shortID(runID)))
+		WithHint("%s", damageHint(runID))
+}
+
+// damageHint is the way out for the damaged record of a run.
+func damageHint(runID string) string {
+	return strings.ReplaceAll(pluginapi.CodeRecordDamaged.Info().Hint, "RUN", shortID(runID))
 }
 
 // Check reads the record of a run that has ended, and compares it with its checksums.

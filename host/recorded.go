@@ -317,6 +317,9 @@ func (h *Host) ReplayWith(ctx context.Context, ref string, o ReplayOptions, w io
 		err = copyErr
 	}
 	if err != nil && !errors.Is(err, journal.ErrFormat) {
+		if e := pluginapi.AsError(err); e.Code == pluginapi.CodeRecordDamaged {
+			return e.WithHint("%s", damageHint(meta.RunID))
+		}
 		return err
 	}
 	info, infoErr := inspect(dir)
