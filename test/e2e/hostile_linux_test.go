@@ -10,6 +10,7 @@ import (
 	"io"
 	"io/fs"
 	"maps"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -54,7 +55,8 @@ func TestHostileRepository(t *testing.T) {
 		make  func(repo, own, home string) error
 		run   string // what amux run says
 		info  string // what amux agents info demo says
-		owner bool   // needs root
+		owner bool   // is another: needs root
+		root  bool   // needs root for something else
 	}{
 		{name: "settings lead to a device", make: func(_, own, _ string) error { return os.Symlink("/dev/zero", own+config) }, run: config + ": it is a link"},
 		{name: "settings lead to the user's file", make: func(_, own, home string) error { return os.Symlink(home+"/.bashrc", own+config) }, run: config + ": it is a link"},
@@ -67,6 +69,42 @@ func TestHostileRepository(t *testing.T) {
 			return write(own+config, "tags = ["+quoted+"]\nsystem_prompt = "+quoted+"\nmodel = "+quoted+"\n")
 		}},
 		{name: "settings choose a deceiving agent", make: func(_, own, _ string) error { return write(own+config, "agent = "+quoted+"\n") }},
+		{name: "settings deceive in every key", make: func(_, own, _ string) error {
+			var text strings.Builder
+			for _, key := range []string{"agent", "model", "effort", "system_prompt", "timeout", "idle_timeout", "driver", "approve", "env", "command", "profile"} {
+				fmt.Fprintf(&text, "%s = %s\n", key, quoted)
+			}
+			return write(own+config, text.String()+"tags = ["+quoted+", "+quoted+"]\n["+quoted+"]\n["+"agents."+quoted+"]\ncommand = "+quoted+"\n")
+		}, run: config + ":"},
+		{name: "settings with a deceiving time", make: func(_, own, _ string) error {
+			return write(own+config, "timeout = "+quoted+"\nidle_timeout = "+quoted+"\neffort = "+quoted+"\n")
+		}, run: config + ":"},
+		{name: "settings are a socket", make: func(_, own, _ string) error {
+			// The address of a socket is short, the way to the repository is not.
+			short, err := os.MkdirTemp("", "e2e")
+			if err != nil {
+				return err
+			}
+			listener, err := net.Listen("unix", short+"/s")
+			if err != nil {
+				return err
+			}
+			listener.(*net.UnixListener).SetUnlinkOnClose(false)
+			return errors.Join(listener.Close(), os.Rename(short+"/s", own+config), os.Remove(short))
+		}, run: config + ": it is a socket"},
+		{name: "settings are a device", root: true, make: func(_, own, _ string) error {
+			return syscall.Mknod(own+config, syscall.S_IFCHR|0o600, 1<<8|5) // as /dev/zero
+		}, run: config + ": it is a device"},
+		{name: "lock deceives in every key", make: func(_, own, _ string) error {
+			return write(own+lock, "lock = 1\n[[plugin]]\nname = "+quoted+"\nversion = "+quoted+"\nsource = "+quoted+"\nlink = "+quoted+"\nsigner = "+quoted+"\n[plugin.h1]\n"+quoted+" = "+quoted+"\n")
+		}},
+		{name: "index is a FIFO", make: func(_, own, _ string) error {
+			return errors.Join(fifo(own+"run-index.jsonl"), fifo(own+".gitignore"), fifo(own+"run-index.jsonl.lock"))
+		}},
+		{name: ".git is a FIFO", make: func(repo, _, _ string) error { return errors.Join(os.RemoveAll(repo+"/.git"), fifo(repo+"/.git")) }},
+		{name: ".git leads to a device", make: func(repo, _, _ string) error {
+			return errors.Join(os.RemoveAll(repo+"/.git"), os.Symlink("/dev/zero", repo+"/.git"))
+		}},
 		{name: "lock leads to a device", make: func(_, own, _ string) error { return os.Symlink("/dev/zero", own+lock) }, run: lock + ": it is a link", info: lock + ": it is a link"},
 		{name: "lock is a FIFO", make: func(_, own, _ string) error { return fifo(own + lock) }, run: lock + ": it is a FIFO", info: lock + ": it is a FIFO"},
 		{name: "lock of a gigabyte", make: func(_, own, _ string) error { return sparse(own + lock) }, run: lock + ": it is larger than 256 KiB", info: lock + ": it is larger than 256 KiB"},
@@ -112,8 +150,8 @@ func TestHostileRepository(t *testing.T) {
 		}},
 	} {
 		t.Run(repo.name, func(t *testing.T) {
-			if repo.owner && os.Getuid() != 0 {
-				t.Skip("SKIPPED: only root can give a folder to another user")
+			if (repo.owner || repo.root) && os.Getuid() != 0 {
+				t.Skip("SKIPPED: only root can give a folder to another user, or make a device")
 			}
 			root, home, amuxDir := filepath.Join(t.TempDir(), "re"+deceit+"po"), t.TempDir(), t.TempDir()
 			own := filepath.Join(root, ".agent-mux") + "/"
