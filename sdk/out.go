@@ -28,7 +28,7 @@ type Out struct {
 // outs holds the buffers of streams between batches: an idle run has none.
 var outs = sync.Pool{New: func() any { return new(Out) }}
 
-// Bounds of what an Out keeps for reuse; one huge line must not stay for ever.
+// Bounds of what an Out keeps for reuse; one huge line must not stay forever.
 const (
 	keepArena   = 512 << 10
 	keepOutputs = 2 * maxOutputs

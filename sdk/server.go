@@ -278,7 +278,7 @@ func (s *server) ListModels(ctx context.Context, req *pb.ListModelsRequest) (*pb
 	return resp, nil
 }
 
-// call calls the adapter of agent. The error is a status; ExecNeeded is none.
+// call calls the adapter of agent. The error is a status; ExecNeeded is not an error.
 func (s *server) call(op, agent string, f func(Adapter) error) (*pb.Exec, error) {
 	adapter, err := s.adapter(agent)
 	if err == nil {

@@ -290,7 +290,7 @@ func TestHugeEvent(t *testing.T) {
 	}
 }
 
-// What is no event is told on stderr, what is no JSON makes a line that is none.
+// What is not an event is told on stderr; what is not JSON makes no line.
 func TestGarbage(t *testing.T) {
 	t.Parallel()
 	b := startBridge(t, "garbage")
@@ -308,7 +308,7 @@ func TestGarbage(t *testing.T) {
 }
 
 // A server that does not end by itself is ended by force, and what it leaves behind
-// does not keep the bridge: that is the keeper's.
+// does not keep the bridge: that is the shim's.
 func TestEnd(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []string{"stubborn", "leaves a child"} {

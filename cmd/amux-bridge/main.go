@@ -22,8 +22,8 @@
 //	{"type":"response","id":"1","status":404,"text":"what is no JSON"}
 //	{"type":"response","id":"1","error":"it was not answered: …"}
 //
-// An event is passed on as it comes, so that one that is no JSON makes a line that
-// is none either. What the server itself prints goes to stderr.
+// An event is passed on as it comes: one that is not JSON makes a line that is not JSON
+// either. What the server itself prints goes to stderr.
 package main
 
 import (

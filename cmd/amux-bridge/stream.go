@@ -60,7 +60,7 @@ func (b *bridge) stream(body io.Reader) error {
 	}
 }
 
-// cutField gives the field that a line has, "" for one that is none.
+// cutField gives the field that a line has, "" for another.
 func cutField(line []byte) (name string, value []byte) {
 	key, value, ok := bytes.Cut(line, []byte(":"))
 	if !ok {

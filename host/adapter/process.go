@@ -640,7 +640,7 @@ func (r *processRunner) kill() {
 	}
 }
 
-// wasKilled reports that the process has died of a SIGKILL that was none of ours.
+// wasKilled reports that the process has died of a SIGKILL that another process sent.
 func (r *processRunner) wasKilled() bool {
 	select {
 	case <-r.dead:

@@ -96,7 +96,7 @@ func FuzzReleaseFiles(f *testing.F) {
 }
 
 // trust.toml, sources.toml and agents.toml say whom a user trusts: what cannot be read is refused, and
-// what is read grants what it says.
+// what is read allows what it says.
 func FuzzTrustFiles(f *testing.F) {
 	f.Add([]byte("[[key]]\nid = \"acme\"\nkey = \"RWQf6LRCGA9i53mlYecO4IzT51TGPpvWucNSCh1CBM0QTaLn73Y7GFO3\"\nnames = [\"acme\", \"acme-*\"]\n"))
 	f.Add([]byte("[[key]]\nid = \"acme\"\nkey = \"x\"\n"))

@@ -1,4 +1,4 @@
-// Package contract holds what a plugin answers against what pluginapi/README.md says
+// Package contract checks what a plugin answers by what pluginapi/README.md says
 // that it MUST do, as far as that is seen from outside. sdk/adaptertest and amux
 // plugin test both consist of it, so they agree.
 package contract
@@ -91,7 +91,7 @@ func (o *Outputs) Check(agent *pluginapi.Agent) error {
 				problem(output, "event_types of Describe does not claim it")
 			}
 			var id string
-			_ = json.Unmarshal(fields["tool_call_id"], &id) // "" if it is none
+			_ = json.Unmarshal(fields["tool_call_id"], &id) // "" if it is not a string
 			switch output.Type {
 			case code.EventToolCallStart:
 				if started[id] {

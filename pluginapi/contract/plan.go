@@ -58,7 +58,7 @@ func CheckPlan(req *pluginapi.PlanRequest, plan *pluginapi.Plan) error {
 		problem("the plan does not say what stdin is")
 	}
 	if plan.Stdin == pb.Stdin_STDIN_NONE && len(plan.InitialStdin) > 0 {
-		problem("initial_stdin, but stdin is none")
+		problem("initial_stdin without a stdin")
 	}
 	if plan.Shell && req.Options.GetPrompt() != "" && strings.Contains(plan.Program, req.Options.GetPrompt()) {
 		problem("the prompt is part of a shell line")

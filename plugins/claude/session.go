@@ -113,7 +113,7 @@ func (r *sessionReader) index(all bool) error {
 	return nil
 }
 
-// indexLine adds a line to the tree and returns its node, -1 if it is none.
+// indexLine adds a line to the tree and returns its node, -1 for another line.
 func (r *sessionReader) indexLine(line jsonl.Value, places *sessionfile.Index, last int32) int32 {
 	uuid := line.Bytes("uuid")
 	if len(uuid) == 0 || len(r.nodes) == math.MaxInt32 {

@@ -95,7 +95,7 @@ func (d *decoder) streamEvent(line jsonl.Value, out turn.Events) (known, whole b
 func (d *decoder) blockStart(m *draft, index int, content jsonl.Value, out turn.Events) bool {
 	s := d.w.Stream(m.parent)
 	if m.block(index) != nil {
-		// A message begun anew under its old id.
+		// A message begun once more under its old id.
 		s.Abort(out)
 		m.blocks = m.blocks[:0]
 	}

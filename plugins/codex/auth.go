@@ -24,7 +24,7 @@ var authGuidance = []string{
 }
 
 // authProbes are the places where app-server looks, the one that wins first.
-// CODEX_API_KEY is none of them: the CLI's exec alone takes it (measured).
+// CODEX_API_KEY is not one of them: the CLI's exec alone takes it (measured).
 func authProbes() []*pluginapi.AuthProbe {
 	return []*pluginapi.AuthProbe{
 		{Method: "oauth", Provider: provider, File: loginFile, JsonPath: "tokens.access_token", Meaning: "signed in with ChatGPT"},

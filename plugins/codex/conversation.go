@@ -516,7 +516,7 @@ func (c *conversation) cut(why *pluginapi.Outcome, out *sdk.Out) error {
 }
 
 // userMessage is a message in the user's place: ours come back, and are told by
-// the host; others come from who else has the session open.
+// the host; others come from other clients of the session.
 func (c *conversation) userMessage(t *thread, item jsonl.Value, completed bool, out *sdk.Out) {
 	if !completed || c.ours[item.Text("clientId")] {
 		return

@@ -14,7 +14,7 @@ import (
 )
 
 // maxOffline is how often in a row the CLI may find no network before the turn
-// is given up: by itself it would try for ever. It waits 5 s, then 10 s.
+// is given up: by itself it would try forever. It waits 5 s, then 10 s.
 const maxOffline = 3
 
 // trouble is a failed request to the model: the CLI tries again, or the turn ends

@@ -18,7 +18,7 @@ type decoder struct {
 }
 
 // notification handles what an item says while it goes on; false means that the
-// method is none of those.
+// method is not one of those.
 func (d *decoder) notification(t *thread, method string, p jsonl.Value, out turn.Events) bool {
 	switch method {
 	case "item/agentMessage/delta", "item/plan/delta":

@@ -343,7 +343,7 @@ func (p *planner) appServer() error {
 }
 
 // cannot is the refusal of an option: it names the agent, the option, and what
-// can be had instead.
+// is available instead.
 func cannot(option, instead string, args ...any) error {
 	return pluginapi.Errorf(pluginapi.CodeCapability, "codex cannot do %s", option).WithHint(instead, args...)
 }

@@ -257,7 +257,7 @@ func (r *sessionReader) storedCommand(id string, item jsonl.Value) {
 	r.end(tool, shellResult(tool, item.Text("aggregated_output"), number(item, "exit_code"), duration, item.Text("status") != "completed", reads))
 }
 
-// filePath is the path of a file URL; what is none stays.
+// filePath is the path of a file URL; other text stays.
 func filePath(text string) string {
 	if u, err := url.Parse(text); err == nil && u.Scheme == "file" {
 		return u.Path

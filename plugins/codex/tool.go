@@ -87,10 +87,10 @@ func plainCommand(item jsonl.Value) string {
 }
 
 // shells are those that the CLI runs commands by. What another program takes as its
-// -c is none.
+// -c takes no argument.
 var shells = map[string]bool{"bash": true, "zsh": true, "sh": true, "dash": true, "ash": true, "ksh": true}
 
-// shellWords splits a command as a shell does; nil if it is none of its words
+// shellWords splits a command as a shell does; nil if the text is not one of its words
 // and quotes alone.
 func shellWords(text string) []string {
 	var words []string

@@ -58,7 +58,7 @@ func (adapter) Describe() *pluginapi.Agent {
 			"stream-json tells no thoughts and no money, and no ids of tools: those of one name are matched in their order. Outputs of more than 5000 characters are cut.",
 			"An addition to the system prompt is a variable, which takes the place of agent.system_prompt (stream-json) or agent.environment_hint (acp) of its config.yaml. By ACP it stays with the session.",
 			"Sessions are read from what `hermes sessions export` prints, which is asked for only where `hermes sessions list`, which only reads, finds any. One of more messages than sessions.max_export_messages (20000) keeps it from printing all.",
-			"Besides the portable efforts it has none, minimal, xhigh and ultra. An effort, and what is not ACP's, can be had with stream-json only.",
+			"Besides the portable efforts it has none, minimal, xhigh and ultra. An effort, and what is not ACP's, are available with stream-json only.",
 		},
 		CallerEnv:         callerEnv(),
 		InactivitySeconds: inactivitySeconds,
@@ -73,8 +73,8 @@ func (adapter) Describe() *pluginapi.Agent {
 	return agent
 }
 
-// eventTypes is what this adapter can emit, and nothing else: a test holds the
-// transcripts against it.
+// eventTypes is what this adapter can emit, and nothing else: a test compares the
+// transcripts with it.
 var eventTypes = []pluginapi.Type{
 	"session_start", "session_resume", "session_fork", "session_end", "turn_start", "turn_end", "message_start", "text_delta", "message_stop", "context_limit_warning", "stream_fallback", "retry",
 	"thinking_start", "thinking_delta", "thinking_stop", "tool_call_start", "tool_call_ready", "tool_result", "tool_error",

@@ -100,7 +100,7 @@ func (adapter) ListSessions(ctx context.Context, q *pluginapi.SessionsQuery, yie
 	return ctx.Err()
 }
 
-// summarize reads what a list shows of the next session; nil if it is none that the
+// summarize reads what a list shows of the next session; nil if it is not one that the
 // user would go on with, or nobody has said anything in it.
 func summarize(in *json.Decoder) (*pluginapi.SessionSummary, error) {
 	title, turns := "", uint32(0)

@@ -124,7 +124,7 @@ func TestReadSession(t *testing.T) {
 	adaptertest.Session(t, adapter{}, &pluginapi.SessionQuery{
 		SessionId: sessionID, ExecResults: results(0, listed, &pluginapi.ExecResult{Stdout: one}),
 	}, "testdata/session.golden")
-	// A beginning of an id is none.
+	// The beginning of an id is not an id.
 	q := &pluginapi.SessionQuery{SessionId: sessionID[:8], ExecResults: results(0, listed, &pluginapi.ExecResult{Stdout: one})}
 	none := func(pluginapi.Payload, time.Time) bool { t.Error("an event of another session"); return false }
 	if err := (adapter{}).ReadSession(t.Context(), q, none); !errors.Is(err, pluginapi.CodeSessionNotFound) {
@@ -141,7 +141,7 @@ func TestReadSession(t *testing.T) {
 	}
 }
 
-// What was taken back is told to who asks for all; images are no text; what a model has
+// What was taken back is told to a caller that asks for all; images are no text; what a model has
 // said that is no JSON is no input.
 func TestReadSessionBranches(t *testing.T) {
 	made := `{"id": "s", "title": "named", "messages": [

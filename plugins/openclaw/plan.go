@@ -84,7 +84,7 @@ func (p *planner) compileCache() {
 	p.plan.EnvSet["NODE_COMPILE_CACHE"] = filepath.Join(dir, "node-compile-cache")
 }
 
-// sessions reports whether the run is to have a session that stays.
+// sessions reports whether the run needs a session that stays.
 func (p *planner) sessions() bool {
 	return p.opts.Driver == driverLocal || p.opts.Driver != driverExec && p.opts.Resume != ""
 }

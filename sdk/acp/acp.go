@@ -76,13 +76,13 @@ type Config struct {
 	// it can load: Hermes, for one, then begins a session of another id.
 	Absent func(result jsonl.Value) bool
 
-	// Thought takes from a piece of a thought what is none of the model's.
+	// Thought takes from a piece of a thought what is not the model's.
 	Thought func(text string) string
-	// Aside reports whether a piece of a message is none of the model's, and which
+	// Aside reports whether a piece of a message is not the model's, and which
 	// event it is instead; nil: none.
 	Aside func(text string) (event pluginapi.Payload, aside bool)
 	// ErrorText reads a failed request of the model from what is said in the model's
-	// place; nil: it is none.
+	// place; nil: it is not an error.
 	ErrorText func(text string) *pluginapi.Outcome
 	// Wordless is what a turn means that ends well without a word: a request of the
 	// model has failed, and the agent does not say so; empty: nothing.

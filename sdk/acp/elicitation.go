@@ -151,7 +151,7 @@ func (c *conversation) fill(q *turn.Question, f form, data []byte, out *sdk.Out)
 	c.Granted(q, out)
 }
 
-// value is an answer as the form wants it, or why it cannot be.
+// value is an answer as the form wants it, or why there is no such answer.
 func (f field) value(answer string) (value any, why string) {
 	if f.kind == "array" {
 		several := []string{}

@@ -392,7 +392,7 @@ func (c *conversation) printed(call *Call, update jsonl.Value) string {
 func (c *conversation) ready(call *Call, t *turn.Tool, out *sdk.Out) {
 	if !t.Ready() {
 		c.ReadyTool(t, call.input(), c.detail(call), out)
-		// What describes the tool before it runs is none of its output.
+		// What describes the tool before it runs is not part of its output.
 		call.Text = ""
 	}
 }

@@ -125,7 +125,7 @@ func (v Value) Bytes(keys ...string) []byte {
 	return v.v.GetStringBytes()
 }
 
-// Text returns a copy of a string, "" if it is none.
+// Text returns a copy of a string, "" if it is not one.
 func (v Value) Text(keys ...string) string { return string(v.Bytes(keys...)) }
 
 // Bool reports whether it is true.
@@ -231,7 +231,7 @@ func (v Value) Raw(keys ...string) json.RawMessage {
 }
 
 // AppendRaw appends the value as valid JSON without white space, null if there is
-// none. The parser is lenient: what it takes for a number but is none becomes a
+// none. The parser is lenient: what it takes for a number but is not becomes a
 // string, invalid UTF-8 becomes U+FFFD. (fastjson's own MarshalTo writes Go
 // escapes that are no JSON.)
 func (v Value) AppendRaw(b []byte) []byte {

@@ -173,7 +173,7 @@ func appendMethod(b []byte, method string, params any) ([]byte, error) {
 // ErrNoMessage is returned for JSON that is no JSON-RPC message.
 var ErrNoMessage = errors.New("not a JSON-RPC message")
 
-// Receive reads a line. An error means the line is none of the protocol: log it.
+// Receive reads a line. An error means the line is not of the protocol: log it.
 // A response is matched with its request, which is then no longer pending.
 func (p *Peer) Receive(line []byte) (*Message, error) {
 	doc, err := jsonl.ParseObject(line)

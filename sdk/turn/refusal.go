@@ -161,7 +161,7 @@ var (
 )
 
 // complaint is the line of stderr that says most of why the agent ended: the last that
-// calls itself an error, or else the last that is none of a stack.
+// calls itself an error, or else the last that is not of a stack.
 func complaint(text string) string {
 	said := ""
 	for line := range strings.Lines(text) {
@@ -175,7 +175,7 @@ func complaint(text string) string {
 	return trimPrefixes(said)
 }
 
-// lastLine is the last line that is none of a stack.
+// lastLine is the last line that is not of a stack.
 func lastLine(text string) string {
 	last := ""
 	for line := range strings.Lines(text) {

@@ -156,7 +156,7 @@ type Result struct {
 	// the reason of a failure.
 	Text   string
 	Failed bool
-	// CutOff: it did not end by itself, so that Text is none of the tool's.
+	// CutOff: it did not end by itself, so that Text is not the tool's.
 	CutOff bool
 	// Background: the tool has its answer, and what it began goes on
 	// until it is ended once more.

@@ -86,7 +86,7 @@ func (c AnthropicContent) Texts() []string {
 func (r Request) Anthropic() (AnthropicRequest, error) {
 	var body AnthropicRequest
 	if err := json.Unmarshal(r.Body, &body); err != nil {
-		return body, fmt.Errorf("request %d is none of the Messages API: %w", r.N, err)
+		return body, fmt.Errorf("request %d is not of the Messages API: %w", r.N, err)
 	}
 	return body, nil
 }

@@ -90,7 +90,7 @@ func (c ChatContent) Texts() []string {
 func (r Request) Chat() (ChatRequest, error) {
 	var body ChatRequest
 	if err := json.Unmarshal(r.Body, &body); err != nil {
-		return body, fmt.Errorf("request %d is none of the chat completions API: %w", r.N, err)
+		return body, fmt.Errorf("request %d is not of the chat completions API: %w", r.N, err)
 	}
 	return body, nil
 }

@@ -47,7 +47,7 @@ type GeminiPart struct {
 func (r Request) Gemini() (GeminiRequest, error) {
 	var body GeminiRequest
 	if err := json.Unmarshal(r.Body, &body); err != nil {
-		return body, fmt.Errorf("request %d is none of the Gemini API: %w", r.N, err)
+		return body, fmt.Errorf("request %d is not of the Gemini API: %w", r.N, err)
 	}
 	body.Model = geminiModel(r.Path)
 	return body, nil

@@ -110,7 +110,7 @@ func (c OpenAIContent) Texts() []string {
 func (r Request) OpenAI() (OpenAIRequest, error) {
 	var body OpenAIRequest
 	if err := json.Unmarshal(r.Body, &body); err != nil {
-		return body, fmt.Errorf("request %d is none of the Responses API: %w", r.N, err)
+		return body, fmt.Errorf("request %d is not of the Responses API: %w", r.N, err)
 	}
 	return body, nil
 }

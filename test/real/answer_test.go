@@ -21,7 +21,7 @@ func answer(r *run) {
 		want, fails = "", true
 	case r.lacking("that an answer is taken back"):
 		script = "[fm:text-then-bash] hello"
-	case r.lacking("an answer begun again"):
+	case r.lacking("an answer started over"):
 		want = cutOff + fakemodel.HelloText + "\n"
 		if r.lacking("blanks at the end of what was cut off") {
 			want = strings.TrimRight(cutOff, " ") + "\n" + fakemodel.HelloText + "\n"

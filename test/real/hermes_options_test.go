@@ -70,7 +70,7 @@ func TestHermesOptions(t *testing.T) {
 			r.again().once("[fm:context]", "--approve", "auto").failed(pluginapi.CodeContextExceeded, 15)
 			r.again().once("[fm:text]", "--approve", "auto", "--resume", "20200101_000000_abcdef").failed(pluginapi.CodeSessionNotFound, 8)
 		},
-		"nothing is stored by who asks": func(r *run) {
+		"asking stores nothing": func(r *run) {
 			out, err := r.amux(r.t.Context(), "sessions", "list", "hermes", "--json").Output()
 			if err != nil || strings.Contains(string(out), "session_id") {
 				r.t.Errorf("%v: %s%s", err, out, stderrOf(err))

@@ -13,7 +13,7 @@ var hermesRow = agentRow{
 	unpriced: true, noCacheWrites: true, patience: 3 * time.Minute, slow: true,
 	model: "other-model", asksAbout: "write",
 	lacks: map[string]string{
-		"an answer begun again":                 "it has the model go on where it was cut off",
+		"an answer started over":                "it has the model go on where it was cut off",
 		"blanks at the end of what was cut off": "it keeps its answer without them",
 		"file_create":                           "its lines do not say whether a file is new",
 		"why it was denied":                     "ACP carries no reason",

@@ -18,7 +18,7 @@ var ompRow = agentRow{
 		"how long to wait":        "it waits by a clock of its own",
 		"retry":                   "a failed request is made again without a line, before it is told as failed",
 		"a retry when overloaded": "what was told as failed it may make again with a line",
-		"an image's bytes":        "it makes images anew",
+		"an image's bytes":        "it encodes images again",
 		"why it was denied":       "ACP carries no reason",
 		"processes":               "its shell is a part of it, and sleep one of its own commands",
 		"file_create":             "it does not say whether a file is new",

@@ -14,7 +14,7 @@ var qwenRow = agentRow{
 	unpriced: true, noCacheWrites: true, patience: 8 * time.Minute,
 	model: "other-model", mcpTool: "mcp__echo__echo",
 	lacks: map[string]string{
-		"an answer begun again":   "it has the model go on where it was cut off",
+		"an answer started over":  "it has the model go on where it was cut off",
 		"retry":                   "it makes most failed requests again without a line",
 		"rate_limited":            "told only before it waits for a minute",
 		"how long to wait":        "told only before it waits for a minute",

@@ -56,7 +56,7 @@ func TestProof(t *testing.T) {
 			continue // TestCauses itself compares those with the table
 		}
 		if ran, known := whole[agent]; !known {
-			t.Errorf("%s is none of the agents", agent)
+			t.Errorf("%s is not one of the agents", agent)
 		} else if ran {
 			checked++
 			if !have[line] {
@@ -100,9 +100,9 @@ func updateProof(now map[string]parts) error {
 // renew is old with the lines of the agents in whole from seen.
 func renew(old, seen string, whole map[string]bool) []byte {
 	var lines []string
-	take := func(text string, anew bool) {
+	take := func(text string, again bool) {
 		for line := range strings.Lines(text) {
-			if agent, _, _ := strings.Cut(line, "\t"); whole[agent] == anew {
+			if agent, _, _ := strings.Cut(line, "\t"); whole[agent] == again {
 				lines = append(lines, line)
 			}
 		}

@@ -30,7 +30,7 @@ type pass struct {
 	receiver receiver // with mu
 	watchdog watchdog
 
-	performing slowlock.Lock // held by who works off todo
+	performing slowlock.Lock // held by whoever works off todo
 
 	mu      slowlock.Lock // also while the disk is full
 	order   order
@@ -127,7 +127,7 @@ func (p *pass) run(ctx context.Context) error {
 // ErrHung is how a plugin that hangs has died.
 var ErrHung = errors.New("no progress")
 
-// breakOff is fail for who holds mu.
+// breakOff is fail for a caller that holds mu.
 func (p *pass) breakOff(err error) {
 	if p.broken == nil {
 		p.broken = err
@@ -214,7 +214,7 @@ func (p *pass) conclude() error {
 	p.mu.Unlock()
 	err := effects.Append(journal.KindState, journal.Encode(end))
 	if err != nil && p.settled.Heard {
-		// The disk is full. The end is told to who listens now; the next start of amux
+		// The disk is full. The end is told to whoever listens now; the next start of amux
 		// records it.
 		p.mu.Lock()
 		p.stateChanged(end, p.cfg.Clock.Now())

@@ -13,7 +13,7 @@ import (
 )
 
 // call reads or writes without the runtime's knowledge. Calls that know no offset
-// take no heed of it.
+// ignore it.
 func call(trap, fd uintptr, b []byte, offset int64) (int, error) {
 	for {
 		n, _, errno := unix.RawSyscall6(trap, fd, uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)), uintptr(offset), 0, 0)

@@ -16,7 +16,7 @@ import (
 type Conn struct {
 	fd int
 	// ready is an epoll instance that watches for input alone. The runtime waits
-	// for this in place of the socket, and it keeps fd open for who uses it.
+	// for this in place of the socket, and it keeps fd open for its user.
 	ready *os.File
 	raw   syscall.RawConn
 	once  sync.Once

@@ -69,8 +69,8 @@ func (Adapter) Describe() *pluginapi.Agent {
 	return agent
 }
 
-// eventTypes is what this adapter can emit, and nothing else: a test holds the
-// transcripts against it.
+// eventTypes is what this adapter can emit, and nothing else: a test compares the
+// transcripts with it.
 var eventTypes = []pluginapi.Type{
 	"session_start", "session_resume", "session_end", "turn_start", "turn_end", "message_start", "text_delta", "message_stop",
 	"thinking_start", "thinking_delta", "thinking_stop", "tool_call_start", "tool_call_ready", "tool_result", "tool_error",

@@ -84,7 +84,7 @@ func (Adapter) Describe() *pluginapi.Agent {
 		ConfigLocations:  []string{"~/.omp/agent/config.yml", "~/.omp/agent/models.yml"},
 		Notes: []string{
 			"By RPC it asks for nothing before it acts, so that runs with another --approve than auto are driven by ACP (the driver auto).",
-			"By ACP it asks about every tool that does more than read. Forks, and sessions that are not kept, can be had with the driver rpc only.",
+			"By ACP it asks about every tool that does more than read. Forks, and sessions that are not kept, need the driver rpc.",
 			"Models are named provider/model. Besides the portable efforts it has off, minimal, xhigh and auto.",
 			"On Windows it is unproven, and a run says so.",
 		},
@@ -101,8 +101,8 @@ func (Adapter) Describe() *pluginapi.Agent {
 	return agent
 }
 
-// eventTypes is what this adapter can emit, and nothing else: a test holds the
-// transcripts against it.
+// eventTypes is what this adapter can emit, and nothing else: a test compares the
+// transcripts with it.
 var eventTypes = []pluginapi.Type{
 	"session_start", "session_resume", "session_fork", "session_end", "user_message", "turn_start", "turn_end",
 	"step_start", "step_end", "message_start", "text_delta", "message_stop", "context_limit_warning", "stream_fallback", "thinking_start", "thinking_delta", "thinking_stop",

@@ -97,7 +97,7 @@ func (c *conversation) question(parent string, p jsonl.Value, out *sdk.Out) {
 	c.Ask(q, out)
 }
 
-// take is an open question; nil if it is none of ours any more.
+// take is an open question; nil if it is not open any more.
 func (c *conversation) take(id string, out *sdk.Out) *turn.Question {
 	q := c.Take(id, out)
 	if q != nil {

@@ -104,8 +104,8 @@ func (Adapter) Describe() *pluginapi.Agent {
 	return agent
 }
 
-// eventTypes is what this adapter can emit, and nothing else: a test holds the
-// transcripts against it.
+// eventTypes is what this adapter can emit, and nothing else: a test compares the
+// transcripts with it.
 var eventTypes = []pluginapi.Type{
 	"session_start", "session_resume", "session_fork", "session_end", "session_title", "user_message", "turn_start", "turn_end", "step_start", "step_end",
 	"message_start", "text_delta", "message_stop", "context_limit_warning", "thinking_start", "thinking_delta", "thinking_stop",

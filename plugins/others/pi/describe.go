@@ -2,7 +2,7 @@
 //
 // It drives the CLI by its RPC mode: commands and their answers as JSON lines on
 // stdio, and every event of the agent beside them. Pi asks for nothing before it
-// acts, so that only the modes auto of approval can be had. plan.go says how the
+// acts, so that the only mode of approval is auto. plan.go says how the
 // CLI is started; the package pirpc reads its lines and what it leaves on disk.
 package pi
 
@@ -95,8 +95,8 @@ func (Adapter) Describe() *pluginapi.Agent {
 	return agent
 }
 
-// eventTypes is what this adapter can emit, and nothing else: a test holds the
-// transcripts against it.
+// eventTypes is what this adapter can emit, and nothing else: a test compares the
+// transcripts with it.
 var eventTypes = []pluginapi.Type{
 	"session_start", "session_resume", "session_fork", "session_end", "session_title", "user_message", "turn_start", "turn_end",
 	"step_start", "step_end", "message_start", "text_delta", "message_stop", "stream_fallback", "thinking_start", "thinking_delta", "thinking_stop",

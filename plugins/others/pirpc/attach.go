@@ -37,7 +37,7 @@ func Attach(agent string, o *pluginapi.RunOptions, plan *pluginapi.Plan) error {
 		if f.Image() {
 			if err := whole(f); err != nil {
 				return pluginapi.Errorf(pluginapi.CodeCapability, "%s cannot attach the image %q: %v", agent, f.Name, err).
-					WithHint("save it anew as PNG or JPEG: %s would leave it out without a word", agent)
+					WithHint("save it again as PNG or JPEG: %s would leave it out without a word", agent)
 			}
 			s.Images = append(s.Images, picture{"image", f.Base64(), f.Type})
 		} else {

@@ -211,7 +211,7 @@ func (c *conversation) line(line jsonl.Value, out *sdk.Out) (known bool, err err
 			for n := min(strings.Count(text, imageOmitted), c.images); n > 0; n-- {
 				out.Event(pluginapi.ErrorEvent{
 					Code: pluginapi.CodeCapability, Recoverable: true, Message: c.dialect.Agent + " left out an image, which it cannot decode or make small enough",
-					Hint: "save the image anew as PNG or JPEG",
+					Hint: "save the image again as PNG or JPEG",
 				})
 			}
 			c.images = 0

@@ -106,8 +106,8 @@ func authProbes() []*pluginapi.AuthProbe {
 	}
 }
 
-// eventTypes is what this adapter can emit, and nothing else: a test holds the
-// transcripts against it.
+// eventTypes is what this adapter can emit, and nothing else: a test compares the
+// transcripts with it.
 var eventTypes = []pluginapi.Type{
 	"session_start", "session_resume", "session_fork", "session_end", "user_message",
 	"turn_start", "turn_end", "message_start", "text_delta", "message_stop", "stream_fallback",

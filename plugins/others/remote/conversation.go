@@ -24,7 +24,7 @@ func (Adapter) Converse(start *pluginapi.Start) (sdk.Conversation, error) {
 
 type conversation struct {
 	onePrompt bool // the other amux ends its run by itself
-	granted   bool // it grants what is asked by itself
+	granted   bool // it approves what is asked by itself
 
 	// open is what the other side has begun, to be closed here if it dies.
 	open      turn.Writer
@@ -179,7 +179,7 @@ func (c *conversation) line(line []byte, out *sdk.Out) {
 }
 
 // carried is the event with what the host there has written under origin. It is false
-// for an object whose keys are none of ours.
+// for an object whose keys are not ours.
 func carried(line jsonl.Value) ([]byte, bool) {
 	event, origin := []byte{'{'}, []byte(`"origin":{`)
 	add := func(to []byte, key string, value jsonl.Value) []byte {

@@ -184,8 +184,8 @@ func (p *planner) files() error {
 	return nil
 }
 
-// cannot is the refusal of an option: it names the agent, the option, and what can
-// be had instead.
+// cannot is the refusal of an option: it names the agent, the option, and what
+// is available instead.
 func cannot(option, instead string) error {
 	return pluginapi.Errorf(pluginapi.CodeCapability, "%s cannot %s", agentID, option).WithHint("%s", instead)
 }

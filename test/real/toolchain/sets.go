@@ -19,7 +19,7 @@ import (
 )
 
 // set is an agent that is fetched by itself, so that raising one version does not
-// fetch the others anew. Its package.json and lock file are in
+// fetch the others again. Its package.json and lock file are in
 // test/real/agents/NAME, its files in .cache/agents.d/NAME. One of PyPI's has a
 // module in place of a glob (python.go).
 type set struct {
@@ -28,7 +28,7 @@ type set struct {
 	glob    string // of the program, below node_modules
 	module  string // of Python's, that is the program
 	version string // what --version prints before the version
-	runs    string // glob of what runs the program, if it is none that others have
+	runs    string // glob of what runs the program, if no other has it
 }
 
 // sets in the order of their installation: what follows may run on Node.js or Bun.
@@ -60,7 +60,7 @@ func Pins() []Pin {
 		pins = append(pins, Pin{name, ".", programs[name].pkg, false})
 	}
 	for _, s := range sets {
-		if s.name != "node" { // what they run on is none
+		if s.name != "node" { // what they run on is not an agent
 			pins = append(pins, Pin{s.name, s.name, s.pkg, s.module != ""})
 		}
 	}
