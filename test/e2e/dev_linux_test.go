@@ -23,7 +23,7 @@ func TestPluginDev(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Setenv("GOPROXY", "off")
-	t.Setenv("GOFLAGS", "-mod=mod")
+	t.Setenv("GOFLAGS", "")
 	d.must("plugin", "new", "acme", "--sdk", root, "--dir", "work")
 	source := filepath.Join(d.root, "work", "adapter.go")
 	agent := filepath.Join(d.root, "bin", "acme")

@@ -87,7 +87,7 @@ func follow(t *testing.T, commands []string, least int) string {
 	cmd.Dir = t.TempDir()
 	cmd.Env = []string{
 		"HOME=" + t.TempDir(), "PATH=" + filepath.Join(root, "bin") + ":" + os.Getenv("PATH"), "AMUX=" + root, "AGENT_MUX_PROJECT_DIR=" + cmd.Dir,
-		"GOPROXY=off", "GOFLAGS=-mod=mod", "GOCACHE=" + goEnv(t, "GOCACHE"), "GOMODCACHE=" + goEnv(t, "GOMODCACHE"),
+		"GOPROXY=off", "GOFLAGS=", "GOCACHE=" + goEnv(t, "GOCACHE"), "GOMODCACHE=" + goEnv(t, "GOMODCACHE"),
 	}
 	out, err := patiently(t, cmd, 3*time.Minute)
 	if err != nil {

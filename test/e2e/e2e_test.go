@@ -53,7 +53,7 @@ func TestScripts(t *testing.T) {
 			env.Setenv("ROOT", root)
 			env.Setenv("GOCACHE", goEnv(t, "GOCACHE"))
 			env.Setenv("GOMODCACHE", goEnv(t, "GOMODCACHE"))
-			env.Setenv("GOFLAGS", "-mod=mod")
+			env.Setenv("GOFLAGS", "")
 			return os.MkdirAll(home, 0o700)
 		},
 		Cmds: commands,

@@ -63,7 +63,7 @@ func TestNewcomersPath(t *testing.T) {
 		} else {
 			cmd.Dir = author
 			cmd.Env = []string{
-				"HOME=" + author, "PATH=" + amux + ":" + os.Getenv("PATH"), "GOPROXY=off", "GOFLAGS=-mod=mod",
+				"HOME=" + author, "PATH=" + amux + ":" + os.Getenv("PATH"), "GOPROXY=off", "GOFLAGS=",
 				"GOCACHE=" + goEnv(t, "GOCACHE"), "GOMODCACHE=" + goEnv(t, "GOMODCACHE"),
 			}
 		}

@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"embed"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"text/template"
 
@@ -41,7 +43,8 @@ func NewCmdNew(a *app.App) *cobra.Command {
 		Short: "Create a plugin",
 		Long: `Create a plugin for the agent NAME: a Go module with adapter, tests, recordings and
 manifest, which builds and passes its tests. --sdk takes the SDK from a checkout of amux
-on this machine, so that no network is needed.`,
+on this machine, so that no network is needed: it writes a go.work, which is not
+committed. The plugin's README.md says how others build it until the SDK is published.`,
 		Example: `  amux plugin new acme
   amux plugin new acme --module github.com/acme/amux-plugin-acme --sdk ~/src/amux`,
 		Args: app.ExactArgs("a name"),
@@ -78,11 +81,12 @@ func newPlugin(o *NewOptions) error {
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return pluginapi.Errorf(pluginapi.CodeValidation, "%w", err)
 	}
-	files, err := moduleFiles(o, module)
+	version := "v" + strings.TrimPrefix(o.Version, "v")
+	files, err := moduleFiles(o, module, version)
 	if err != nil {
 		return err
 	}
-	data := struct{ Name, Title, Executable string }{name, strings.ToUpper(name[:1]) + name[1:], "amux-plugin-" + name}
+	data := struct{ Name, Title, Executable, SDK, Version string }{name, strings.ToUpper(name[:1]) + name[1:], "amux-plugin-" + name, sdkModule, version}
 	err = fs.WalkDir(templates, "template", func(path string, e fs.DirEntry, err error) error {
 		if err != nil || e.IsDir() {
 			return err
@@ -115,6 +119,7 @@ func newPlugin(o *NewOptions) error {
 	o.Print.Notef("created %s", dir)
 	steps := []string{"cd " + dir, "go test ./...", "make build && amux plugin install ."}
 	if o.Checkout == "" {
+		o.Print.Notef("until %s %s is published, take the SDK from a checkout: README.md says how", sdkModule, version)
 		steps[1] = "go mod tidy && go test ./..."
 	}
 	for _, step := range steps {
@@ -123,29 +128,26 @@ func newPlugin(o *NewOptions) error {
 	return nil
 }
 
-// moduleFiles are go.mod and, for a checkout, go.sum: the checkout's own requirements
-// are enough for its SDK, and need no network where it was built.
-func moduleFiles(o *NewOptions, module string) (map[string][]byte, error) {
-	const amux = "github.com/amux-dev/amux"
-	head := "module " + module + "\n\ngo 1.26.0\n\n"
-	checkout := o.Checkout
-	if checkout == "" {
-		return map[string][]byte{"go.mod": []byte(head + "require " + amux + " v" + strings.TrimPrefix(o.Version, "v") + "\n")}, nil
+// sdkModule is the module that the SDK is part of.
+const sdkModule = "github.com/amux-dev/amux"
+
+var goLine = regexp.MustCompile(`(?m)^go \S+$`)
+
+// moduleFiles are go.mod and, for a checkout, go.work. What is committed names no path
+// of this machine: go.work is in .gitignore.
+func moduleFiles(o *NewOptions, module, version string) (map[string][]byte, error) {
+	files := map[string][]byte{"go.mod": []byte("module " + module + "\n\ngo 1.26.0\n\nrequire " + sdkModule + " " + version + "\n")}
+	if o.Checkout == "" {
+		return files, nil
 	}
-	own, err := os.ReadFile(filepath.Join(checkout, "go.mod"))
-	if err != nil || !bytes.HasPrefix(own, []byte("module "+amux+"\n")) {
-		return nil, app.Usagef("invalid --sdk %q: not a checkout of amux", checkout).WithHint("name the folder with amux's go.mod")
+	own, err := os.ReadFile(filepath.Join(o.Checkout, "go.mod"))
+	line := goLine.Find(own)
+	if err != nil || !bytes.HasPrefix(own, []byte("module "+sdkModule+"\n")) || line == nil {
+		return nil, app.Usagef("invalid --sdk %q: not a checkout of amux", o.Checkout).WithHint("name the folder with amux's go.mod")
 	}
-	sums, err := os.ReadFile(filepath.Join(checkout, "go.sum"))
-	if err != nil {
-		return nil, pluginapi.Errorf(pluginapi.CodeValidation, "--sdk: %w", err)
-	}
-	_, requires, _ := strings.Cut(string(own), "\nrequire (\n")
-	requires = regexp.MustCompile(`(?m)^(\t\S+ v\S+)$`).ReplaceAllString("require (\n"+requires, "$1 // indirect")
-	return map[string][]byte{
-		"go.mod": []byte(head + "require " + amux + " v0.0.0\n\nreplace " + amux + " => " + checkout + "\n\n" + requires),
-		"go.sum": sums,
-	}, nil
+	checkout := strconv.Quote(o.Checkout)
+	files["go.work"] = fmt.Appendf(nil, "%s\n\nuse (\n\t.\n\t%s\n)\n\nreplace %s %s => %s\n", line, checkout, sdkModule, version, checkout)
+	return files, nil
 }
 
 // writeNew writes files into a new folder. After an error the folder is gone.

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -78,11 +79,18 @@ func (w *workspace) build(ctx context.Context, m *install.Manifest, platform str
 			return "", ctx.Err()
 		}
 		_, _ = w.process.IO.Err.Write(text)
+		if noSDK.Match(text) {
+			return "", pluginapi.Errorf(pluginapi.CodePluginInvalid, "%s cannot be built: the go command does not find the SDK, %s", w.dir, sdkModule).
+				WithHint("until it is published take it from a checkout of amux: amux plugin new --sdk, go.work or GOFLAGS=-mod=vendor; see docs/writing-an-adapter.md")
+		}
 		return "", pluginapi.Errorf(pluginapi.CodePluginInvalid, "%s cannot be built for %s: %s", w.dir, platform, firstLine(text, err)).
 			WithHint("it must compile: go build %s", w.dir)
 	}
 	return to, nil
 }
+
+// noSDK is how the go command says that it has no module of the SDK.
+var noSDK = regexp.MustCompile(regexp.QuoteMeta(sdkModule) + `@v\S+: |(provides|providing) package ` + regexp.QuoteMeta(sdkModule) + `/`)
 
 // lookGo finds the go command in the caller's PATH.
 func lookGo(p *app.Process) (string, error) {
