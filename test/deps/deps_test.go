@@ -68,6 +68,7 @@ func TestDirection(t *testing.T) {
 		{"sdk", "a plugin links neither host nor command line", []string{"pluginapi"}},
 		{"plugins", "our adapters use what third parties have", []string{"sdk", "pluginapi"}},
 		{"docs/example-plugin", "it shows what third parties have", []string{"sdk", "pluginapi"}},
+		{"docs/example-conversation", "it shows what third parties have", []string{"sdk", "pluginapi"}},
 		{"host", "the library knows no agent and no command line", []string{"pluginapi"}},
 		{"cmd/amux", "adapters are other processes", []string{"host", "pluginapi", "internal/eventdiff"}},
 		{"cmd/amux-shim", "the shim knows the host's packages", []string{"host", "pluginapi"}},

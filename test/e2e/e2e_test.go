@@ -204,8 +204,8 @@ func goEnv(t *testing.T, name string) string {
 	return filepath.Join(home, "go", "pkg", "mod")
 }
 
-// TestGuideShowsTheExample compares the adapter in the guide for authors with the one
-// that is tested.
+// TestGuideShowsTheExample compares the adapters in the guide for authors with those
+// that are tested.
 func TestGuideShowsTheExample(t *testing.T) {
 	guide, err := os.ReadFile("../../docs/writing-an-adapter.md")
 	if err != nil {
@@ -219,5 +219,13 @@ func TestGuideShowsTheExample(t *testing.T) {
 	shown, _, _ = strings.Cut(shown, "```")
 	if shown == "" || !strings.HasSuffix(string(source), "// adapter knows tr"+shown) {
 		t.Error("docs/writing-an-adapter.md and docs/example-plugin/main.go differ")
+	}
+	if source, err = os.ReadFile("../../docs/example-conversation/main.go"); err != nil {
+		t.Fatal(err)
+	}
+	_, shown, _ = strings.Cut(string(guide), "```go\n// Handle turns")
+	shown, _, _ = strings.Cut(shown, "```")
+	if shown == "" || !strings.Contains(string(source), "// Handle turns"+shown) {
+		t.Error("docs/writing-an-adapter.md and docs/example-conversation/main.go differ")
 	}
 }
