@@ -108,6 +108,9 @@ func TestRetry(t *testing.T) {
 			if end.State != c.state || end.End.Code != c.code {
 				t.Errorf("%s, %v", end.State, end.Err)
 			}
+			if crashed := end.End.Reason == "crash"; crashed != (c.code == pluginapi.CodeAgentCrash) {
+				t.Errorf("the reason of %s is %s", c.code, end.End.Reason)
+			}
 			want := "user_message" + strings.Repeat(" session_end retry user_message", c.tries-1) + " session_end run_end"
 			if order := types(got, "user_message", "retry", "session_end", "run_end"); order != want {
 				t.Errorf("events in order: %s\nwant %s", order, want)

@@ -107,7 +107,11 @@ func (l *ledger) finished() journal.State {
 			}
 			return fail(said, reason, cmp.Or(o.Message, "the run was interrupted"))
 		}
-		fail(said, code.ReasonAgent, cmp.Or(o.Message, said.Info().Meaning))
+		reason := code.ReasonAgent
+		if said == code.AgentCrash {
+			reason = code.ReasonCrash // also where the adapter says it and not the exit code
+		}
+		fail(said, reason, cmp.Or(o.Message, said.Info().Meaning))
 		end.Hint = cmp.Or(o.Hint, end.Hint)
 		return end
 	}
