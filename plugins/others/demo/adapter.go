@@ -54,9 +54,9 @@ func (Adapter) Describe() *pluginapi.Agent {
 		EventTypes: []string{
 			"session_start", "session_end", "turn_start", "turn_end", "message_start", "text_delta", "message_stop",
 			"thinking_start", "thinking_delta", "thinking_stop", "tool_call_start", "tool_call_ready", "tool_result", "tool_error",
-			"file_create", "file_patch", "file_read", "shell_start", "token_usage", "cost",
+			"file_create", "file_patch", "file_read", "shell_start", "shell_exit", "token_usage", "cost",
 			"approval_request", "approval_granted", "approval_denied", "input_required", "input_answered",
-			"interrupted", "debug", "log",
+			"interrupted", "auth_error", "rate_limit_error", "context_exceeded", "error", "debug", "log",
 		},
 	}
 }
@@ -117,17 +117,6 @@ func nativeEffort(level string) string {
 		return "high"
 	}
 	return level
-}
-
-func promptLine(b []byte, text string) []byte {
-	b = append(b, `{"type":"prompt","text":`...)
-	b = pluginapi.AppendString(b, text)
-	return append(b, '}', '\n')
-}
-
-// Converse implements sdk.Converser.
-func (Adapter) Converse(start *pluginapi.Start) (sdk.Conversation, error) {
-	return &conversation{sessionID: start.GetSessionId(), effort: nativeEffort(start.GetOptions().GetEffort())}, nil
 }
 
 // line is what a line to the agent says, besides prompts.

@@ -29,7 +29,10 @@ func talk(t *testing.T, lines ...string) ([]map[string]any, string, int) {
 	return got, stderr.String(), code
 }
 
-func prompt(text string) string { return strings.TrimSuffix(string(promptLine(nil, text)), "\n") }
+func prompt(text string) string {
+	data, _ := json.Marshal(line{Type: "prompt", Text: text})
+	return string(data)
+}
 
 func last(lines []map[string]any) map[string]any { return lines[len(lines)-1] }
 

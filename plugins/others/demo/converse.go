@@ -1,284 +1,177 @@
 package demo
 
 import (
+	"cmp"
 	"encoding/json"
 
 	"github.com/amux-dev/amux/pluginapi"
 	pb "github.com/amux-dev/amux/pluginapi/amuxplugin1"
 	"github.com/amux-dev/amux/sdk"
 	"github.com/amux-dev/amux/sdk/jsonl"
+	"github.com/amux-dev/amux/sdk/turn"
 )
 
-// conversation is the codec of one run.
+// conversation reads and writes the lines of one agent process. turn.Base knows what all
+// agents have in common: turns, messages, tools, questions, and the end of the process.
 type conversation struct {
-	sessionID string
-	effort    string
-
-	prompts  int // given to the agent and not yet worked off
-	turn     int // index of the current or next turn
-	inTurn   bool
-	message  []byte // text of the open message
-	open     bool
-	thinking []byte
-	thinks   bool
-	tools    map[string]tool           // by id, those at work
-	pending  map[string]pluginapi.Type // what waits for an answer, by id
-	spent    int64                     // microdollars
-	priced   bool
-	cost     int64 // of the current turn
+	turn.Base
+	spent  int64            // microdollars, so far
+	before int64            // microdollars that earlier turns spent
+	cost   *pluginapi.Money // of the current turn
 }
 
-// tool is one at work. What it does to a file is told when it is done: before that
-// it may be denied.
-type tool struct {
-	name string
-	file pluginapi.Payload // nil: none
+// Converse implements sdk.Converser.
+func (Adapter) Converse(start *pluginapi.Start) (sdk.Conversation, error) {
+	c := &conversation{Base: turn.Base{Agent: "demo", Start: start, Tested: agentVersion}}
+	c.Effort = nativeEffort(start.GetOptions().GetEffort())
+	c.Ready()
+	return c, nil
 }
 
-// Handle implements sdk.Conversation.
+// Handle implements sdk.Conversation: it turns one input into events and writes.
 func (c *conversation) Handle(in *pluginapi.Input, out *sdk.Out) error {
 	switch in.Kind {
 	case pb.InputKind_INPUT_STDOUT:
-		return c.stdout(in.Data, out)
-	case pb.InputKind_INPUT_STDERR:
-		out.Log("stderr", in.Data)
+		c.stdout(in.Data, out)
 	case pb.InputKind_INPUT_PROMPT:
-		c.prompts++
-		out.Write(promptLine(nil, string(in.Data)))
-	case pb.InputKind_INPUT_APPROVE:
-		if c.answered(in.Id) != "approval_request" {
-			return nil
-		}
-		var given struct {
-			UpdatedInput json.RawMessage `json:"updated_input"`
-		}
-		if len(in.Data) > 0 && json.Unmarshal(in.Data, &given) != nil {
-			given.UpdatedInput = nil
-		}
-		out.Event(pluginapi.ApprovalGranted{InteractionID: in.Id})
-		return write(out, line{Type: "reply", ID: in.Id, Allow: true, Input: given.UpdatedInput})
-	case pb.InputKind_INPUT_DENY:
-		reason := string(in.Data)
-		switch c.answered(in.Id) {
-		case "":
-			return nil
-		case "input_required":
-			out.Event(pluginapi.InputAnswered{InteractionID: in.Id, Cancelled: true})
-		default:
-			out.Event(pluginapi.ApprovalDenied{InteractionID: in.Id, Reason: reason})
-		}
-		return write(out, line{Type: "reply", ID: in.Id, Reason: reason})
-	case pb.InputKind_INPUT_ANSWER:
-		if c.answered(in.Id) != "input_required" {
-			return nil
-		}
-		out.Event(pluginapi.InputAnswered{InteractionID: in.Id})
-		return write(out, line{Type: "answer", ID: in.Id, Text: string(in.Data)})
+		c.Enqueue(in.Id, in.Data)
+		c.Steer() // at once: the agent has a queue of its own
+		return write(out, line{Type: "prompt", Text: string(in.Data)})
+	case pb.InputKind_INPUT_APPROVE, pb.InputKind_INPUT_DENY, pb.InputKind_INPUT_ANSWER:
+		return c.reply(in, out)
 	case pb.InputKind_INPUT_INTERRUPT:
 		return write(out, line{Type: "interrupt"})
 	case pb.InputKind_INPUT_SET_MODEL:
 		return write(out, line{Type: "model", Model: modelName(string(in.Data))})
-	case pb.InputKind_INPUT_END:
-		out.CloseStdin()
-	case pb.InputKind_INPUT_EXIT:
-		c.exit(in.Exit, out)
+	default:
+		c.Base.Handle(in, out)
 	}
 	return nil
 }
 
-// answered returns what waited for an answer by that id, and forgets it; empty if
-// nothing did.
-func (c *conversation) answered(id string) pluginapi.Type {
-	waits := c.pending[id]
-	delete(c.pending, id)
-	return waits
+// reply answers an open question or permission request.
+func (c *conversation) reply(in *pluginapi.Input, out *sdk.Out) error {
+	q := c.Take(in.Id, out)
+	if q == nil {
+		return nil
+	}
+	asksPermission := len(q.Questions) == 0
+	switch {
+	case in.Kind == pb.InputKind_INPUT_DENY:
+		c.Denied(q, string(in.Data), out)
+		return write(out, line{Type: "reply", ID: in.Id, Reason: string(in.Data)})
+	case asksPermission != (in.Kind == pb.InputKind_INPUT_APPROVE):
+		c.PutBack(q, "approve a permission request, answer a question", out)
+		return nil
+	}
+	c.Granted(q, out)
+	if !asksPermission {
+		return write(out, line{Type: "answer", ID: in.Id, Text: turn.Answers(q.Questions, in.Data)[0]})
+	}
+	var given struct {
+		UpdatedInput json.RawMessage `json:"updated_input"`
+	}
+	if json.Unmarshal(in.Data, &given) != nil {
+		given.UpdatedInput = nil
+	}
+	return write(out, line{Type: "reply", ID: in.Id, Allow: true, Input: given.UpdatedInput})
 }
 
-func (c *conversation) stdout(data []byte, out *sdk.Out) error {
+// stdout emits the events of one line; an unknown line becomes a log event.
+func (c *conversation) stdout(data []byte, out *sdk.Out) {
 	v, err := jsonl.ParseObject(data)
 	if err != nil {
 		out.Log("stdout", data)
-		return nil
+		return
 	}
 	defer v.Release()
-	switch kind := v.Bytes("type"); string(kind) {
-	case "text":
-		delta := v.Bytes("text")
-		c.openMessage(out)
-		c.message = append(c.message, delta...)
-		out.Event(pluginapi.TextDelta{Delta: string(delta)})
-	case "message_end":
-		c.openMessage(out)
-		c.closeMessage(out, false)
-	case "think":
-		delta := v.Bytes("text")
-		if !c.thinks {
-			c.thinks = true
-			out.Event(pluginapi.ThinkingStart{Effort: c.effort})
-		}
-		c.thinking = append(c.thinking, delta...)
-		out.Event(pluginapi.ThinkingDelta{Delta: string(delta)})
-	case "think_end":
-		c.closeThinking(out)
+	switch string(v.Bytes("type")) {
 	case "hello":
-		if c.sessionID == "" {
-			c.sessionID = v.Text("session")
-		}
-		out.Event(pluginapi.SessionStart{SessionID: c.sessionID, Model: v.Text("model"), Version: v.Text("version"),
+		c.Session = cmp.Or(c.Start.GetSessionId(), v.Text("session"))
+		out.Event(pluginapi.SessionStart{SessionID: c.Session, Model: v.Text("model"), Version: v.Text("version"),
 			Tools: []string{"write_file", "edit_file", "read_file", "shell"}})
-		if c.prompts == 0 {
-			out.Idle()
+		if c.Prompts == 0 {
+			c.Idle(out)
 		}
 	case "turn":
-		c.inTurn, c.cost, c.priced = true, 0, false
-		out.TurnStarted()
-		out.Event(pluginapi.TurnStart{TurnIndex: c.turn})
+		c.TurnStart(out)
+	case "text":
+		c.Main().Text("", v.Text("text"), out)
+	case "think":
+		c.Main().Think(v.Text("text"), out)
+	case "message_end", "think_end":
+		c.Main().End(out)
 	case "tool":
-		c.tool(v.Value, out)
-	case "tool_done":
-		id := v.Text("id")
-		if file := c.tools[id].file; file != nil {
-			out.Event(file)
+		if t := c.StartTool(v.Text("id"), v.Text("name"), "", out); t != nil {
+			c.ReadyTool(t, v.Raw("input"), detail(v.Value), out)
 		}
-		out.Event(pluginapi.ToolResult{ToolCallID: id, ToolName: c.tools[id].name, Output: v.Raw("output")})
-		delete(c.tools, id)
+	case "tool_done":
+		c.endTool(v.Text("id"), turn.Result{Output: v.Raw("output"), Created: true}, out)
 	case "tool_failed":
-		id := v.Text("id")
-		out.Event(pluginapi.ToolError{ToolCallID: id, ToolName: c.tools[id].name, Error: v.Text("error")})
-		delete(c.tools, id)
+		c.endTool(v.Text("id"), turn.Result{Failed: true, Text: v.Text("error")}, out)
 	case "permission":
-		c.wait(v.Text("id"), "approval_request")
-		out.Event(pluginapi.ApprovalRequest{InteractionID: v.Text("id"), Action: v.Text("name"), Detail: v.Text("detail"),
-			ToolName: v.Text("name"), ToolCallID: v.Text("call"), Input: v.Raw("input"), RiskLevel: "medium"})
+		c.Ask(&turn.Question{ID: v.Text("id"), ToolID: v.Text("call"), Tool: v.Text("name"), Input: v.Raw("input"),
+			Action: v.Text("name"), Detail: v.Text("detail"), Risk: "medium"}, out)
 	case "question":
-		c.wait(v.Text("id"), "input_required")
-		out.Event(pluginapi.InputRequired{InteractionID: v.Text("id"), Question: v.Text("text"), Source: "agent"})
+		c.Ask(&turn.Question{ID: v.Text("id"), Questions: []pluginapi.Question{{Question: v.Text("text")}}, Source: "agent"}, out)
 	case "withdrawn":
 		id := v.Text("id")
-		switch c.answered(id) {
-		case "input_required":
-			out.Event(pluginapi.InputAnswered{InteractionID: id, Cancelled: true})
-		case "approval_request":
-			out.Event(pluginapi.ApprovalDenied{InteractionID: id, Reason: "the agent withdrew its request"})
-		}
+		c.Withdraw(func(q *turn.Question) bool { return q.ID == id }, out)
 	case "usage":
 		out.Event(pluginapi.TokenUsage{InputTokens: v.IntPtr("input"), OutputTokens: v.IntPtr("output"),
 			ThinkingTokens: v.IntPtr("thinking"), CacheReadTokens: v.IntPtr("cache_read"), CacheWriteTokens: v.IntPtr("cache_write"),
 			Model: v.Text("model")})
 		if micros := v.IntPtr("microdollars"); micros != nil {
-			c.cost += *micros
-			c.spent += *micros
-			c.priced = true
 			out.Event(pluginapi.Cost{Cost: *usd(*micros)})
+			c.spent += *micros
+			c.cost, c.Cost = usd(c.spent-c.before), usd(c.spent)
 		}
 	case "model":
 		out.Event(pluginapi.Debug{Level: "info", Message: "the model is now " + v.Text("model")})
 	case "turn_end":
-		c.endTurn(v.Text("status"), v.Text("code"), v.Text("error"), out)
+		c.TurnEnd(outcome(v.Value), c.cost, out)
+		c.cost, c.before = nil, c.spent
+		if c.Turns() >= c.Prompts {
+			c.Done()
+		}
+		c.Settle(out)
 	default:
 		out.Log("stdout", data)
 	}
-	return nil
 }
 
-func (c *conversation) wait(id string, what pluginapi.Type) {
-	if c.pending == nil {
-		c.pending = map[string]pluginapi.Type{}
+func (c *conversation) endTool(id string, r turn.Result, out *sdk.Out) {
+	if t := c.Tool(id); t != nil {
+		c.EndTool(t, r, out)
 	}
-	c.pending[id] = what
 }
 
-// tool starts a tool call; detail of files and shells goes under the same id.
-func (c *conversation) tool(v jsonl.Value, out *sdk.Out) {
-	id, name := v.Text("id"), v.Text("name")
-	if c.tools == nil {
-		c.tools = map[string]tool{}
-	}
-	t := tool{name: name}
-	out.Event(pluginapi.ToolCallStart{ToolCallID: id, ToolName: name})
-	out.Event(pluginapi.ToolCallReady{ToolCallID: id, ToolName: name, Input: v.Raw("input")})
-	path := v.Text("path")
-	switch name {
+// detail says what the input of a tool means.
+func detail(v jsonl.Value) turn.Detail {
+	switch v.Text("name") {
 	case "write_file":
-		t.file = pluginapi.FileCreate{ToolCallID: id, Path: path, ByteCount: v.IntPtr("bytes")}
+		return turn.Detail{Kind: turn.Write, Path: v.Text("path"), Bytes: v.IntPtr("bytes")}
 	case "edit_file":
-		t.file = pluginapi.FilePatch{ToolCallID: id, Path: path, Diff: v.Text("diff")}
+		return turn.Detail{Kind: turn.Edit, Path: v.Text("path"), Diff: v.Text("diff")}
 	case "read_file":
-		t.file = pluginapi.FileRead{ToolCallID: id, Path: path}
-	case "shell": // the demo asks before no command
-		out.Event(pluginapi.ShellStart{ToolCallID: id, Command: v.Text("command")})
+		return turn.Detail{Kind: turn.Read, Path: v.Text("path")}
+	case "shell":
+		return turn.Detail{Kind: turn.Shell, Command: v.Text("command")}
 	}
-	c.tools[id] = t
+	return turn.Detail{}
 }
 
-func (c *conversation) openMessage(out *sdk.Out) {
-	if !c.open {
-		c.open = true
-		out.Event(pluginapi.MessageStart{})
-	}
-}
-
-func (c *conversation) closeMessage(out *sdk.Out, aborted bool) {
-	if !c.open {
-		return
-	}
-	out.Event(pluginapi.MessageStop{Text: string(c.message), Aborted: aborted})
-	c.open, c.message = false, nil
-}
-
-func (c *conversation) closeThinking(out *sdk.Out) {
-	if !c.thinks {
-		return
-	}
-	out.Event(pluginapi.ThinkingStop{Thinking: string(c.thinking)})
-	c.thinks, c.thinking = false, nil
-}
-
-func (c *conversation) endTurn(status, code, message string, out *sdk.Out) {
-	c.closeThinking(out)
-	c.closeMessage(out, status == "interrupted")
-	outcome := &pluginapi.Outcome{}
-	switch status {
+// outcome is how a turn ended; nil is success.
+func outcome(v jsonl.Value) *pluginapi.Outcome {
+	switch v.Text("status") {
 	case "ok":
+		return nil
 	case "interrupted":
-		out.Event(pluginapi.Interrupted{})
-		outcome.Code, outcome.Message = string(pluginapi.CodeAborted), "interrupted"
-	default:
-		outcome.Code, outcome.Message = string(pluginapi.CodeAgentFailed), message
-		if pluginapi.Code(code).Known() && code != "" {
-			outcome.Code = code
-		}
+		return &pluginapi.Outcome{Code: string(pluginapi.CodeAborted), Message: "interrupted"}
 	}
-	end := pluginapi.TurnEnd{TurnIndex: c.turn}
-	if c.priced {
-		end.Cost = usd(c.cost)
+	code := v.Text("code")
+	if code == "" || !pluginapi.Code(code).Known() {
+		code = string(pluginapi.CodeAgentFailed)
 	}
-	out.Event(end)
-	out.Outcome(outcome)
-	c.turn++
-	c.inTurn = false
-	if c.prompts > 0 {
-		c.prompts--
-	}
-	if c.prompts == 0 {
-		out.Idle()
-	}
-}
-
-func (c *conversation) exit(exit *pluginapi.Exit, out *sdk.Out) {
-	c.closeThinking(out)
-	c.closeMessage(out, true)
-	end := pluginapi.SessionEnd{SessionID: c.sessionID, TurnCount: c.turn}
-	if c.spent > 0 {
-		end.Cost = usd(c.spent)
-	}
-	out.Event(end)
-	switch {
-	case exit.GetAsked() || exit.GetCode() != 0:
-		// Of other exit codes, and of signals, the host tells the same and more.
-	case c.inTurn || c.prompts > 0:
-		out.Outcome(&pluginapi.Outcome{Code: string(pluginapi.CodeAgentCrash), Message: "the demo agent ended in the middle of its work"})
-	case c.turn == 0:
-		out.Outcome(&pluginapi.Outcome{}) // it was asked for nothing
-	}
+	return &pluginapi.Outcome{Code: code, Message: v.Text("error")}
 }
