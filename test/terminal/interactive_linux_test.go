@@ -1,6 +1,8 @@
 package terminal
 
 import (
+	"crypto/sha256"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -23,6 +25,12 @@ func converse(t *testing.T, args ...string) *window {
 func inWindow(t *testing.T, args ...string) *window {
 	t.Helper()
 	t.Parallel()
+	return newDesk(t).window(args...)
+}
+
+// newDesk is a desk without a run.
+func newDesk(t *testing.T) *desk {
+	t.Helper()
 	amux, err := filepath.Abs("../../bin/amux")
 	if err != nil {
 		t.Fatal(err)
@@ -30,16 +38,22 @@ func inWindow(t *testing.T, args ...string) *window {
 	s := agents.NewStage(t)
 	d := &desk{T: t, amux: amux, config: s.Config}
 	d.env = append(os.Environ(), "AGENT_MUX_CONFIG_DIR="+s.Config, "XDG_RUNTIME_DIR="+s.Runtime, "TMPDIR="+s.Temp, "TERM=xterm-256color", "LC_ALL=C.UTF-8")
+	return d
+}
+
+// window opens a window with a command in it.
+func (d *desk) window(args ...string) *window {
+	d.Helper()
 	master, slave, err := pty.Open(100, 40)
 	if err != nil {
-		t.Fatal(err)
+		d.Fatal(err)
 	}
 	w := &window{desk: d, master: master, screen: vt.NewScreen(100, 40), over: make(chan struct{})}
 	w.cmd = d.command(args...)
 	w.cmd.Stdin, w.cmd.Stdout, w.cmd.Stderr = slave, slave, slave
 	w.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 	if err := w.cmd.Start(); err != nil {
-		t.Fatal(err)
+		d.Fatal(err)
 	}
 	slave.Close()
 	w.watch()
@@ -150,5 +164,52 @@ func TestRulesAnswerUnasked(t *testing.T) {
 				t.Errorf("%d questions are asked, want %d:\n%s", n, want, w.text())
 			}
 		})
+	}
+}
+
+// A plugin that did not come with amux says which program its plan starts, and asks before
+// its first run at a terminal: who says no starts nothing, who says yes is not asked again.
+func TestFirstRunOfPlugin(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("builds a plugin")
+	}
+	d := newDesk(t)
+	example, err := filepath.Abs("../../docs/example-plugin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dist := filepath.Join(t.TempDir(), "dist")
+	d.amuxSays("plugin", "package", example, "--out", dist)
+	archives, err := filepath.Glob(dist + "/*.tar.gz")
+	if err != nil || len(archives) != 1 {
+		t.Fatal(archives, err)
+	}
+	archive, err := os.ReadFile(archives[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.amuxSays("plugin", "install", archives[0], "--sha256", fmt.Sprintf("%x", sha256.Sum256(archive)))
+
+	const starts, question = "agent shout runs ", "plugin shout (checksum pinned) has never run here"
+	no := d.window("run", "shout", "hello")
+	no.sees(question)
+	no.sees("(plugin shout 0.1.0, checksum pinned)")
+	no.types("n\r")
+	no.exits(10)
+	no.sees("plugin shout was refused")
+	if text := no.text(); !strings.Contains(text, starts) || strings.Contains(text, "HELLO") {
+		t.Errorf("refused: %s", text)
+	}
+	yes := d.window("run", "shout", "hello")
+	yes.sees(question)
+	yes.types("y\r")
+	yes.sees("HELLO")
+	yes.exits(0)
+	again := d.window("run", "shout", "again")
+	again.sees("AGAIN")
+	again.exits(0)
+	if text := again.text(); !strings.Contains(text, starts) || strings.Contains(text, "never run here") {
+		t.Errorf("the second run: %s", text)
 	}
 }
