@@ -77,7 +77,7 @@ func checkProcesses() error {
 // that this process has adopted from a dead shim. It is for runs whose shim is
 // gone.
 func (a *archive) sweepRun(meta store.Meta) {
-	for _, held := range process.SweepRun(meta.RunID, a.opts.Subreaper) {
+	for _, held := range process.Sweep(meta.RunID, a.opts.Subreaper) {
 		a.log.Named("run").Warn("a process of a run that has ended could not be ended", "run_id", meta.RunID, "process", held)
 	}
 }
@@ -102,7 +102,7 @@ func sweepCommand(mark string, left []process.ID) {
 			killed = append(killed, below)
 		}
 	}
-	process.SweepRun(mark, false)
+	process.Sweep(mark, false)
 	for _, id := range append(killed, orphans...) {
 		reap(id.PID) // where it was adopted
 	}

@@ -17,6 +17,11 @@ func Supervision(adopt bool) (install.Supervision, error) {
 	}
 	return install.Supervision{
 		Mark: process.RunEnv, Starting: process.Starting, Memory: process.ResidentTree,
-		Sweep: func(mark string) { process.Sweep(mark, adopt) },
+		Sweep: func(mark string) {
+			if adopt {
+				mark = "" // all that is left is here: no need to look at the whole machine
+			}
+			process.Sweep(mark, adopt)
+		},
 	}, nil
 }

@@ -34,7 +34,7 @@ func TestMainThreadHasExited(t *testing.T) {
 	if found := process.Marked("01HEADLESS"); !slices.Equal(found, []process.ID{id}) {
 		t.Errorf("the mark finds %v", found)
 	}
-	if held := process.SweepRun("01HEADLESS", false); held != nil {
+	if held := process.Sweep("01HEADLESS", false); held != nil {
 		t.Errorf("held: %v", held)
 	}
 	if _, gone := nest.Gone(time.Minute); !gone {
@@ -97,7 +97,7 @@ func TestSweepLeavesWhatIsWaitedFor(t *testing.T) {
 	var orphan int
 	fmt.Sscan(string(out), &orphan)
 	id := mustID(t, orphan)
-	process.SweepRun("01NOBODY", true)
+	process.Sweep("01NOBODY", true)
 	if process.Alive(id) {
 		t.Error("the orphan survives")
 	}
@@ -188,7 +188,7 @@ func init() {
 		if _, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid)); err != nil {
 			fmt.Print("hidden ")
 		}
-		fmt.Print(process.SweepRun("01ROLE", false))
+		fmt.Print(process.Sweep("01ROLE", false))
 	case "hunt":
 		gone, _ := tree.Hunt(func(int, syscall.WaitStatus) {})
 		fmt.Print(gone, " ", tree.Held())

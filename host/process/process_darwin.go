@@ -136,5 +136,5 @@ func heldBy(pid int) string {
 // Mark does nothing: macOS has no mark that others can read.
 func (t Tree) Mark(string) {}
 
-// SweepRun finds nothing: see Marked.
-func SweepRun(string, bool) []string { return nil }
+// Sweep finds nothing: see Marked.
+func Sweep(string, bool) []string { return nil }

@@ -6,9 +6,6 @@ import (
 	"strconv"
 )
 
-// adopts: AdoptOrphans makes Orphans complete.
-const adopts = true
-
 // ResidentTree is the memory that a process holds, with all below it, in bytes.
 func ResidentTree(pid int) int64 {
 	held := resident(pid)

@@ -41,22 +41,26 @@ func limitMark(runID string) uint64 {
 	return h.Sum64()>>2 | 1<<62
 }
 
-// SweepRun kills every process that carries the mark of the run, and if adopted is set what
-// this process has adopted, until none is left; it is for a run whose shim is dead. What it
-// cannot end it names.
+// Sweep kills every process that carries the mark, which is a run's id or another value
+// that RunEnv ends with, and if adopted is set what this process has adopted, until none is
+// left. It is for what nobody supervises any more: its shim or plugin is dead. An empty mark
+// is for what was adopted alone. All children of this process must have been started by
+// Starting. What cannot be ended is named.
 //
 // A look at all processes misses one that forks and exits meanwhile, so that is no proof.
 // But each process has a pid that the kernel has given since: those are looked at until no
 // further one was given.
-func SweepRun(runID string, adopted bool) (held []string) {
-	s := sweeper{mark: []byte(runID), limit: []byte(strconv.FormatUint(limitMark(runID), 10)), buf: make([]byte, 64<<10)}
+func Sweep(mark string, adopted bool) (held []string) {
+	s := sweeper{mark: []byte(mark), limit: []byte(strconv.FormatUint(limitMark(mark), 10)), buf: make([]byte, 64<<10)}
 	begun := time.Now()
 	for quiet := 0; quiet < 2; {
 		s.found = s.found[:0]
 		if adopted {
 			s.found = append(s.found, huntAdopted()...)
 		}
-		s.all()
+		if mark != "" {
+			s.all()
+		}
 		if len(s.found) == 0 {
 			quiet++
 			continue
@@ -204,8 +208,9 @@ func lastPID() int {
 	return pid
 }
 
-// huntAdopted kills and reaps what this process has adopted, as Hunt does, and gives what is left of it. None is the word of the kernel's own list: what loses its
-// parent is appended to it in the moment in which the parent is gone.
+// huntAdopted kills and reaps what this process has adopted, as Hunt does, and gives what
+// is left of it. None is the word of the kernel's own list: what loses its parent is
+// appended to it in the moment in which the parent is gone.
 func huntAdopted() (left []int) {
 	started.starting.Lock()
 	defer started.starting.Unlock()
