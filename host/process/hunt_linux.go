@@ -136,7 +136,7 @@ type childLists struct {
 func openChildren() *childLists {
 	l := &childLists{buf: make([]byte, 16<<10)}
 	for _, task := range entries("/proc/self/task") {
-		fd, err := unix.Open("/proc/self/task/"+task+"/children", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+		fd, err := open("/proc/self/task/" + task + "/children")
 		if err == nil {
 			l.files = append(l.files, fd)
 		}

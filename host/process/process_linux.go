@@ -187,11 +187,41 @@ func children(pid int) []int {
 	return pids
 }
 
+// descriptorWait is for how long a look at a process waits for a descriptor.
+const descriptorWait = 10 * time.Second
+
+// open opens a file or folder of /proc.
+func open(path string) (int, error) {
+	return descriptor(func() (int, error) { return unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0) })
+}
+
+func pidfd(pid int) (int, error) {
+	return descriptor(func() (int, error) { return unix.PidfdOpen(pid, 0) })
+}
+
+// descriptor makes one. Where this process has none left it waits until another is closed:
+// a process that cannot be looked at is not gone.
+func descriptor(make func() (int, error)) (fd int, err error) {
+	var end time.Time
+	for {
+		fd, err = make()
+		if err != unix.EMFILE && err != unix.ENFILE {
+			return fd, err
+		}
+		if end.IsZero() {
+			end = time.Now().Add(descriptorWait)
+		} else if time.Now().After(end) {
+			return fd, err
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
 // readProc reads a file of /proc. A walk through the tree reads a dozen of them, each
 // time that it is signalled, so there are no calls but the three that it takes:
 // package os would ask what kind of file it is, and have the poller wait for it.
 func readProc(path string) ([]byte, bool) {
-	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	fd, err := open(path)
 	if err != nil {
 		return nil, false
 	}
@@ -213,7 +243,7 @@ func readProc(path string) ([]byte, bool) {
 
 // entries are the names in a folder of /proc.
 func entries(dir string) []string {
-	fd, err := unix.Open(dir, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_DIRECTORY, 0)
+	fd, err := open(dir)
 	if err != nil {
 		return nil
 	}
@@ -280,7 +310,7 @@ func environ(pid int, buf *[]byte) ([]byte, bool) {
 
 func environAt(dir string, buf *[]byte) ([]byte, bool) {
 	for {
-		fd, err := unix.Open(dir+"/environ", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+		fd, err := open(dir + "/environ")
 		if err != nil {
 			return nil, false
 		}
@@ -342,7 +372,7 @@ func everyPID() []int {
 // is gone, also when another has its pid now: the pidfd is opened first and the
 // start time compared after, so that there is no moment in between.
 func Signal(id ID, signals ...unix.Signal) (bool, error) {
-	fd, err := unix.PidfdOpen(id.PID, 0)
+	fd, err := pidfd(id.PID)
 	if errors.Is(err, unix.ESRCH) {
 		return false, nil
 	}

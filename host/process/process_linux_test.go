@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -144,5 +145,23 @@ func TestOrphansAreNotOurOwn(t *testing.T) {
 	}()
 	if found := process.Orphans(); len(found) != 1 || found[0].PID != orphan {
 		t.Errorf("orphans %v, want %d; our own: %d and %v", found, orphan, own.Process.Pid, below)
+	}
+}
+
+// A process is not gone because this one has no descriptor left to look at it.
+func TestAliveWithoutDescriptors(t *testing.T) {
+	self := mustID(t, os.Getpid())
+	var limit, none unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+		t.Fatal(err)
+	}
+	none.Max = limit.Max
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &none); err != nil {
+		t.Fatal(err)
+	}
+	timer := time.AfterFunc(50*time.Millisecond, func() { _ = unix.Setrlimit(unix.RLIMIT_NOFILE, &limit) })
+	defer timer.Stop()
+	if !process.Alive(self) {
+		t.Error("this process passes for dead")
 	}
 }

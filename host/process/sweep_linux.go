@@ -152,7 +152,7 @@ func (s *sweeper) lookAt(pid, looks int) {
 	if pid == os.Getpid() {
 		return
 	}
-	fd, err := unix.PidfdOpen(pid, 0)
+	fd, err := pidfd(pid)
 	if err == nil {
 		defer unix.Close(fd)
 	} else if !errors.Is(err, unix.ENOSYS) {
