@@ -36,15 +36,15 @@ func TestSDKIsFound(t *testing.T) {
 			t.Fatalf("%s\n%v\n%s", script, err, out)
 		}
 	}
-	made := func() (folder, plugin string) {
+	made := func() (plugin string) {
 		t.Helper()
-		folder = t.TempDir()
+		folder := t.TempDir()
 		must(folder, "amux plugin new acme --dir acme")
-		return folder, filepath.Join(folder, "acme")
+		return filepath.Join(folder, "acme")
 	}
 
 	// The README's ways, in its order.
-	folder, plugin := made()
+	plugin := made()
 	text, err := os.ReadFile(filepath.Join(plugin, "README.md"))
 	if err != nil {
 		t.Fatal(err)
@@ -68,7 +68,8 @@ func TestSDKIsFound(t *testing.T) {
 	must(plugin, ways[0])
 	must(plugin, "amux plugin test .")
 
-	folder, plugin = made()
+	plugin = made()
+	folder := filepath.Dir(plugin)
 	if err := os.Symlink(root, filepath.Join(folder, "amux")); err != nil {
 		t.Fatal(err)
 	}
