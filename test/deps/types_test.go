@@ -29,9 +29,8 @@ func TestTypesAreSmall(t *testing.T) {
 	larger := map[string]string{
 		"host.RunSpec": "is a published list of options",
 		// Adapters that are proved against the real agents with hashes of these files:
-		"plugins/others/opencode-http.conversation": "is to use sdk/turn",
-		"sdk/acp.conversation":                      "is to use sdk/turn",
-		"sdk/acp.Config":                            "is a published list of options",
+		"sdk/acp.conversation": "is to use sdk/turn",
+		"sdk/acp.Config":       "is a published list of options",
 	}
 	types := sizes(t, filepath.Join("..", ".."))
 	if len(types) < 500 {

@@ -3,9 +3,10 @@
 // events come out. It has what the Agent Client Protocol lacks: answers by a JSON
 // schema, efforts, the tokens of every step, sub-agents and questions.
 //
-// plan.go says how the server is started, or which other one is asked;
-// conversation.go opens the session and has its turns, event.go knows the events,
-// question.go what it asks. Tools, errors and sessions are those of package opencode.
+// plan.go says how the server is started, or which other one is asked. conversation.go
+// has the turns, event.go sorts the events; session.go opens the session, messages.go
+// reads what the model says and does, question.go what it asks; server.go writes the
+// requests. Tools, errors and stored sessions are those of package opencode.
 package opencodehttp
 
 import (

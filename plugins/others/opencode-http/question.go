@@ -2,6 +2,7 @@ package opencodehttp
 
 import (
 	"strings"
+	"time"
 
 	"github.com/amux-dev/amux/pluginapi"
 	"github.com/amux-dev/amux/sdk"
@@ -9,8 +10,23 @@ import (
 	"github.com/amux-dev/amux/sdk/turn"
 )
 
+// questions are what waits for the user: permissions that a tool asks for, and what the
+// model asks.
+type questions struct {
+	base   *turn.Base
+	server *server
+	open   map[string]bool  // those that have no answer
+	held   []*turn.Question // until their tool is ready
+}
+
+const (
+	// heldTimer asks a question whose tool does not become ready.
+	heldTimer = "held"
+	heldTime  = time.Second
+)
+
 // permission is asked for by a tool, often before the server has told its input.
-func (c *conversation) permission(parent string, p jsonl.Value, out *sdk.Out) {
+func (qs *questions) permission(parent string, p jsonl.Value, out *sdk.Out) {
 	q := &turn.Question{
 		ID: p.Text("id"), ToolID: p.Text("tool", "callID"), Parent: parent, Action: p.Text("permission"), Risk: "medium",
 	}
@@ -41,47 +57,47 @@ func (c *conversation) permission(parent string, p jsonl.Value, out *sdk.Out) {
 	if q.Action == "bash" || q.Action == "external_directory" {
 		q.Risk = "high"
 	}
-	if q.ID == "" || c.open[q.ID] {
+	if q.ID == "" || qs.open[q.ID] {
 		return
 	}
-	c.open[q.ID] = true
-	t := c.Tool(q.ToolID)
+	qs.open[q.ID] = true
+	t := qs.base.Tool(q.ToolID)
 	if t != nil {
 		q.Tool = t.Name
 	}
 	if t != nil && !t.Ready() {
 		q.Input = nil
-		c.held = append(c.held, q)
+		qs.held = append(qs.held, q)
 		out.SetTimer(heldTimer, heldTime)
 		return
 	}
-	c.Ask(q, out)
+	qs.base.Ask(q, out)
 }
 
 // release asks the questions that have waited for a tool; "" is for all of them.
-func (c *conversation) release(toolID string, out *sdk.Out) {
+func (qs *questions) release(toolID string, out *sdk.Out) {
 	var rest []*turn.Question
-	for _, q := range c.held {
+	for _, q := range qs.held {
 		if toolID == "" || q.ToolID == toolID {
-			c.Ask(q, out)
+			qs.base.Ask(q, out)
 		} else {
 			rest = append(rest, q)
 		}
 	}
-	if len(c.held) > 0 && len(rest) == 0 {
+	if len(qs.held) > 0 && len(rest) == 0 {
 		out.SetTimer(heldTimer, 0)
 	}
-	c.held = rest
+	qs.held = rest
 }
 
 // drop forgets the questions of the turn.
-func (c *conversation) drop() {
-	c.held = nil
-	clear(c.open)
+func (qs *questions) drop() {
+	qs.held = nil
+	clear(qs.open)
 }
 
 // question is put to the user by the model.
-func (c *conversation) question(parent string, p jsonl.Value, out *sdk.Out) {
+func (qs *questions) question(parent string, p jsonl.Value, out *sdk.Out) {
 	q := &turn.Question{ID: p.Text("id"), ToolID: p.Text("tool", "callID"), Parent: parent}
 	for _, one := range p.Items("questions") {
 		question := pluginapi.Question{Question: one.Text("question"), Header: one.Text("header"), Multiple: one.Bool("multiple")}
@@ -90,62 +106,62 @@ func (c *conversation) question(parent string, p jsonl.Value, out *sdk.Out) {
 		}
 		q.Questions = append(q.Questions, question)
 	}
-	if q.ID == "" || len(q.Questions) == 0 || c.open[q.ID] {
+	if q.ID == "" || len(q.Questions) == 0 || qs.open[q.ID] {
 		return
 	}
-	c.open[q.ID] = true
-	c.Ask(q, out)
+	qs.open[q.ID] = true
+	qs.base.Ask(q, out)
 }
 
 // take is an open question; nil if it is not open any more.
-func (c *conversation) take(id string, out *sdk.Out) *turn.Question {
-	q := c.Take(id, out)
+func (qs *questions) take(id string, out *sdk.Out) *turn.Question {
+	q := qs.base.Take(id, out)
 	if q != nil {
-		delete(c.open, id)
+		delete(qs.open, id)
 	}
 	return q
 }
 
-func (c *conversation) approve(id string, out *sdk.Out) {
-	q := c.take(id, out)
+func (qs *questions) approve(id string, out *sdk.Out) {
+	q := qs.take(id, out)
 	switch {
 	case q == nil:
 	case len(q.Questions) > 0:
-		c.open[id] = true
-		c.PutBack(q, "the agent waits for an answer, not for an approval", out)
+		qs.open[id] = true
+		qs.base.PutBack(q, "the agent waits for an answer, not for an approval", out)
 	default:
-		c.request("approve", "POST", "/permission/"+id+"/reply", map[string]string{"reply": "once"}, out)
-		c.Granted(q, out)
+		qs.server.request("approve", "POST", "/permission/"+id+"/reply", map[string]string{"reply": "once"}, out)
+		qs.base.Granted(q, out)
 	}
 }
 
-func (c *conversation) deny(id, reason string, out *sdk.Out) {
-	q := c.take(id, out)
+func (qs *questions) deny(id, reason string, out *sdk.Out) {
+	q := qs.take(id, out)
 	switch {
 	case q == nil:
 		return
 	case len(q.Questions) > 0:
-		c.request("deny", "POST", "/question/"+id+"/reject", nil, out)
+		qs.server.request("deny", "POST", "/question/"+id+"/reject", nil, out)
 	default:
 		message := reason
 		if message == "" {
 			// Without a word the server would end the turn.
 			message = "The user denied this."
 		}
-		c.request("deny", "POST", "/permission/"+id+"/reply", map[string]string{"reply": "reject", "message": message}, out)
+		qs.server.request("deny", "POST", "/permission/"+id+"/reply", map[string]string{"reply": "reject", "message": message}, out)
 	}
-	c.Denied(q, reason, out)
+	qs.base.Denied(q, reason, out)
 }
 
 // answer gives each question the labels, or the words, that were chosen.
-func (c *conversation) answer(id string, data []byte, out *sdk.Out) {
-	q := c.take(id, out)
+func (qs *questions) answer(id string, data []byte, out *sdk.Out) {
+	q := qs.take(id, out)
 	switch {
 	case q == nil:
 		return
 	case len(q.Questions) == 0:
-		c.open[id] = true
-		c.PutBack(q, "the agent waits for an approval, not for an answer", out)
+		qs.open[id] = true
+		qs.base.PutBack(q, "the agent waits for an approval, not for an answer", out)
 		return
 	}
 	answers := make([][]string, len(q.Questions))
@@ -159,29 +175,29 @@ func (c *conversation) answer(id string, data []byte, out *sdk.Out) {
 			answers[i] = append(answers[i], text)
 		}
 	}
-	c.request("answer", "POST", "/question/"+id+"/reply", map[string]any{"answers": answers}, out)
-	c.Granted(q, out)
+	qs.server.request("answer", "POST", "/question/"+id+"/reply", map[string]any{"answers": answers}, out)
+	qs.base.Granted(q, out)
 }
 
 // replied is the end of a question. Those with an answer of ours are closed; the
 // others were answered elsewhere, or refused together with another one.
-func (c *conversation) replied(id string, yes bool, out *sdk.Out) {
-	if !c.open[id] {
+func (qs *questions) replied(id string, yes bool, out *sdk.Out) {
+	if !qs.open[id] {
 		return
 	}
-	for i, q := range c.held {
+	for i, q := range qs.held {
 		if q.ID == id {
-			c.held = append(c.held[:i:i], c.held[i+1:]...)
-			delete(c.open, id)
+			qs.held = append(qs.held[:i:i], qs.held[i+1:]...)
+			delete(qs.open, id)
 			return
 		}
 	}
-	q := c.take(id, out)
+	q := qs.take(id, out)
 	switch {
 	case q == nil:
 	case yes:
-		c.Granted(q, out)
+		qs.base.Granted(q, out)
 	default:
-		c.Denied(q, "answered elsewhere, or denied with another request", out)
+		qs.base.Denied(q, "answered elsewhere, or denied with another request", out)
 	}
 }
