@@ -14,6 +14,8 @@ type State struct {
 	Code   string `json:"code,omitempty"` // error code of a final state
 	Msg    string `json:"message,omitempty"`
 	Hint   string `json:"hint,omitempty"`
+	// Exit is what a final state was told beside the journal, which took no more then.
+	Exit *Exit `json:"exit,omitempty"`
 }
 
 // Plan is what the adapter asked to spawn, by names of variables only.

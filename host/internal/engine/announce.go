@@ -24,6 +24,12 @@ func (p *pass) stateChanged(s journal.State, at time.Time) {
 		return
 	}
 	l.ended = at
+	if s.Exit != nil {
+		l.exit = s.Exit
+	}
+	if pluginapi.Code(s.Code) == pluginapi.CodeLost {
+		l.spawned = true // or about to be: who wrote the state knew
+	}
 	p.events.unmute()
 	p.endSession(at)
 	var exitCode *int

@@ -53,6 +53,7 @@ type attempt struct {
 	outcomeAt   uint64 // the input that gave it
 	workDone    bool   // an outcome has said that the work of this attempt is done
 	exit        *journal.Exit
+	beside      bool   // exit is not in the journal
 	stderr      []byte // last bytes, for crash
 }
 
@@ -87,7 +88,7 @@ func (l *ledger) settle(s Settled) {
 	if exit := s.Exit; exit != nil {
 		abandoned := exit.Reason == journal.ReasonDiskFull || exit.Reason == journal.ReasonAbandoned
 		if abandoned || l.exit == nil && exit.Spawn == l.spawn {
-			l.exit = exit
+			l.exit, l.beside = exit, true
 		}
 	}
 	if lost && s.Started {

@@ -211,6 +211,9 @@ func (p *pass) conclude() error {
 	p.mu.Lock()
 	p.ledger.settle(*p.settled)
 	end := p.ledger.verdict(p.cfg.CheckAnswer)
+	if p.ledger.beside {
+		end.Exit = p.ledger.exit
+	}
 	p.mu.Unlock()
 	err := effects.Append(journal.KindState, journal.Encode(end))
 	if err != nil && p.settled.Heard {
