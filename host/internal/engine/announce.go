@@ -70,8 +70,12 @@ func (p *pass) stateChanged(s journal.State, at time.Time) {
 func (p *pass) recordsLost(damage *journal.Damage, at time.Time) {
 	p.ledger.damage = damage
 	p.events.skipAll()
+	message := damage.Error()
+	if damage.Kept != "" {
+		message += "; what was left is kept in " + damage.Kept
+	}
 	p.events.emit(pluginapi.ErrorEvent{
-		Code: pluginapi.CodeRecordDamaged, Message: damage.Error() + "; what was left is kept in " + damage.Kept,
+		Code: pluginapi.CodeRecordDamaged, Message: message,
 		Hint: pluginapi.CodeRecordDamaged.Info().Hint,
 	}, at)
 }

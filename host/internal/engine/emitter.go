@@ -54,6 +54,9 @@ func (e *emitter) emit(payload pluginapi.Payload, at time.Time) {
 	}
 }
 
+// ahead reports that the log has more events than were made of all records.
+func (e *emitter) ahead() bool { return !e.mute && e.seq < e.skip }
+
 // unmute goes on behind what the log has.
 func (e *emitter) unmute() {
 	if e.mute {

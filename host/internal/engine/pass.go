@@ -207,8 +207,14 @@ func (p *pass) conclude() error {
 		p.settled = &settled
 		return err
 	}
-	p.feeder.ended = false
 	p.mu.Lock()
+	if p.events.ahead() {
+		// The end of the journal was lost with a power cut, and what was made of it was not.
+		damage := journal.Damage{File: "journal", Offset: p.feeder.reader.Offset(), What: "it ends before the events that were made of it"}
+		p.mu.Unlock()
+		return effects.Append(journal.KindDamage, journal.Encode(damage))
+	}
+	p.feeder.ended = false
 	p.ledger.settle(*p.settled)
 	end := p.ledger.verdict(p.cfg.CheckAnswer)
 	if p.ledger.beside {
