@@ -16,6 +16,13 @@ func (p *pass) stateChanged(s journal.State, at time.Time) {
 		l.created = at
 	}
 	if !Terminal(s.To) {
+		if s.From != l.state {
+			// Of a host that another has followed meanwhile: it waited for the disk.
+			if p.live {
+				p.decider.announced = l.state
+			}
+			return
+		}
 		l.state = s.To
 		if p.live {
 			p.decider.recorded(s.To)

@@ -1,0 +1,120 @@
+package engine
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/amux-dev/amux/host/eventlog"
+	"github.com/amux-dev/amux/host/journal"
+	pb "github.com/amux-dev/amux/pluginapi/amuxplugin1"
+)
+
+// settling is an ending whose shim has left something beside the journal.
+type settling struct {
+	*ending
+	settled Settled
+}
+
+func (s settling) Settle(bool) (Settled, error) { return s.settled, nil }
+
+// conclude writes a journal and has a host conclude it that finds events in the log
+// already. It returns the events, and those of a replay.
+func conclude(t *testing.T, records []any, logged int, settled Settled) (events, again string) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "journal")
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	writer, err := journal.OpenWriter(path, func() time.Time { now = now.Add(time.Second); return now })
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer writer.Close()
+	for _, record := range records {
+		kind := map[string]journal.Kind{"State": journal.KindState, "Plan": journal.KindPlan, "Spawned": journal.KindSpawned}[fmt.Sprintf("%T", record)[len("journal."):]]
+		if err := writer.Append(kind, journal.Encode(record)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	for n := range 2 {
+		log, err := eventlog.Open(fmt.Sprintf("%s-%d.jsonl", path, n), "01J", "echo", true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer log.Close()
+		src := &growing{File: file, rand: newEcho(1, 0).rand, size: writer.Size(), whole: writer.Size()}
+		config := Config{Journal: src, Log: log, Limits: Limits{Progress: time.Minute, Volume: 1 << 20}, Start: &pb.Start{Agent: "echo"}}
+		if n == 0 {
+			for range logged {
+				if err := log.Add("debug", now, []byte(`{"level":"info"}`)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := log.Commit(nil); err != nil {
+				t.Fatal(err)
+			}
+			config.Effects = settling{&ending{journal: src, writer: writer}, settled}
+		} else {
+			src.released = true
+		}
+		e, adapter := New(config), newEcho(1, 0)
+		if err := e.Run(t.Context(), Reading{Conversation: adapter, Leave: adapter.leave}); err != nil {
+			t.Fatal(err)
+		}
+		text, _ := os.ReadFile(fmt.Sprintf("%s-%d.jsonl", path, n))
+		events, again = again, string(text)
+	}
+	return events, again
+}
+
+var started = []any{
+	journal.State{To: Queued}, journal.State{From: Queued, To: Starting}, journal.Plan{Spawn: 1, Attempt: 1, SessionID: "s"},
+}
+
+// What the end was made of beside the journal is in the record of the end.
+func TestReplayKnowsWhatTheEndWasMadeOf(t *testing.T) {
+	running := append(started[:len(started):len(started)], journal.Spawned{Spawn: 1, PID: 7}, journal.State{From: Starting, To: Running})
+	for name, c := range map[string]struct {
+		records []any
+		settled Settled
+		want    string
+	}{
+		"exit on a full disk":          {running, Settled{Exit: &journal.Exit{Spawn: 1, Code: -1, Signal: "SIGKILL", Reason: journal.ReasonDiskFull}}, `"signal":"SIGKILL"`},
+		"shim that died at the start":  {started, Settled{Started: true}, `"type":"session_end"`},
+		"shim that died in the middle": {running, Settled{Started: true}, `"state":"lost"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			events, again := conclude(t, c.records, 0, c.settled)
+			if events != again || !bytes.Contains([]byte(events), []byte(c.want)) {
+				t.Errorf("the events were\n%s\nand are in a replay\n%s", events, again)
+			}
+		})
+	}
+}
+
+// A power cut may cost the end of the journal and leave the events that were made of it.
+// The end comes behind them.
+func TestEventsAheadOfTheJournal(t *testing.T) {
+	events, _ := conclude(t, started, 9, Settled{})
+	lines := bytes.Split(bytes.TrimSpace([]byte(events)), []byte("\n"))
+	if n := len(lines); n < 11 || !bytes.Contains(lines[9], []byte(`"RECORD_DAMAGED"`)) || !bytes.Contains(lines[n-1], []byte(`"type":"run_end"`)) {
+		t.Errorf("the events are\n%s", events)
+	}
+}
+
+// A host that waited for a full disk may record a transition that the next host has
+// recorded too.
+func TestTransitionOfAHostThatWasSuperseded(t *testing.T) {
+	twice := journal.State{From: Starting, To: Running}
+	events, _ := conclude(t, append(started[:len(started):len(started)], journal.Spawned{Spawn: 1, PID: 7}, twice, twice), 0, Settled{})
+	if n := bytes.Count([]byte(events), []byte(`"to":"running"`)); n != 1 {
+		t.Errorf("%d transitions to running in\n%s", n, events)
+	}
+}
