@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/amux-dev/amux/host/eventlog"
 	"github.com/amux-dev/amux/host/internal/engine"
 	"github.com/amux-dev/amux/host/journal"
 	"github.com/amux-dev/amux/host/process"
@@ -194,8 +195,6 @@ func (c *recovery) conclude(ctx context.Context, dir *store.Run, meta store.Meta
 	fail := func(err error) error {
 		return pluginapi.Errorf(pluginapi.AsError(err).Code, "recover run %s: %w", meta.RunID, err)
 	}
-	var spec RunSpec
-	_ = json.Unmarshal(meta.Spec, &spec) // then its answer is not validated
 	writer, err := c.host.edges.writer(dir.Path("journal"))
 	if err != nil {
 		return fail(err)
@@ -212,24 +211,12 @@ func (c *recovery) conclude(ctx context.Context, dir *store.Run, meta store.Meta
 	}
 	defer file.Close()
 	src := &ownSource{File: file, writer: writer}
-	effects := deadRun{writer: writer, dir: dir}
-	e, err := c.host.teller.retell(ctx, meta, nil, src, log, effects)
-	if err != nil && ctx.Err() == nil && pluginapi.AsError(err).Code != pluginapi.CodeDiskFull {
-		if cut := log.Cut(); cut != nil {
-			// They would have been made again.
-			damage := damageOf(cut)
-			if err := writer.Append(journal.KindDamage, journal.Encode(damage)); err != nil {
-				return fail(err)
-			}
-		}
-		// Without its plugin a run ends all the same: with the events that it has.
-		c.host.log.Named("run").Warn("the rest of the run's events cannot be told", "run_id", meta.RunID, "error", err)
-		e, err = c.host.teller.tellEnd(ctx, src, log, effects, spec.JSONSchema)
-	}
-	if err != nil {
+	var ended time.Time
+	if info, err := readInfo(dir); err == nil && info.End != nil {
+		ended = *info.Ended // its host died with nothing left to tell
+	} else if ended, err = c.tellRest(ctx, dir, meta, src, log); err != nil {
 		return fail(err)
 	}
-	ended := e.Summary().Ended
 	if mode := syncMode(meta, c.host.opts); mode != SyncOff {
 		_ = errors.Join(src.sync(), log.Sync()) // a disk that fails is told by whoever reads
 	}
@@ -239,6 +226,30 @@ func (c *recovery) conclude(ctx context.Context, dir *store.Run, meta store.Meta
 	c.host.archive.index(meta, end, ended)
 	dir.MarkEnded()
 	return nil
+}
+
+// tellRest makes the events that the log of a run lacks, and returns the time of the end.
+func (c *recovery) tellRest(ctx context.Context, dir *store.Run, meta store.Meta, src *ownSource, log *eventlog.Log) (ended time.Time, err error) {
+	var spec RunSpec
+	_ = json.Unmarshal(meta.Spec, &spec) // then its answer is not validated
+	effects := deadRun{writer: src.writer, dir: dir}
+	e, err := c.host.teller.retell(ctx, meta, nil, src, log, effects)
+	if err != nil && ctx.Err() == nil && pluginapi.AsError(err).Code != pluginapi.CodeDiskFull {
+		if cut := log.Cut(); cut != nil {
+			// They would have been made again.
+			damage := damageOf(cut)
+			if err := src.writer.Append(journal.KindDamage, journal.Encode(damage)); err != nil {
+				return ended, err
+			}
+		}
+		// Without its plugin a run ends all the same: with the events that it has.
+		c.host.log.Named("run").Warn("the rest of the run's events cannot be told", "run_id", meta.RunID, "error", err)
+		e, err = c.host.teller.tellEnd(ctx, src, log, effects, spec.JSONSchema)
+	}
+	if err != nil {
+		return ended, err
+	}
+	return e.Summary().Ended, nil
 }
 
 // deadRun is what an engine can have done of a run that nothing writes any more: its end

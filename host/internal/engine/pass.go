@@ -112,6 +112,8 @@ func (p *pass) run(ctx context.Context) error {
 	switch {
 	case outer.Err() != nil:
 		err = outer.Err()
+	case Terminal(p.mark.ledger.state):
+		err = nil // the end is in the log: what the adapter does after that is of no matter
 	case Terminal(p.ledger.state) && err == nil:
 	case p.broken != nil:
 		err = &Broken{Cause: p.broken, Done: p.order.done, Sent: p.order.sent}
