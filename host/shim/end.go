@@ -75,6 +75,9 @@ func (s *supervisor) supervise(child *child) {
 	s.deadlines.end()
 	exit := journal.Exit{Spawn: child.spawn.Number, Reason: s.reason, Killed: left, Survivors: strings.Join(held, "; ")}
 	exit.Code, exit.Signal = child.ended()
+	if s.recorder.gaveUp.Load() {
+		exit.Reason = journal.ReasonDiskFull // whatever else was asked for: output is lost
+	}
 	if exit.Reason == "" && s.signaled != "" && (asksForEnd[s.signaled] || exit.Signal == s.signaled) {
 		exit.Reason = journal.ReasonSignal
 	}
