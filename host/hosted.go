@@ -348,7 +348,7 @@ func (r *hosted) fault(ctx context.Context, broken *engine.Broken) {
 	if e.Code == pluginapi.CodeDiskFull {
 		record.Hint = e.Code.Info().Hint
 	}
-	_ = r.src.append(journal.KindFault, journal.Encode(record)) // without it the end is told all the same
+	_ = r.src.appendLate(journal.KindFault, journal.Encode(record)) // without it the end is told all the same
 	if r.shim.conn.Kill(shim.Stop{Reason: journal.ReasonFault, By: "host"}) != nil {
 		// The agent has ended already.
 		r.h.log.Named("run").Debug("nothing to kill", "run_id", r.id())

@@ -2,6 +2,7 @@ package host
 
 import (
 	"context"
+	"errors"
 	"io"
 	"os"
 	"sync"
@@ -91,6 +92,17 @@ func (s *liveSource) append(kind journal.Kind, payload []byte) error {
 		return writer.Append(kind, payload)
 	}
 	return conn.Append(kind, payload)
+}
+
+// appendLate is append also for a record that comes after the shim has left.
+func (s *liveSource) appendLate(kind journal.Kind, payload []byte) error {
+	err := s.append(kind, payload)
+	if errors.Is(err, shim.ErrGone) {
+		if err = s.takeOver(); err == nil {
+			err = s.append(kind, payload)
+		}
+	}
+	return err
 }
 
 func (s *liveSource) close() {
