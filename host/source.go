@@ -46,6 +46,11 @@ func (s *liveSource) Wait(ctx context.Context) error {
 		return io.EOF
 	}
 	select {
+	case <-conn.Wake(): // also of a shim that has left since: what it has written comes first
+		return nil
+	default:
+	}
+	select {
 	case <-conn.Wake():
 		return nil
 	case <-conn.Gone():
