@@ -26,6 +26,7 @@ func (s *supervisor) retry(c *conn, payload []byte) error {
 	defer s.inputs.Unlock()
 	s.mu.Lock()
 	late := s.ending || s.reason != ""
+	s.deadlines.end() // the next attempt does not have the timers of the last
 	s.mu.Unlock()
 	if late {
 		return errNoChild

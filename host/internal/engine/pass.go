@@ -41,7 +41,9 @@ type pass struct {
 	live    bool
 	broken  error
 	stopped chan struct{} // closed when broken is set
-	changed *sync.Cond    // order.done, broken
+	changed *sync.Cond    // order.done, broken, carrying
+	// carrying: effects of the adapter are being carried out.
+	carrying bool
 }
 
 // mark is where the pass stood when it last committed, which is where it goes back to
@@ -151,12 +153,12 @@ func (p *pass) over() bool {
 	return Terminal(p.ledger.state)
 }
 
-// settle waits until the adapter has answered everything.
+// settle waits until the adapter has answered everything, and what it wants is done.
 func (p *pass) settle() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.feeder.publish()
-	for p.conv != nil && p.order.done < min(p.order.n, p.heard) && p.broken == nil {
+	for p.conv != nil && (p.order.done < min(p.order.n, p.heard) || p.carrying) && p.broken == nil {
 		p.changed.Wait()
 	}
 	return p.broken

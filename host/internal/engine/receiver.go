@@ -68,6 +68,7 @@ func (r *receiver) receive() {
 		if err == nil {
 			p.advance()
 			effects, r.effects = r.effects, nil
+			p.carrying = len(effects) > 0
 		}
 		p.changed.Broadcast()
 		p.mu.Unlock()
@@ -77,6 +78,12 @@ func (r *receiver) receive() {
 		}
 		for _, e := range effects {
 			p.effect(e)
+		}
+		if len(effects) > 0 {
+			p.mu.Lock()
+			p.carrying = false
+			p.changed.Broadcast()
+			p.mu.Unlock()
 		}
 		p.perform()
 	}
