@@ -129,6 +129,9 @@ func (r remote) command(what string, do func(*shim.Conn) error) error {
 		if !hosted {
 			return r.hostGone()
 		}
+		if isRefusal(err) && (what == "approve" || what == "deny" || what == "answer") {
+			return r.notYet("its next attempt") // which has not asked: its agent is another
+		}
 		if time.Now().After(deadline) {
 			return pluginapi.Errorf(pluginapi.CodeInvalidTransition, "run %s is being started, or ends, and takes no command", r.id()).
 				WithHint("try again in a moment")
