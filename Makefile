@@ -13,7 +13,7 @@ TOOL  = $(GO) -C tools tool
 # The real agents begin first: they wait more than they work, and the rest fills that.
 TESTS = ./test/real ./...
 
-.PHONY: help build run check test race fuzz lint words generate check-generated cross wine bench chaos chaos-minute test-real drift proof docs install licenses clean
+.PHONY: help build run check test race fuzz sim sim-bugs lint words generate check-generated cross wine bench chaos chaos-minute test-real drift proof docs install licenses clean
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -49,6 +49,16 @@ race: build ## the tests of library, sdk and command line under the race detecto
 
 fuzz: ## every fuzz test for FUZZTIME (10s)
 	@sh tools/fuzz.sh $(FUZZTIME)
+
+# One seed, or many: until the time is over if there is one.
+SIM = -sim.seed=$(or $(SEED),1) -sim.seeds=$(or $(SEEDS),$(if $(SEED),1,$(if $(MINUTES),0,10000))) -sim.minutes=$(or $(MINUTES),0) \
+	-sim.workers=$(if $(SEED),1,$(or $(shell getconf _NPROCESSORS_ONLN),1)) $(if $(TRACE),-sim.trace)
+
+sim: ## simulate SEEDS (10000) or MINUTES of crashes, full disks, power cuts; SEED=n plays one again, with TRACE=1 step by step
+	@$(GO) test ./host -count=1 -timeout 0 -v -run '^TestSimulate$$' $(SIM)
+
+sim-bugs: ## plant bugs in the code and see that the simulation finds each
+	@$(GO) test ./host -count=1 -timeout 60m -v -run '^TestPlantedBugs$$' -sim.bugs
 
 lint: check-generated ## gofmt, go vet, staticcheck, generated code, vocabulary
 	@test -z "$$(gofmt -l . | tee /dev/stderr)"
