@@ -49,7 +49,20 @@ func (w *World) Disk() string { return filepath.Join(w.root, "disk") }
 func (w *World) Rand(name string) *rand.Rand {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(name))
-	return rand.New(rand.NewPCG(w.seed, h.Sum64()))
+	return rand.New(&source{pcg: rand.NewPCG(w.seed, h.Sum64())})
+}
+
+// source is a source of numbers for several goroutines. Which of them draws next is the
+// order of virtual time.
+type source struct {
+	mu  sync.Mutex
+	pcg *rand.PCG
+}
+
+func (s *source) Uint64() uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.pcg.Uint64()
 }
 
 // Count counts a fault that was injected.
@@ -133,11 +146,11 @@ type Proc struct {
 // Proc starts a process of a kind.
 func (w *World) Proc(kind string) *Proc {
 	w.mu.Lock()
+	defer w.mu.Unlock()
 	w.names[kind]++
 	p := &Proc{Name: fmt.Sprintf("%s%d", kind, w.names[kind]), Dead: make(chan struct{}), w: w, steps: map[string]int{}}
-	w.procs = append(w.procs, p)
-	w.mu.Unlock()
 	p.Root = filepath.Join(w.root, p.Name)
+	w.procs = append(w.procs, p)
 	if err := os.Symlink("disk", p.Root); err != nil {
 		panic(err) // the folder was empty
 	}
