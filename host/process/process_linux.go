@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 	"unsafe"
 
@@ -187,8 +188,11 @@ func children(pid int) []int {
 	return pids
 }
 
-// descriptorWait is for how long a look at a process waits for a descriptor.
-const descriptorWait = 10 * time.Second
+// descriptorWait is for how long a look at a process waits for a descriptor. noDescriptors
+// says that the last has waited in vain: the next does not wait.
+const descriptorWait = time.Second
+
+var noDescriptors atomic.Bool
 
 // open opens a file or folder of /proc.
 func open(path string) (int, error) {
@@ -206,11 +210,14 @@ func descriptor(make func() (int, error)) (fd int, err error) {
 	for {
 		fd, err = make()
 		if err != unix.EMFILE && err != unix.ENFILE {
+			noDescriptors.Store(false)
 			return fd, err
 		}
 		if end.IsZero() {
 			end = time.Now().Add(descriptorWait)
-		} else if time.Now().After(end) {
+		}
+		if noDescriptors.Load() || time.Now().After(end) {
+			noDescriptors.Store(true)
 			return fd, err
 		}
 		time.Sleep(time.Millisecond)
