@@ -189,7 +189,7 @@ func children(pid int) []int {
 }
 
 // descriptorWait is for how long a look at a process waits for a descriptor. noDescriptors
-// says that the last has waited in vain: the next does not wait.
+// says that the last wait did not help: the next look does not wait.
 const descriptorWait = time.Second
 
 var noDescriptors atomic.Bool
