@@ -72,6 +72,10 @@ func (f *feeder) feed(ctx context.Context) error {
 			if p.over() {
 				return nil // a host that died had recorded the end
 			}
+			p.perform()
+			if src.Committed() > limit {
+				continue // it begins where the last transition ends
+			}
 			if err := p.conclude(); err != nil {
 				return err
 			}

@@ -118,3 +118,66 @@ func TestTransitionOfAHostThatWasSuperseded(t *testing.T) {
 		t.Errorf("%d transitions to running in\n%s", n, events)
 	}
 }
+
+// deaf is an ending that takes nothing until the shim has left.
+type deaf struct {
+	*ending
+	left bool
+}
+
+func (d *deaf) Append(kind journal.Kind, record []byte) error {
+	if !d.left {
+		return os.ErrClosed
+	}
+	return d.ending.Append(kind, record)
+}
+
+func (d *deaf) Settle(lost bool) (Settled, error) {
+	d.left = true
+	settled, err := d.ending.Settle(lost)
+	settled.Started = true
+	return settled, err
+}
+
+func (*deaf) AwaitPrompt(bool) {}
+
+// A transition that is recorded because of the last that is read stands before the end.
+func TestEndFollowsWhatWasRecordedLast(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "journal")
+	writer, err := journal.OpenWriter(path, time.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer writer.Close()
+	for i, record := range append(started[:len(started):len(started)], journal.Spawned{Spawn: 1, PID: 7}) {
+		kinds := []journal.Kind{journal.KindState, journal.KindState, journal.KindPlan, journal.KindSpawned}
+		if err := writer.Append(kinds[i], journal.Encode(record)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	log, err := eventlog.Open(path+".jsonl", "01J", "echo", true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	src := &growing{File: file, rand: newEcho(1, 0).rand, size: writer.Size(), whole: writer.Size()}
+	effects := &deaf{ending: &ending{journal: src, writer: writer, late: []journal.State{{From: Running, To: Waiting}}}}
+	e, adapter := New(Config{
+		Journal: src, Log: log, Limits: Limits{Progress: time.Minute, Volume: 1 << 20}, Start: &pb.Start{Agent: "echo"},
+		Effects: effects, Policy: &Policy{}, State: Starting,
+	}), newEcho(1, 0)
+	if err := e.Run(t.Context(), Reading{Conversation: adapter, Leave: adapter.leave}); err != nil {
+		t.Fatal(err)
+	}
+	events, _ := os.ReadFile(path + ".jsonl")
+	for _, want := range []string{`"from":"starting","to":"running"`, `"from":"running","to":"lost"`} {
+		if !bytes.Contains(events, []byte(want)) {
+			t.Errorf("%s is not in\n%s", want, events)
+		}
+	}
+}
