@@ -39,19 +39,26 @@ func (adapter) Converse(start *pluginapi.Start) (sdk.Conversation, error) {
 	}
 	return acp.Converse(acp.Config{
 		Agent: agentID, Guidance: authGuidance, Refusals: refusals, Linger: linger, Tested: testedVersion,
-		Mode: "default", ModelByPlan: true,
-		Name: name, Detail: func(name string, call acp.Call) turn.Detail { return detail(name, call, servers) },
-		// A thought comes with its subject, which may be empty.
-		Thought: func(text string) string { return strings.TrimPrefix(text, "****\n") },
-		Aside:   aside, Failure: failed, Usage: usage, SilentDenial: true, Retry: retry,
-		Limit: func(*pluginapi.RunOptions) *pluginapi.Outcome {
-			return &pluginapi.Outcome{
-				Code:    string(pluginapi.CodeTurnLimit),
-				Message: "gemini stopped the turn: it found a loop, or reached model.maxSessionTurns of its settings",
-				Hint:    "say in the prompt when to stop; in gemini's settings.json, see model.disableLoopDetection and model.maxSessionTurns",
-			}
+		Session:   acp.Session{Mode: "default", ModelByPlan: true},
+		Tools:     acp.Tools{Name: name, Detail: func(name string, call acp.Call) turn.Detail { return detail(name, call, servers) }},
+		Questions: acp.Questions{SilentDenial: true},
+		Words: acp.Words{
+			// A thought comes with its subject, which may be empty.
+			Thought: func(text string) string { return strings.TrimPrefix(text, "****\n") },
+			Aside:   aside,
 		},
-		Wordless: "gemini ended the turn without an answer: the provider's policy may forbid one",
+		Failures: acp.Failures{
+			Request: failed, Retry: retry,
+			Wordless: "gemini ended the turn without an answer: the provider's policy may forbid one",
+			Limit: func(*pluginapi.RunOptions) *pluginapi.Outcome {
+				return &pluginapi.Outcome{
+					Code:    string(pluginapi.CodeTurnLimit),
+					Message: "gemini stopped the turn: it found a loop, or reached model.maxSessionTurns of its settings",
+					Hint:    "say in the prompt when to stop; in gemini's settings.json, see model.disableLoopDetection and model.maxSessionTurns",
+				}
+			},
+		},
+		Usage: acp.Usage{Read: usage},
 	}, start)
 }
 

@@ -20,9 +20,11 @@ const linger = 10 * time.Second
 func converse(start *pluginapi.Start) (sdk.Conversation, error) {
 	return acp.Converse(acp.Config{
 		Agent: agentID, Guidance: authGuidance, Refusals: refusals, Linger: linger, Tested: minimumVersion,
-		Mode: "default", Model: func(name string) string { return name },
-		Absent: absent, Whole: true, Asks: asks, Name: toolName, Detail: acpDetail, Complete: complete, Output: printed,
-		ErrorText: errorText, Usage: usage, Cumulative: true,
+		Session:   acp.Session{Mode: "default", Absent: absent},
+		Tools:     acp.Tools{Name: toolName, Detail: acpDetail, Complete: complete, Output: printed, Whole: true},
+		Questions: acp.Questions{Asks: asks},
+		Words:     acp.Words{Error: errorText},
+		Usage:     acp.Usage{Read: usage, Cumulative: true},
 	}, start)
 }
 
@@ -120,7 +122,7 @@ func errorText(text string) *pluginapi.Outcome {
 
 // usage is that of the session so far; its input has in it what came from a cache.
 func usage(result jsonl.Value) (pluginapi.TokenUsage, bool) {
-	u, ok := acp.Usage(result)
+	u, ok := acp.Tokens(result)
 	if ok && u.InputTokens != nil && u.CacheReadTokens != nil {
 		n := max(*u.InputTokens-*u.CacheReadTokens, 0)
 		u.InputTokens = &n

@@ -26,11 +26,11 @@ var gatewayRefusals = append([]turn.Refusal{
 func converse(start *pluginapi.Start) (sdk.Conversation, error) {
 	return acp.Converse(acp.Config{
 		Agent: agentID, Guidance: authGuidance, Refusals: gatewayRefusals, Linger: linger, Tested: testedVersion,
-		Name: toolName, Detail: toolDetail, Complete: complete, Output: printed,
 		// It resumes only sessions that its bridge has in memory, which is new for each run.
 		// What it cannot load is an error.
-		Absent:   func(jsonl.Value) bool { return false },
-		Wordless: "openclaw ended the turn without a word: the gateway does not tell why; its log and `openclaw models status` do",
+		Session:  acp.Session{Absent: func(jsonl.Value) bool { return false }},
+		Tools:    acp.Tools{Name: toolName, Detail: toolDetail, Complete: complete, Output: printed},
+		Failures: acp.Failures{Wordless: "openclaw ended the turn without a word: the gateway does not tell why; its log and `openclaw models status` do"},
 	}, start)
 }
 

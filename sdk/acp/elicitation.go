@@ -36,12 +36,12 @@ type field struct {
 }
 
 // elicit asks the user what the agent wants to know.
-func (c *conversation) elicit(m *jsonrpc.Message, out *sdk.Out) {
+func (qs *questions) elicit(m *jsonrpc.Message, out *sdk.Out) {
 	message := m.Params.Text("message")
 	if m.Params.Text("mode") != "form" {
 		// Not offered in the handshake.
-		out.Event(pluginapi.Debug{Level: "warn", Message: c.Agent + " asks to open " + m.Params.Text("url") + ", which amux does not do: " + message})
-		c.reply(m.ID, map[string]any{"action": "decline"}, out)
+		out.Event(pluginapi.Debug{Level: "warn", Message: qs.Agent + " asks to open " + m.Params.Text("url") + ", which amux does not do: " + message})
+		qs.reply(m.ID, map[string]any{"action": "decline"}, out)
 		return
 	}
 	schema := m.Params.Get("requestedSchema")
@@ -70,9 +70,9 @@ func (c *conversation) elicit(m *jsonrpc.Message, out *sdk.Out) {
 		questions = append(questions, q)
 	}
 	id := "elicitation-" + strings.Trim(string(m.ID), `"`)
-	if a, ok := c.approval(message, asked); ok {
+	if a, ok := qs.approval(message, asked); ok {
 		asked.yes = a.Yes
-		c.Ask(&turn.Question{
+		qs.Ask(&turn.Question{
 			ID: id, Action: a.Tool, Tool: a.Tool, Detail: a.Detail, Risk: a.Risk, ToolKind: a.ToolKind, Input: a.Input, Note: asked,
 		}, out)
 		return
@@ -80,7 +80,7 @@ func (c *conversation) elicit(m *jsonrpc.Message, out *sdk.Out) {
 	if len(questions) == 0 {
 		questions = []pluginapi.Question{{Question: message, Options: []string{"accept", "decline"}}}
 	}
-	c.Ask(&turn.Question{
+	qs.Ask(&turn.Question{
 		ID: id, Detail: message, ToolID: m.Params.Text("toolCallId"),
 		Questions: questions, Note: asked,
 	}, out)
@@ -88,11 +88,11 @@ func (c *conversation) elicit(m *jsonrpc.Message, out *sdk.Out) {
 
 // approval reads a form that asks for an approval: it has one field, one of whose values
 // approves.
-func (c *conversation) approval(message string, asked form) (a Approval, ok bool) {
-	if c.config.Approval == nil || len(asked.fields) != 1 {
+func (qs *questions) approval(message string, asked form) (a Approval, ok bool) {
+	if qs.config.Approval == nil || len(asked.fields) != 1 {
 		return a, false
 	}
-	a, ok = c.config.Approval(message)
+	a, ok = qs.config.Approval(message)
 	return a, ok && slices.ContainsFunc(asked.fields[0].values, func(v choice) bool { return v.id == a.Yes })
 }
 
@@ -120,35 +120,35 @@ func values(property jsonl.Value) []choice {
 }
 
 // fill answers a form.
-func (c *conversation) fill(q *turn.Question, f form, data []byte, out *sdk.Out) {
+func (qs *questions) fill(q *turn.Question, f form, data []byte, out *sdk.Out) {
 	answers := turn.Answers(q.Questions, data)
 	if len(f.fields) == 0 {
 		action := "accept"
 		if len(answers) > 0 && strings.EqualFold(answers[0], "decline") {
 			action = "decline"
 		}
-		c.reply(f.id, map[string]any{"action": action, "content": map[string]any{}}, out)
-		c.Granted(q, out)
+		qs.reply(f.id, map[string]any{"action": action, "content": map[string]any{}}, out)
+		qs.Granted(q, out)
 		return
 	}
 	content := map[string]any{}
 	for i, field := range f.fields {
 		if answers[i] == "" {
 			if field.required {
-				c.PutBack(q, "an answer to "+strconv.Quote(q.Questions[i].Question)+" is required", out)
+				qs.PutBack(q, "an answer to "+strconv.Quote(q.Questions[i].Question)+" is required", out)
 				return
 			}
 			continue
 		}
 		value, why := field.value(answers[i])
 		if why != "" {
-			c.PutBack(q, strconv.Quote(answers[i])+" is no answer to "+strconv.Quote(q.Questions[i].Question)+": "+why, out)
+			qs.PutBack(q, strconv.Quote(answers[i])+" is no answer to "+strconv.Quote(q.Questions[i].Question)+": "+why, out)
 			return
 		}
 		content[field.name] = value
 	}
-	c.reply(f.id, map[string]any{"action": "accept", "content": content}, out)
-	c.Granted(q, out)
+	qs.reply(f.id, map[string]any{"action": "accept", "content": content}, out)
+	qs.Granted(q, out)
 }
 
 // value is an answer as the form wants it, or why there is no such answer.
@@ -206,8 +206,8 @@ func (f field) chosen(answer string) (value, why string) {
 }
 
 // withdrawn takes back a question that the agent no longer waits for.
-func (c *conversation) withdrawn(id []byte, out *sdk.Out) {
-	c.Withdraw(func(q *turn.Question) bool {
+func (qs *questions) withdrawn(id []byte, out *sdk.Out) {
+	qs.Withdraw(func(q *turn.Question) bool {
 		waits := q.Note
 		if f, ok := waits.(form); ok {
 			waits = asked{id: f.id}
@@ -216,13 +216,7 @@ func (c *conversation) withdrawn(id []byte, out *sdk.Out) {
 		if !ok || string(a.id) != string(id) {
 			return false
 		}
-		out.Write(c.peer.Refuse(a.id, jsonrpc.RequestCancelled, "cancelled"))
+		out.Write(qs.peer.Refuse(a.id, jsonrpc.RequestCancelled, "cancelled"))
 		return true
 	}, out)
-}
-
-func (c *conversation) reply(id json.RawMessage, result any, out *sdk.Out) {
-	if line, err := c.peer.Reply(id, result); err == nil {
-		out.Write(line)
-	}
 }

@@ -2,15 +2,61 @@ package acp
 
 import (
 	"cmp"
+	"math"
 
 	"github.com/amux-dev/amux/pluginapi"
 	"github.com/amux-dev/amux/sdk"
 	"github.com/amux-dev/amux/sdk/jsonl"
+	"github.com/amux-dev/amux/sdk/turn"
 )
 
-// tokens tells what a prompt took.
-func (c *conversation) tokens(result jsonl.Value, out *sdk.Out) {
-	read := c.config.Usage
+// spending is what the session takes: tokens, money, and the room in its context.
+type spending struct {
+	*link
+	config  *Usage
+	counter counter
+	context turn.Context
+
+	cost      float64 // of the session, as last told
+	costKnown bool
+
+	// Of the turn.
+	answered int64 // output tokens
+	turnCost *pluginapi.Money
+}
+
+// agent takes the name that the agent gives itself.
+func (s *spending) agent(name string) {
+	s.counter.cumulative = s.config.Cumulative
+	if s.config.Counts != nil {
+		cumulative, known := s.config.Counts(name)
+		s.counter.cumulative, s.counter.unsure = cumulative || !known, !known
+	}
+}
+
+// session begins with a new session, or with one that goes on.
+func (s *spending) session(goesOn bool) {
+	s.costKnown = !goesOn
+	// Of a session that goes on the first figure may have its past in it.
+	s.counter.started = !goesOn || !s.counter.unsure
+}
+
+// turn begins a turn.
+func (s *spending) turn() { s.answered, s.turnCost = 0, nil }
+
+// update takes a usage_update.
+func (s *spending) update(update jsonl.Value, out *sdk.Out) {
+	if used, ok := update.Int("used"); ok {
+		if size, ok := update.Int("size"); ok {
+			s.context.Used(used, size, out)
+		}
+	}
+	s.money(update.Get("cost"), out)
+}
+
+// tokens emits what a prompt took. several: of more than one request to the model.
+func (s *spending) tokens(result jsonl.Value, several bool, out *sdk.Out) {
+	read := s.config.Read
 	if read == nil {
 		read = usage
 	}
@@ -18,20 +64,45 @@ func (c *conversation) tokens(result jsonl.Value, out *sdk.Out) {
 	if !ok {
 		return
 	}
-	if u, ok = c.counter.take(u); !ok {
+	if u, ok = s.counter.take(u); !ok {
 		return
 	}
 	if u.OutputTokens != nil {
-		c.answered = *u.OutputTokens
+		s.answered = *u.OutputTokens
 	}
 	out.Event(u)
-	if c.config.LastRequest && len(c.calls) > 0 {
-		out.Event(pluginapi.Debug{Level: "info", Message: c.Agent + " tells the tokens of the turn's last request alone, so they are too few; a cost is that of the whole turn"})
+	if s.config.LastRequest && several {
+		out.Event(pluginapi.Debug{Level: "info", Message: s.Agent + " tells the tokens of the turn's last request alone, so they are too few; a cost is that of the whole turn"})
 	}
 }
 
-// Usage reads tokens in the protocol's own form, as they are told.
-func Usage(result jsonl.Value) (pluginapi.TokenUsage, bool) {
+// money takes the session's cost so far. What a session that goes on has cost
+// before is told before the first prompt, or not known.
+func (s *spending) money(v jsonl.Value, out *sdk.Out) {
+	total, ok := v.Float("amount")
+	if !ok || v.Text("currency") != "USD" {
+		return
+	}
+	before := s.cost
+	s.cost = total
+	if !s.costKnown || !s.Busy() {
+		s.costKnown = true
+		return
+	}
+	// Differences of floating-point sums have noise far below a cent.
+	usd := math.Round((total-before)*1e10) / 1e10
+	if usd <= 0 {
+		return
+	}
+	out.Event(pluginapi.Cost{Cost: pluginapi.Money{USD: usd}})
+	if s.turnCost == nil {
+		s.turnCost = &pluginapi.Money{}
+	}
+	s.turnCost.USD = math.Round((s.turnCost.USD+usd)*1e10) / 1e10
+}
+
+// Tokens reads tokens in the protocol's own form, as they are told.
+func Tokens(result jsonl.Value) (pluginapi.TokenUsage, bool) {
 	u := result.Get("usage")
 	if !u.IsObject() {
 		return pluginapi.TokenUsage{}, false
@@ -46,7 +117,7 @@ func Usage(result jsonl.Value) (pluginapi.TokenUsage, bool) {
 // output with thoughts. Agents count them so or otherwise; the sum that they tell
 // beside them says how.
 func usage(result jsonl.Value) (pluginapi.TokenUsage, bool) {
-	u, ok := Usage(result)
+	u, ok := Tokens(result)
 	total, known := result.Int("usage", "totalTokens")
 	if !ok || !known || u.InputTokens == nil || u.OutputTokens == nil {
 		return u, ok

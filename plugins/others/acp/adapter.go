@@ -90,8 +90,8 @@ func (Adapter) Converse(start *pluginapi.Start) (sdk.Conversation, error) {
 		Agent: agentID, Linger: linger,
 		Guidance: []string{"Sign in with the agent's own program; see its documentation."},
 		// Seen in Gemini and Copilot.
-		Aside:  func(text string) (pluginapi.Payload, bool) { return nil, strings.HasPrefix(text, "[MODE_UPDATE] ") },
-		Counts: counts,
+		Words: protocol.Words{Aside: func(text string) (pluginapi.Payload, bool) { return nil, strings.HasPrefix(text, "[MODE_UPDATE] ") }},
+		Usage: protocol.Usage{Counts: counts},
 	}, start)
 }
 

@@ -37,13 +37,19 @@ func (Adapter) Converse(start *pluginapi.Start) (sdk.Conversation, error) {
 	said := &asides{}
 	return acp.Converse(acp.Config{
 		Agent: agentID, Guidance: authGuidance, Refusals: refusals, Linger: linger, Tested: testedVersion,
-		ModelByPlan: true, EffortByPlan: true,
-		Name:     func(call jsonl.Value) string { return toolName(call, servers) },
-		Detail:   func(name string, call acp.Call) turn.Detail { return acpDetail(name, call, servers) },
-		Complete: complete, InputFirst: true,
-		Aside: said.aside, ErrorText: said.errorText, Failure: failed,
-		Cumulative: true,
-		Wordless:   "copilot ended the turn without an answer: the provider's policy may forbid one",
+		Session: acp.Session{ModelByPlan: true, EffortByPlan: true},
+		Tools: acp.Tools{
+			Name:     func(call jsonl.Value) string { return toolName(call, servers) },
+			Detail:   func(name string, call acp.Call) turn.Detail { return acpDetail(name, call, servers) },
+			Complete: complete,
+		},
+		Questions: acp.Questions{InputFirst: true},
+		Words:     acp.Words{Aside: said.aside, Error: said.errorText},
+		Failures: acp.Failures{
+			Request:  failed,
+			Wordless: "copilot ended the turn without an answer: the provider's policy may forbid one",
+		},
+		Usage: acp.Usage{Cumulative: true},
 	}, start)
 }
 

@@ -29,7 +29,7 @@ func (Adapter) Converse(start *pluginapi.Start) (sdk.Conversation, error) {
 	if byACP(o) {
 		return acp.Converse(acp.Config{
 			Agent: agentID, Guidance: authGuidance, Refusals: refusals, Linger: linger,
-			Mode: "agent", ModelByPlan: true, Authenticate: "cursor_login",
+			Session: acp.Session{Mode: "agent", ModelByPlan: true, Authenticate: "cursor_login"},
 		}, start)
 	}
 	c := &conversation{

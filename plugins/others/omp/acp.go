@@ -21,10 +21,13 @@ const linger = 10 * time.Second
 func converse(start *pluginapi.Start) (sdk.Conversation, error) {
 	return acp.Converse(acp.Config{
 		Agent: agentID, Guidance: authGuidance, Refusals: dialect.Refusals, Linger: linger, Tested: testedVersion,
-		ModelByPlan: true, EffortByPlan: true,
-		Name: toolName, Detail: acpDetail, Complete: acpComplete,
-		Output:    func(update jsonl.Value) string { return output(answer(update)) },
-		ErrorText: errorText, Approval: approval,
+		Session: acp.Session{ModelByPlan: true, EffortByPlan: true},
+		Tools: acp.Tools{
+			Name: toolName, Detail: acpDetail, Complete: acpComplete,
+			Output: func(update jsonl.Value) string { return output(answer(update)) },
+		},
+		Questions: acp.Questions{Approval: approval},
+		Words:     acp.Words{Error: errorText},
 	}, start)
 }
 

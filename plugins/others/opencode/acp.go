@@ -34,13 +34,15 @@ func (Adapter) Converse(start *pluginapi.Start) (sdk.Conversation, error) {
 	}
 	// What a response says of tokens is that of the last request of its turn.
 	return acp.Converse(acp.Config{
-		LastRequest: true,
-		Agent:       agentID, Guidance: authGuidance, Refusals: refusals, Linger: linger, Tested: testedVersion,
-		// The first that is told of a tool is its name.
-		Name:     func(call jsonl.Value) string { return call.Text("title") },
-		Detail:   func(name string, call acp.Call) turn.Detail { return acpDetail(name, call, servers) },
-		Complete: complete,
-		Failure:  failed,
+		Agent: agentID, Guidance: authGuidance, Refusals: refusals, Linger: linger, Tested: testedVersion,
+		Tools: acp.Tools{
+			// The first that is told of a tool is its name.
+			Name:     func(call jsonl.Value) string { return call.Text("title") },
+			Detail:   func(name string, call acp.Call) turn.Detail { return acpDetail(name, call, servers) },
+			Complete: complete,
+		},
+		Failures: acp.Failures{Request: failed},
+		Usage:    acp.Usage{LastRequest: true},
 	}, start)
 }
 
