@@ -86,7 +86,7 @@ func TestAdopt(t *testing.T) {
 	lines := rounds * 40
 	first := next(t, s)
 	r := s.Start(first, host.RunSpec{
-		Agent: "fake", Prompt: "leave setsid\nticks " + strconv.Itoa(lines) + " 1\nask go", Detached: true, Approve: host.ApproveAsk,
+		Agent: "fake", Prompt: "leave setsid\nticks " + strconv.Itoa(lines) + " 1\nask go", Detached: true, Permissions: host.Permissions{Approve: host.ApproveAsk},
 	})
 	endRun(t, s, r.ID())
 	var hosts sync.Mutex // who looks for a host waits for the one that is coming
@@ -185,7 +185,7 @@ func killedHost(t *testing.T, s *agents.Stage, spec host.RunSpec, mark string) (
 func TestAnsweredWithoutHost(t *testing.T) {
 	t.Parallel()
 	s := agents.NewStage(t, "fake", "healthy")
-	id := killedHost(t, s, host.RunSpec{Prompt: "lines 10\nask one\nask two", Approve: host.ApproveAsk}, `"to":"waiting"`)
+	id := killedHost(t, s, host.RunSpec{Prompt: "lines 10\nask one\nask two", Permissions: host.Permissions{Approve: host.ApproveAsk}}, `"to":"waiting"`)
 	h := next(t, s)
 	r, err := h.Open(context.Background(), id)
 	must(t, err)
@@ -247,7 +247,7 @@ func TestEndsWithoutHost(t *testing.T) {
 func TestDeadlinesWithoutHost(t *testing.T) {
 	t.Parallel()
 	s := agents.NewStage(t, "fake", "healthy")
-	idle := killedHost(t, s, host.RunSpec{Prompt: "say here\nleave daemon\nsleep 1000", IdleTimeout: 300 * time.Millisecond, Grace: 50 * time.Millisecond}, `"delta":"here`)
+	idle := killedHost(t, s, host.RunSpec{Prompt: "say here\nleave daemon\nsleep 1000", Limits: host.Limits{IdleTimeout: 300 * time.Millisecond, Grace: 50 * time.Millisecond}}, `"delta":"here`)
 	agents.Eventually(t, time.Minute, "all processes leave", func() bool { return len(agents.OfRun(idle)) == 0 })
 	h := next(t, s)
 	must(t, h.Recover(context.Background()))
@@ -286,7 +286,7 @@ func TestAdoptAfterAnUpgrade(t *testing.T) {
 	t.Parallel()
 	s := agents.NewStage(t, "fake", "healthy")
 	first := next(t, s)
-	r := s.Start(first, host.RunSpec{Agent: "fake", Prompt: "lines 20\nask go\nlines 20", Detached: true, Approve: host.ApproveAsk})
+	r := s.Start(first, host.RunSpec{Agent: "fake", Prompt: "lines 20\nask go\nlines 20", Detached: true, Permissions: host.Permissions{Approve: host.ApproveAsk}})
 	endRun(t, s, r.ID())
 	wantState(t, r, "waiting")
 	must(t, first.Close(context.Background()))
@@ -403,7 +403,7 @@ func TestAdoptBeforeTheFirstPrompt(t *testing.T) {
 				gate := filepath.Join(s.Root, "gate") // while it is there no plugin starts
 				replaceIn(t, filepath.Join(s.Plugins, "fake", agents.Executable("fake")), "exec ", "while [ -e "+gate+" ]; do sleep 0.01; done\nexec ")
 				spec := host.RunSpec{
-					Agent: "fake", Detached: true, Cwd: t.TempDir(), Retry: soon(2),
+					Agent: "fake", Detached: true, Workspace: host.Workspace{Cwd: t.TempDir()}, Retry: soon(2),
 					Prompt: "shell\nread -r prompt; echo hello; echo turn; case $prompt in prompt*) echo t prompted;; esac; echo end; sed 's/^/t more /'",
 				}
 				if attempt == 2 {

@@ -26,7 +26,7 @@ func TestJudge(t *testing.T) {
 		for _, kind := range []string{"", pluginapi.ToolShell} {
 			for _, tool := range []string{"Bash", ""} {
 				j := judge{&RunSpec{
-					Approve: test.mode, AllowRules: []string{"Bash(go test *)"}, DenyRules: []string{"Bash(curl *)"}, Cwd: "/work",
+					Permissions: Permissions{Approve: test.mode, AllowRules: []string{"Bash(go test *)"}, DenyRules: []string{"Bash(curl *)"}}, Workspace: Workspace{Cwd: "/work"},
 				}, []string{"HOME=/home/user"}}
 				event, err := json.Marshal(pluginapi.ApprovalRequest{InteractionID: "1", Action: "bash", ToolName: tool, Detail: test.command, ToolKind: kind})
 				if err != nil {
@@ -46,7 +46,7 @@ func TestJudge(t *testing.T) {
 
 // Rules that an earlier build took and this one does not must not approve.
 func TestJudgeByOldRules(t *testing.T) {
-	j := judge{spec: &RunSpec{Approve: ApproveAuto, DenyRules: []string{"Bash(curl * | sh)"}}}
+	j := judge{spec: &RunSpec{Permissions: Permissions{Approve: ApproveAuto, DenyRules: []string{"Bash(curl * | sh)"}}}}
 	if answer, _ := j.answer(&engine.Question{Tool: "Bash", Kind: pluginapi.ToolShell, Detail: "ls"}); answer != "" {
 		t.Errorf("answered with %q", answer)
 	}

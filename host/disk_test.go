@@ -58,7 +58,7 @@ func TestSyncModes(t *testing.T) {
 			h := s.Host()
 			counted := &syncs{t: t}
 			h.CountSyncs(counted.count)
-			r := s.Start(h, host.RunSpec{Agent: "fake", Prompt: "say hi\nask go\nsay more", Approve: host.ApproveAsk, Sync: mode})
+			r := s.Start(h, host.RunSpec{Agent: "fake", Prompt: "say hi\nask go\nsay more", Permissions: host.Permissions{Approve: host.ApproveAsk}, Sync: mode})
 			agents.Eventually(t, time.Minute, "it waits", func() bool { return r.Info().State == "waiting" })
 			if mode != host.SyncOff {
 				agents.Eventually(t, time.Minute, "what it asks is on the disk", func() bool {

@@ -24,7 +24,7 @@ func Example() {
 	}
 	defer h.Close(ctx)
 
-	run, err := h.Start(ctx, host.RunSpec{Agent: "demo", Prompt: "[say:hello][approve]", Approve: host.ApproveAuto, NoRecord: true})
+	run, err := h.Start(ctx, host.RunSpec{Agent: "demo", Prompt: "[say:hello][approve]", Permissions: host.Permissions{Approve: host.ApproveAuto}, NoRecord: true})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -54,7 +54,7 @@ func Example_errors() {
 	}
 	defer h.Close(ctx)
 
-	_, err = h.Start(ctx, host.RunSpec{Agent: "demo", Prompt: "hi", Resume: "a-session"})
+	_, err = h.Start(ctx, host.RunSpec{Agent: "demo", Prompt: "hi", AgentSession: host.AgentSession{Resume: "a-session"}})
 	fmt.Println(errors.Is(err, pluginapi.CodeCapability))
 	fmt.Println(err)
 	// Output:

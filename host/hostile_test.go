@@ -34,7 +34,7 @@ type pulse struct {
 
 func newPulse(t *testing.T, s *agents.Stage, h *host.Host, agent string) *pulse {
 	t.Helper()
-	p := &pulse{s.Start(h, host.RunSpec{Agent: agent, Prompt: "say hi", Conversation: true, Timeout: 10 * time.Minute}), make(chan bool, 1)}
+	p := &pulse{s.Start(h, host.RunSpec{Agent: agent, Prompt: "say hi", Conversation: true, Limits: host.Limits{Timeout: 10 * time.Minute}}), make(chan bool, 1)}
 	go func() { _ = p.run.CopyEvents(context.Background(), p, 1) }() // until the run ends
 	p.wait(t)
 	return p
@@ -129,7 +129,7 @@ func TestHostilePlugins(t *testing.T) {
 			harm := func() time.Duration {
 				since := time.Now()
 				var failed error
-				r, err := h.Start(context.Background(), host.RunSpec{Agent: hostile.agent, Prompt: hostile.script, Timeout: time.Minute})
+				r, err := h.Start(context.Background(), host.RunSpec{Agent: hostile.agent, Prompt: hostile.script, Limits: host.Limits{Timeout: time.Minute}})
 				if err != nil {
 					failed = err
 				} else {

@@ -32,7 +32,7 @@ func TestIsolationIsInForce(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer h.Close(context.Background())
-	r := s.Start(h, host.RunSpec{Agent: "kept", Prompt: "ask go", Approve: host.ApproveAsk})
+	r := s.Start(h, host.RunSpec{Agent: "kept", Prompt: "ask go", Permissions: host.Permissions{Approve: host.ApproveAsk}})
 	agents.Eventually(t, time.Minute, "the run waits", func() bool { return r.Info().State == "waiting" })
 	found := agents.Plugins(os.Getpid(), "kept")
 	if len(found) != 1 {

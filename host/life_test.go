@@ -41,8 +41,8 @@ func TestProcessOfTheAgent(t *testing.T) {
 	must(t, err)
 	defer syscall.Close(given)
 	r := s.Start(h, host.RunSpec{
-		Agent: "fake", Prompt: "say up\nwait", Cwd: cwd, Env: map[string]string{"GIVEN": "a=b", "BOTH": "mine"},
-		Environ: []string{"PATH=/nowhere", "INHERITED=2", "BOTH=theirs"},
+		Agent: "fake", Prompt: "say up\nwait", Workspace: host.Workspace{Cwd: cwd, Env: map[string]string{"GIVEN": "a=b", "BOTH": "mine"},
+			Environ: []string{"PATH=/nowhere", "INHERITED=2", "BOTH=theirs"}},
 	})
 	until(t, r, "text_delta")
 	_, after, _ := strings.Cut(string(firstEvents(t, r)), `"pid agent `)
@@ -124,7 +124,7 @@ func TestIDs(t *testing.T) {
 		var wg sync.WaitGroup
 		for range 8 {
 			wg.Go(func() {
-				r, err := h.Start(ctx, host.RunSpec{Agent: "fake", Prompt: "say hi\nwait", RunID: id, Grace: 100 * time.Millisecond})
+				r, err := h.Start(ctx, host.RunSpec{Agent: "fake", Prompt: "say hi\nwait", RunID: id, Limits: host.Limits{Grace: 100 * time.Millisecond}})
 				switch {
 				case err == nil && !started.CompareAndSwap(nil, r):
 					t.Error("two runs have one id")
@@ -160,7 +160,7 @@ func TestFastExit(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 40 {
 		wg.Go(func() {
-			r, err := h.Start(context.Background(), host.RunSpec{Agent: "fake", Prompt: "deaf\nlines 20\nout t the last\nexit 0", Timeout: time.Minute})
+			r, err := h.Start(context.Background(), host.RunSpec{Agent: "fake", Prompt: "deaf\nlines 20\nout t the last\nexit 0", Limits: host.Limits{Timeout: time.Minute}})
 			if err != nil {
 				t.Error(err)
 				return
@@ -215,7 +215,7 @@ func TestRecordOfARun(t *testing.T) {
 	t.Cleanup(func() { _ = h.Close(context.Background()) })
 	before := time.Now().Add(-time.Second)
 	r := s.Start(h, host.RunSpec{Agent: "fake", Prompt: "say hi\nwait", Name: "mine", Tags: []string{"a"}})
-	other := s.Start(h, host.RunSpec{Agent: "fake", Prompt: "lines 10\nask go\nlines 10", Approve: host.ApproveAsk})
+	other := s.Start(h, host.RunSpec{Agent: "fake", Prompt: "lines 10\nask go\nlines 10", Permissions: host.Permissions{Approve: host.ApproveAsk}})
 	wantState(t, other, "waiting")
 	must(t, r.Stop(context.Background()))
 	r.Wait()
@@ -278,7 +278,7 @@ func TestTwoHostsForOneRun(t *testing.T) {
 	owners, reader := []*host.Host{patient(next(t, s))}, next(t, s)
 	runs := map[string]*host.Run{}
 	for range many {
-		r := s.Start(owners[0], host.RunSpec{Agent: "fake", Prompt: script, Approve: host.ApproveAsk, Detached: true, Timeout: 20 * time.Minute})
+		r := s.Start(owners[0], host.RunSpec{Agent: "fake", Prompt: script, Permissions: host.Permissions{Approve: host.ApproveAsk}, Detached: true, Limits: host.Limits{Timeout: 20 * time.Minute}})
 		endRun(t, s, r.ID())
 		runs[r.ID()] = r
 	}

@@ -60,7 +60,7 @@ func stand(t *testing.T, s *agents.Stage, h *host.Host, agent string, n int) *by
 	t.Helper()
 	b := &bystanders{t: t}
 	for range n {
-		b.runs = append(b.runs, s.Start(h, host.RunSpec{Agent: agent, Prompt: bystanding, Approve: host.ApproveAsk}))
+		b.runs = append(b.runs, s.Start(h, host.RunSpec{Agent: agent, Prompt: bystanding, Permissions: host.Permissions{Approve: host.ApproveAsk}}))
 	}
 	for _, r := range b.runs {
 		agents.Eventually(t, time.Minute, "a bystander waits", func() bool { return r.Info().State == "waiting" })

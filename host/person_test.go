@@ -17,7 +17,7 @@ func TestPersonMayThink(t *testing.T) {
 	for name, first := range map[string]string{"no prompt yet": "", "after a turn": "[say:hi]"} {
 		t.Run(name, func(t *testing.T) {
 			here, _, _ := terminals(t)
-			r := start(t, here, host.RunSpec{Conversation: true, Prompt: first, IdleTimeout: idle})
+			r := start(t, here, host.RunSpec{Conversation: true, Prompt: first, Limits: host.Limits{IdleTimeout: idle}})
 			if first != "" {
 				until(t, r, "turn_end")
 			} else {

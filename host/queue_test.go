@@ -61,7 +61,7 @@ func TestQueue(t *testing.T) {
 	const runs = 12
 	var all []*host.Run
 	for i := range runs {
-		all = append(all, s.Start(h, host.RunSpec{Agent: "fake", Prompt: fmt.Sprintf("say number %d\nask go\nlines 10", i), Approve: host.ApproveAsk}))
+		all = append(all, s.Start(h, host.RunSpec{Agent: "fake", Prompt: fmt.Sprintf("say number %d\nask go\nlines 10", i), Permissions: host.Permissions{Approve: host.ApproveAsk}}))
 	}
 	for i := 0; i < runs; i += 2 {
 		for _, r := range all[i : i+2] {
@@ -180,9 +180,9 @@ func TestQueuedRunFails(t *testing.T) {
 	first := held(t, s, h)
 	fails := s.Start(h, host.RunSpec{Agent: "crashing", Prompt: "say never"})
 	cwd := t.TempDir()
-	nowhere := s.Start(h, host.RunSpec{Agent: "fake", Prompt: "say never", Cwd: cwd})
+	nowhere := s.Start(h, host.RunSpec{Agent: "fake", Prompt: "say never", Workspace: host.Workspace{Cwd: cwd}})
 	killed := s.Start(h, host.RunSpec{Agent: "fake", Prompt: "say never"})
-	tries := s.Start(h, host.RunSpec{Agent: "fake", Prompt: "early 1 do fail OVERLOADED\nearly 1 exit 1", Cwd: t.TempDir(), Retry: soon(2)})
+	tries := s.Start(h, host.RunSpec{Agent: "fake", Prompt: "early 1 do fail OVERLOADED\nearly 1 exit 1", Workspace: host.Workspace{Cwd: t.TempDir()}, Retry: soon(2)})
 	after := s.Start(h, host.RunSpec{Agent: "fake", Prompt: "lines 3"})
 	must(t, os.Remove(cwd))
 	shim, err := shim.ReadInfo(filepath.Join(s.Config, "runs", killed.ID()))
@@ -293,7 +293,7 @@ func TestHostKilledWithQueue(t *testing.T) {
 			serving := agents.Serving{Options: o}
 			for range 8 {
 				serving.Specs = append(serving.Specs, host.RunSpec{
-					Agent: "fake", Prompt: "lines 20\nwait", RunID: ulid.Make().String(), Detached: detached, Grace: 100 * time.Millisecond,
+					Agent: "fake", Prompt: "lines 20\nwait", RunID: ulid.Make().String(), Detached: detached, Limits: host.Limits{Grace: 100 * time.Millisecond},
 				})
 			}
 			server := agents.ServeCommand(serving)
@@ -356,7 +356,7 @@ func TestCloseWithQueue(t *testing.T) {
 	s := agents.NewStage(t, "fake", "healthy")
 	h := limited(t, s, 2)
 	detached := func(prompt string) *host.Run {
-		r := s.Start(h, host.RunSpec{Agent: "fake", Prompt: prompt, Detached: true, Retry: someDay(), Timeout: 2 * time.Hour})
+		r := s.Start(h, host.RunSpec{Agent: "fake", Prompt: prompt, Detached: true, Retry: someDay(), Limits: host.Limits{Timeout: 2 * time.Hour}})
 		endRun(t, s, r.ID())
 		return r
 	}

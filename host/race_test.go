@@ -114,7 +114,7 @@ func TestNothingLeaks(t *testing.T) {
 		places <- true
 		wg.Go(func() {
 			defer func() { <-places }()
-			spec := host.RunSpec{Agent: "fake", Prompt: "lines 10\nask go\nleave setsid\nlines 10", Approve: host.ApproveAuto, NoRecord: i%2 == 0, Grace: 100 * time.Millisecond}
+			spec := host.RunSpec{Agent: "fake", Prompt: "lines 10\nask go\nleave setsid\nlines 10", Permissions: host.Permissions{Approve: host.ApproveAuto}, NoRecord: i%2 == 0, Limits: host.Limits{Grace: 100 * time.Millisecond}}
 			r, err := h.Start(context.Background(), spec)
 			if err != nil {
 				t.Error(err)
@@ -159,7 +159,7 @@ func TestCloseDuringStart(t *testing.T) {
 		var wg sync.WaitGroup
 		for range 3 {
 			wg.Go(func() {
-				r, err := h.Start(context.Background(), host.RunSpec{Agent: "fake", Prompt: "leave daemon\nwait", Grace: 50 * time.Millisecond})
+				r, err := h.Start(context.Background(), host.RunSpec{Agent: "fake", Prompt: "leave daemon\nwait", Limits: host.Limits{Grace: 50 * time.Millisecond}})
 				if err != nil {
 					if !errors.Is(err, pluginapi.CodeHostGone) {
 						t.Errorf("round %d: %v", i, err)
@@ -227,7 +227,7 @@ func TestStopAgainstCompletion(t *testing.T) {
 		places <- true
 		wg.Go(func() {
 			defer func() { <-places }()
-			r := s.Start(h, host.RunSpec{Agent: "fake", Prompt: "lines 100", Grace: 50 * time.Millisecond})
+			r := s.Start(h, host.RunSpec{Agent: "fake", Prompt: "lines 100", Limits: host.Limits{Grace: 50 * time.Millisecond}})
 			var stops sync.WaitGroup
 			for range 1 + i%3 {
 				stops.Go(func() {
@@ -273,7 +273,7 @@ func TestApprovedTwice(t *testing.T) {
 		script += fmt.Sprintf("ask q%d\n", i)
 	}
 	for range agents.Rounds(t, races/questions, 50) {
-		approvedTwice(t, s.Start(h, host.RunSpec{Agent: "fake", Prompt: script, Approve: host.ApproveAsk, Timeout: 10 * time.Minute}), questions)
+		approvedTwice(t, s.Start(h, host.RunSpec{Agent: "fake", Prompt: script, Permissions: host.Permissions{Approve: host.ApproveAsk}, Limits: host.Limits{Timeout: 10 * time.Minute}}), questions)
 	}
 }
 
@@ -333,7 +333,7 @@ func approvedTwice(t *testing.T, r *host.Run, questions int) {
 func TestAnswerBeforeTheQuestion(t *testing.T) {
 	t.Parallel()
 	s := agents.NewStage(t, "fake", "healthy")
-	r := s.Start(s.Host(), host.RunSpec{Agent: "fake", Prompt: "ask one\nask two", Approve: host.ApproveAsk})
+	r := s.Start(s.Host(), host.RunSpec{Agent: "fake", Prompt: "ask one\nask two", Permissions: host.Permissions{Approve: host.ApproveAsk}})
 	for e, err := range r.Events(1) {
 		must(t, err)
 		if e.Type != "approval_request" {
@@ -360,7 +360,7 @@ func TestNobodyAnswers(t *testing.T) {
 	h := s.Host()
 	h.LimitAnswers(500 * time.Millisecond)
 	script := "event approval_request {\"interaction_id\":\"first\",\"action\":\"shell\"}\nsleep 0.3\nask second\nsay done"
-	r := s.Start(h, host.RunSpec{Agent: "fake", Prompt: script, Approve: host.ApproveAsk})
+	r := s.Start(h, host.RunSpec{Agent: "fake", Prompt: script, Permissions: host.Permissions{Approve: host.ApproveAsk}})
 	var asked, denied time.Time
 	for e, err := range r.Events(1) {
 		must(t, err)

@@ -129,7 +129,7 @@ func TestRemoteControl(t *testing.T) {
 	t.Parallel()
 	here, there, _ := terminals(t)
 	ctx := t.Context()
-	local := start(t, here, host.RunSpec{Conversation: true, Name: "talk", Prompt: "[approve][ask:which?]", Approve: host.ApproveAsk})
+	local := start(t, here, host.RunSpec{Conversation: true, Name: "talk", Prompt: "[approve][ask:which?]", Permissions: host.Permissions{Approve: host.ApproveAsk}})
 	remote := open(t, there, "talk")
 	approval := until(t, remote, "approval_request")
 	if err := remote.Answer(ctx, "", "no"); !errors.Is(err, pluginapi.CodeValidation) {
@@ -263,7 +263,7 @@ func TestRacesOfTheEnd(t *testing.T) {
 	aim.Store(int64(10 * time.Millisecond))
 	race := func() {
 		r, err := hosts[0].Start(t.Context(), host.RunSpec{
-			Agent: "fake", Prompt: "shell\nexec sleep 0.01", Cwd: cwd, Timeout: time.Minute, Grace: 100 * time.Millisecond,
+			Agent: "fake", Prompt: "shell\nexec sleep 0.01", Workspace: host.Workspace{Cwd: cwd}, Limits: host.Limits{Timeout: time.Minute, Grace: 100 * time.Millisecond},
 		})
 		if err != nil {
 			t.Error(err)
@@ -413,7 +413,7 @@ func TestWaits(t *testing.T) {
 	t.Parallel()
 	here, there, _ := terminals(t)
 	for rule, want := range map[string]bool{"write_file": false, "edit_file": true} {
-		local := start(t, here, host.RunSpec{Prompt: "[approve]", Approve: host.ApproveAsk, AllowRules: []string{rule}})
+		local := start(t, here, host.RunSpec{Prompt: "[approve]", Permissions: host.Permissions{Approve: host.ApproveAsk, AllowRules: []string{rule}}})
 		remote := open(t, there, local.ID())
 		var request pluginapi.ApprovalRequest
 		if err := until(t, remote, code.EventApprovalRequest).Decode(&request); err != nil {
@@ -443,7 +443,7 @@ func TestTheFirstAnswerWins(t *testing.T) {
 	t.Parallel()
 	here, there, _ := terminals(t)
 	ctx := t.Context()
-	local := start(t, here, host.RunSpec{Conversation: true, Prompt: "[approve]", Approve: host.ApproveAsk})
+	local := start(t, here, host.RunSpec{Conversation: true, Prompt: "[approve]", Permissions: host.Permissions{Approve: host.ApproveAsk}})
 	remote := open(t, there, local.ID())
 	rounds, round := 100, 0
 	for e, err := range remote.Events(1) {

@@ -66,7 +66,7 @@ func TestReplayWithAnotherVersion(t *testing.T) {
 	for name, spec := range map[string]host.RunSpec{
 		"one turn": {Prompt: "say hello\nsay world\nend\nexit 0"},
 		"attempts": {Prompt: "say hello\nsay world\nearly 1 do fail OVERLOADED 1\nearly 1 exit 1\nend\nexit 0", Retry: &host.Retry{MaxAttempts: 2}},
-		"approval": {Prompt: "say hello\nsay world\nask it\nend\nexit 0", Approve: host.ApproveAuto},
+		"approval": {Prompt: "say hello\nsay world\nask it\nend\nexit 0", Permissions: host.Permissions{Approve: host.ApproveAuto}},
 	} {
 		spec.Agent, spec.Cwd = "fake", t.TempDir() // where the agent counts its starts
 		r := s.Start(h, spec)

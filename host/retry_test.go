@@ -86,8 +86,8 @@ func TestRetry(t *testing.T) {
 		{"answered", "say done\nend\ndo fail AGENT_CRASH\nexit 1", host.RunSpec{}, "failed", pluginapi.CodeAgentCrash, 1},
 		{"asked to wait", early(1, "do fail RATE_LIMITED 50\nexit 1"), host.RunSpec{}, "completed", "", 2},
 		{"asked to wait too long", "do fail RATE_LIMITED 3600000\nexit 1", host.RunSpec{}, "failed", pluginapi.CodeRateLimited, 1},
-		{"no time left", fails(pluginapi.CodeOverloaded), host.RunSpec{Retry: someDay(), Timeout: time.Minute}, "failed", pluginapi.CodeOverloaded, 1},
-		{"too quiet", "sleep 100", host.RunSpec{IdleTimeout: 100 * time.Millisecond}, "timed_out", pluginapi.CodeInactivityTimeout, 1},
+		{"no time left", fails(pluginapi.CodeOverloaded), host.RunSpec{Retry: someDay(), Limits: host.Limits{Timeout: time.Minute}}, "failed", pluginapi.CodeOverloaded, 1},
+		{"too quiet", "sleep 100", host.RunSpec{Limits: host.Limits{IdleTimeout: 100 * time.Millisecond}}, "timed_out", pluginapi.CodeInactivityTimeout, 1},
 		{"money left", early(1, "usage 1 2\n"+fails(pluginapi.CodeOverloaded)), host.RunSpec{}, "completed", "", 2},
 		{"a tool, and no way to go on", tool + "\n" + fails(pluginapi.CodeOverloaded), host.RunSpec{}, "failed", pluginapi.CodeOverloaded, 1},
 		{"a tool", early(2, tool+"\n"+fails(pluginapi.CodeOverloaded)), host.RunSpec{Agent: agents.Resumer}, "completed", "", 3},
@@ -139,8 +139,8 @@ func TestRetryIsTold(t *testing.T) {
 	s := agents.NewStage(t, "fake", "healthy")
 	h := s.Host()
 	r := s.Start(h, host.RunSpec{
-		Agent: "fake", Prompt: "early 1 sleep 0.5\nearly 1 do fail OVERLOADED\nearly 1 exit 1\nsleep 1000", Cwd: t.TempDir(),
-		Retry: &host.Retry{BaseDelay: 100 * time.Millisecond}, Timeout: 2 * time.Second, Grace: time.Second,
+		Agent: "fake", Prompt: "early 1 sleep 0.5\nearly 1 do fail OVERLOADED\nearly 1 exit 1\nsleep 1000", Workspace: host.Workspace{Cwd: t.TempDir()},
+		Retry: &host.Retry{BaseDelay: 100 * time.Millisecond}, Limits: host.Limits{Timeout: 2 * time.Second, Grace: time.Second},
 	})
 	e := until(t, r, "retry")
 	var retry pluginapi.Retry
@@ -278,8 +278,8 @@ func TestPluginDiesAroundRetry(t *testing.T) {
 	s := agents.NewStage(t, "dying", "healthy", "calm", "healthy")
 	h := s.Host()
 	spec := host.RunSpec{
-		Prompt:  "lines 50\nask one\nearly 1 do fail OVERLOADED\nearly 1 exit 1\nlines 50\nask two\nlines 50",
-		Approve: host.ApproveAsk, Retry: &host.Retry{BaseDelay: 300 * time.Millisecond, Jitter: 1e-9},
+		Prompt:      "lines 50\nask one\nearly 1 do fail OVERLOADED\nearly 1 exit 1\nlines 50\nask two\nlines 50",
+		Permissions: host.Permissions{Approve: host.ApproveAsk}, Retry: &host.Retry{BaseDelay: 300 * time.Millisecond, Jitter: 1e-9},
 	}
 	run := func(agent string, kill func()) []byte {
 		spec.Agent, spec.Cwd = agent, t.TempDir()
@@ -330,7 +330,7 @@ func TestHostKilledBetweenAttempts(t *testing.T) {
 			t.Parallel()
 			s := agents.NewStage(t, "fake", "healthy")
 			cmd := agents.HostCommand(agents.Hosting{Options: s.Options(), Spec: host.RunSpec{
-				Agent: "fake", Prompt: "lines 20\nleave setsid\ndo fail OVERLOADED\nexit 1", Retry: someDay(), Detached: detached, Grace: 100 * time.Millisecond,
+				Agent: "fake", Prompt: "lines 20\nleave setsid\ndo fail OVERLOADED\nexit 1", Retry: someDay(), Detached: detached, Limits: host.Limits{Grace: 100 * time.Millisecond},
 			}})
 			out, err := cmd.StdoutPipe()
 			must(t, err)
@@ -383,8 +383,8 @@ func TestAdoptSecondAttempt(t *testing.T) {
 			s := agents.NewStage(t, "fake", "healthy")
 			first := next(t, s)
 			r := s.Start(first, host.RunSpec{
-				Agent: "fake", Prompt: "early 1 do fail OVERLOADED\nearly 1 exit 1\nlines 20\nask go\n" + c.rest, Cwd: t.TempDir(),
-				Detached: true, Approve: host.ApproveAsk, Retry: soon(5),
+				Agent: "fake", Prompt: "early 1 do fail OVERLOADED\nearly 1 exit 1\nlines 20\nask go\n" + c.rest, Workspace: host.Workspace{Cwd: t.TempDir()},
+				Detached: true, Permissions: host.Permissions{Approve: host.ApproveAsk}, Retry: soon(5),
 			})
 			endRun(t, s, r.ID())
 			agents.Eventually(t, time.Minute, "the run waits", func() bool { return r.Info().State == "waiting" })
@@ -420,7 +420,7 @@ func TestRetryKeepsSecrets(t *testing.T) {
 	const secret = "not-for-the-disk-4711"
 	r := s.Start(h, host.RunSpec{
 		Agent: "fake", Prompt: "program printenv TOKEN | tr -d '\\n' | sha256sum\nearly 1 do fail OVERLOADED\nearly 1 exit 1",
-		Cwd: t.TempDir(), Env: map[string]string{"TOKEN": secret}, Retry: soon(2),
+		Workspace: host.Workspace{Cwd: t.TempDir(), Env: map[string]string{"TOKEN": secret}}, Retry: soon(2),
 	})
 	got := events(t, r)
 	if n := bytes.Count(got, fmt.Appendf(nil, "%x", sha256.Sum256([]byte(secret)))); n != 2 {

@@ -388,9 +388,13 @@ func (s *simulation) newRun() *simulatedRun {
 	id[0] &= 0x7f
 	run := &simulatedRun{id: id.String(), live: map[uint64]string{}, answered: map[string]int{}}
 	spec := RunSpec{
-		Agent: "sim", RunID: run.id, Prompt: "go", Cwd: "/", Detached: r.IntN(2) == 0, Conversation: r.IntN(5) < 2,
-		Sync: []SyncMode{"", SyncAlways, SyncAlways, SyncOff}[r.IntN(4)], Approve: []ApproveMode{ApproveAsk, ApproveAsk, ApproveAuto, ApproveDeny}[r.IntN(4)],
-		Unattended: r.IntN(8) == 0, Grace: s.span(10*time.Millisecond, 2*time.Second),
+		Agent: "sim", RunID: run.id, Prompt: "go", Workspace: Workspace{Cwd: "/"}, Detached: r.IntN(2) == 0, Conversation: r.IntN(5) < 2,
+		Sync: []SyncMode{"", SyncAlways, SyncAlways, SyncOff}[r.IntN(4)],
+		Permissions: Permissions{
+			Approve:    []ApproveMode{ApproveAsk, ApproveAsk, ApproveAuto, ApproveDeny}[r.IntN(4)],
+			Unattended: r.IntN(8) == 0,
+		},
+		Limits: Limits{Grace: s.span(10*time.Millisecond, 2*time.Second)},
 	}
 	if !spec.Conversation && r.IntN(2) == 0 {
 		spec.Retry = &Retry{MaxAttempts: 1 + r.IntN(4)}

@@ -67,7 +67,8 @@ type Options struct {
 }
 
 // RunSpec says what to run and how. It is validated before anything starts; what
-// the agent cannot honour is CAPABILITY_ERROR.
+// the agent cannot honour is CAPABILITY_ERROR. Its groups are embedded, so that
+// spec.Timeout reads spec.Limits.Timeout, and its JSON is flat.
 type RunSpec struct {
 	Agent  string `json:"agent"`
 	Prompt string `json:"prompt"`
@@ -80,44 +81,24 @@ type RunSpec struct {
 	RunID string `json:"run_id,omitempty"` // a ULID; made if empty
 	Name  string `json:"name,omitempty"`
 
-	Model        string `json:"model,omitempty"`
-	Effort       string `json:"effort,omitempty"` // low, medium, high, max
-	SystemPrompt string `json:"system_prompt,omitempty"`
-	SystemMode   string `json:"system_mode,omitempty"` // append (default), replace, prepend
+	ModelOptions
+	AgentSession
+	Workspace
 
-	Resume    string `json:"resume,omitempty"` // the agent's session id
-	Continue  bool   `json:"continue,omitempty"`
-	Fork      bool   `json:"fork,omitempty"`
-	NoSession bool   `json:"no_session,omitempty"`
+	Files      []string    `json:"files,omitempty"` // attachments
+	MCPServers []MCPServer `json:"mcp_servers,omitempty"`
+	JSONSchema string      `json:"json_schema,omitempty"` // of the answer
+	Driver     string      `json:"driver,omitempty"`
+	PTY        bool        `json:"pty,omitempty"`
+	Tags       []string    `json:"tags,omitempty"`
 
-	Cwd         string            `json:"cwd,omitempty"` // default: the process's
-	AddDirs     []string          `json:"add_dirs,omitempty"`
-	Files       []string          `json:"files,omitempty"` // attachments
-	MCPServers  []MCPServer       `json:"mcp_servers,omitempty"`
-	JSONSchema  string            `json:"json_schema,omitempty"`
-	Env         map[string]string `json:"-"` // values never reach the disk
-	Environ     []string          `json:"-"` // the caller's environment; default Options.Env
-	Umask       *int              `json:"-"` // the agent's; default: this process's
-	Driver      string            `json:"driver,omitempty"`
-	PTY         bool              `json:"pty,omitempty"`
-	Tags        []string          `json:"tags,omitempty"`
-	MaxTurns    int               `json:"max_turns,omitempty"`
-	MaxBudget   float64           `json:"max_budget_usd,omitempty"`
-	Approve     ApproveMode       `json:"approve,omitempty"`     // default deny
-	AllowRules  []string          `json:"allow_rules,omitempty"` // docs/approvals.md
-	DenyRules   []string          `json:"deny_rules,omitempty"`
-	Timeout     time.Duration     `json:"timeout_ns,omitempty"`      // 0: none
-	IdleTimeout time.Duration     `json:"idle_timeout_ns,omitempty"` // 0: the adapter's; < 0: none
-	Grace       time.Duration     `json:"grace_ns,omitempty"`        // 0: 5 s
+	Limits
+	Permissions
 
 	// Retry, if not nil, starts the agent again when it has failed for a reason that
 	// passes. Timeout and MaxBudget are those of all attempts together, IdleTimeout and
 	// MaxTurns those of each. It is for runs of one prompt.
 	Retry *Retry `json:"retry,omitempty"`
-
-	// Unattended says that nobody will answer questions: they are denied at once
-	// instead of waiting.
-	Unattended bool `json:"unattended,omitempty"`
 	// Detached lets the run go on when its host is closed or dies, for as long as an
 	// hour: see Adopt.
 	Detached bool `json:"detached,omitempty"`
@@ -133,6 +114,50 @@ type RunSpec struct {
 	// OnPlan is called with what the plugin wants started, before that is started for
 	// the first time. An error gives up the start.
 	OnPlan func(ctx context.Context, planned Planned) error `json:"-"`
+}
+
+// ModelOptions say which model answers, how hard it thinks and what it is told first.
+type ModelOptions struct {
+	Model        string `json:"model,omitempty"`
+	Effort       string `json:"effort,omitempty"` // low, medium, high, max
+	SystemPrompt string `json:"system_prompt,omitempty"`
+	SystemMode   string `json:"system_mode,omitempty"` // append (default), replace, prepend
+}
+
+// AgentSession says which session in the agent's own store the run goes on with.
+type AgentSession struct {
+	Resume    string `json:"resume,omitempty"`   // the agent's session id
+	Continue  bool   `json:"continue,omitempty"` // the last session in Cwd
+	Fork      bool   `json:"fork,omitempty"`     // in a copy of it
+	NoSession bool   `json:"no_session,omitempty"`
+}
+
+// Workspace is where the agent works and what it finds there.
+type Workspace struct {
+	Cwd     string            `json:"cwd,omitempty"` // default: the process's
+	AddDirs []string          `json:"add_dirs,omitempty"`
+	Env     map[string]string `json:"-"` // values never reach the disk
+	Environ []string          `json:"-"` // the caller's environment; default Options.Env
+	Umask   *int              `json:"-"` // the agent's; default: this process's
+}
+
+// Limits are how much a run may take. What has no comment has no limit if it is 0.
+type Limits struct {
+	MaxTurns    int           `json:"max_turns,omitempty"`
+	MaxBudget   float64       `json:"max_budget_usd,omitempty"`
+	Timeout     time.Duration `json:"timeout_ns,omitempty"`
+	IdleTimeout time.Duration `json:"idle_timeout_ns,omitempty"` // 0: the adapter's; < 0: none
+	Grace       time.Duration `json:"grace_ns,omitempty"`        // from TERM to KILL; 0: 5 s
+}
+
+// Permissions say who answers when the agent asks before it acts.
+type Permissions struct {
+	Approve    ApproveMode `json:"approve,omitempty"`     // default deny
+	AllowRules []string    `json:"allow_rules,omitempty"` // docs/approvals.md
+	DenyRules  []string    `json:"deny_rules,omitempty"`
+	// Unattended says that nobody will answer questions: they are denied at once
+	// instead of waiting.
+	Unattended bool `json:"unattended,omitempty"`
 }
 
 // Retry says how often and when the agent is started again, as a further attempt of

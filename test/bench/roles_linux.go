@@ -189,8 +189,8 @@ func newLibrary() (library, error) {
 // prompt; without lines it gets no prompt.
 func (l library) start(lines, rate int) (*host.Run, error) {
 	spec := host.RunSpec{
-		Agent: "claude", Conversation: true, Approve: host.ApproveAuto,
-		Env: map[string]string{"AMUX_BENCH_LINES": strconv.Itoa(lines), "AMUX_BENCH_RATE": strconv.Itoa(rate), "AMUX_BENCH_PACER": os.Getenv("AMUX_BENCH_PACER")},
+		Agent: "claude", Conversation: true, Permissions: host.Permissions{Approve: host.ApproveAuto},
+		Workspace: host.Workspace{Env: map[string]string{"AMUX_BENCH_LINES": strconv.Itoa(lines), "AMUX_BENCH_RATE": strconv.Itoa(rate), "AMUX_BENCH_PACER": os.Getenv("AMUX_BENCH_PACER")}},
 	}
 	if lines > 0 {
 		spec.Prompt = "go"

@@ -178,7 +178,7 @@ func TestRecoverySparesBystanders(t *testing.T) {
 	const id = "01M7XBYSTANDERSARESPARED00"
 	cmd := agents.HostCommand(agents.Hosting{
 		Options: s.Options(),
-		Spec:    host.RunSpec{Agent: "orphan", RunID: id, Prompt: "leave setsid\nsleep 1000", Timeout: time.Minute},
+		Spec:    host.RunSpec{Agent: "orphan", RunID: id, Prompt: "leave setsid\nsleep 1000", Limits: host.Limits{Timeout: time.Minute}},
 	})
 	out, err := cmd.StdoutPipe()
 	if err != nil {

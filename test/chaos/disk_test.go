@@ -174,7 +174,7 @@ func fillDisk(t *testing.T, script string, limit time.Duration) {
 		t.Fatal(err)
 	}
 	since := time.Now()
-	r := s.Start(h, host.RunSpec{Agent: "writer", Prompt: script, Grace: time.Minute})
+	r := s.Start(h, host.RunSpec{Agent: "writer", Prompt: script, Limits: host.Limits{Grace: time.Minute}})
 	w := watch(r)
 	ended := make(chan host.Result, 1)
 	go func() { ended <- r.Wait() }()

@@ -114,7 +114,7 @@ func (e ending) round(t *testing.T, s *agents.Stage, h *host.Host, kind string) 
 	if e.before != "" {
 		script = append([]string{e.before}, script...)
 	}
-	spec := host.RunSpec{Agent: "matrix", Prompt: strings.Join(script, "\n"), Grace: matrixGrace}
+	spec := host.RunSpec{Agent: "matrix", Prompt: strings.Join(script, "\n"), Limits: host.Limits{Grace: matrixGrace}}
 	if e.spec != nil {
 		e.spec(&spec)
 	}

@@ -116,7 +116,7 @@ func undisturbed(t *testing.T) string {
 	t.Helper()
 	s := agents.NewStage(t, "calm", "healthy")
 	script, _ := longScript()
-	r := s.Start(s.Host(), host.RunSpec{Agent: "calm", Prompt: script, Approve: host.ApproveAuto})
+	r := s.Start(s.Host(), host.RunSpec{Agent: "calm", Prompt: script, Permissions: host.Permissions{Approve: host.ApproveAuto}})
 	got := events(t, r)
 	if end := r.Wait(); end.State != "completed" {
 		t.Fatalf("%+v", end)
@@ -174,7 +174,7 @@ func TestPluginKilledAtRandom(t *testing.T) {
 	script, _ := longScript()
 	k := &killer{t: t, name: "shaken"}
 	killed, tried, again := 0, uint64(0), make(chan bool, kills)
-	r := s.Start(h, host.RunSpec{Agent: "shaken", Prompt: script, Approve: host.ApproveAuto, OnEvent: func(e host.Event) {
+	r := s.Start(h, host.RunSpec{Agent: "shaken", Prompt: script, Permissions: host.Permissions{Approve: host.ApproveAuto}, OnEvent: func(e host.Event) {
 		// It is called before the event is seen by anybody, and delays the run.
 		if killed == kills || e.Seq < points[killed] || e.Seq < tried+100 {
 			return
@@ -217,7 +217,7 @@ func TestPluginKilledAgainAndAgain(t *testing.T) {
 			name := fmt.Sprintf("hunted%d", after.Milliseconds())
 			s := agents.NewStage(t, name, "healthy")
 			h := s.Host()
-			r := s.Start(h, host.RunSpec{Agent: name, Prompt: "lines 2000\nask go\nlines 10", Approve: host.ApproveAsk})
+			r := s.Start(h, host.RunSpec{Agent: name, Prompt: "lines 2000\nask go\nlines 10", Permissions: host.Permissions{Approve: host.ApproveAsk}})
 			w := watch(r)
 			agents.Eventually(t, time.Minute, "the run waits", func() bool { return r.Info().State == "waiting" })
 			k := &killer{t: t, name: name}
@@ -252,7 +252,7 @@ func TestPluginKilledWithApprovalPending(t *testing.T) {
 	s := agents.NewStage(t, "asking", "healthy")
 	h := s.Host()
 	script, asks := longScript()
-	r := s.Start(h, host.RunSpec{Agent: "asking", Prompt: script, Approve: host.ApproveAsk})
+	r := s.Start(h, host.RunSpec{Agent: "asking", Prompt: script, Permissions: host.Permissions{Approve: host.ApproveAsk}})
 	w := watch(r)
 	k := &killer{t: t, name: "asking"}
 	for i, id := range []string{"one", "two"} {

@@ -50,7 +50,7 @@ func newSwarm(t *testing.T, dice *rand.Rand, runs int, longest time.Duration) *s
 		id := ulid.Make().String()
 		w.lines[id] = n
 		w.told.Specs = append(w.told.Specs, host.RunSpec{
-			RunID: id, Agent: "fake", Detached: true, Grace: 50 * time.Millisecond, Timeout: patience(longest),
+			RunID: id, Agent: "fake", Detached: true, Limits: host.Limits{Grace: 50 * time.Millisecond, Timeout: patience(longest)},
 			Prompt: fmt.Sprintf("%s\nticks %d %d", manners[i%len(manners)], n, tick.Milliseconds()),
 		})
 	}

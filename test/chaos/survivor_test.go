@@ -88,7 +88,7 @@ func TestNothingSurvives(t *testing.T) {
 					nest := agents.NewNest(t, s.Root, shape.name)
 					func() {
 						defer nest.Close()
-						spec := host.RunSpec{Agent: "fake", Prompt: nest.Command() + "\nsay ready\n", Grace: matrixGrace}
+						spec := host.RunSpec{Agent: "fake", Prompt: nest.Command() + "\nsay ready\n", Limits: host.Limits{Grace: matrixGrace}}
 						if e.spec != nil {
 							e.spec(&spec)
 						}

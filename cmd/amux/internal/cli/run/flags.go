@@ -147,12 +147,14 @@ func (o *Options) check() error {
 // spec makes the part of the RunSpec that the flags set.
 func (o *Options) spec() (host.RunSpec, error) {
 	spec := host.RunSpec{
-		RunID: o.RunID, Name: o.Name, Model: o.Model, Effort: o.Effort,
-		SystemPrompt: o.System, SystemMode: o.SystemMode,
-		Resume: o.Resume, Continue: o.Continue, Fork: o.Fork, NoSession: o.NoSession,
-		Cwd: o.Process.Cwd, Driver: o.Driver, PTY: o.PTY, Tags: o.Tags,
-		MaxTurns: int(o.MaxTurns), MaxBudget: o.MaxBudget, AllowRules: o.Allow, DenyRules: o.Deny,
-		Timeout: o.Timeout.D, IdleTimeout: o.IdleTimeout.D, Grace: o.Grace.D, NoRecord: o.NoRecord,
+		RunID: o.RunID, Name: o.Name, Driver: o.Driver, PTY: o.PTY, Tags: o.Tags, NoRecord: o.NoRecord,
+		ModelOptions: host.ModelOptions{Model: o.Model, Effort: o.Effort, SystemPrompt: o.System, SystemMode: o.SystemMode},
+		AgentSession: host.AgentSession{Resume: o.Resume, Continue: o.Continue, Fork: o.Fork, NoSession: o.NoSession},
+		Workspace:    host.Workspace{Cwd: o.Process.Cwd},
+		Limits: host.Limits{
+			MaxTurns: int(o.MaxTurns), MaxBudget: o.MaxBudget, Timeout: o.Timeout.D, IdleTimeout: o.IdleTimeout.D, Grace: o.Grace.D,
+		},
+		Permissions: host.Permissions{AllowRules: o.Allow, DenyRules: o.Deny},
 	}
 	if n := o.Retry.attempts; n > 0 {
 		spec.Retry = &host.Retry{MaxAttempts: int(min(n, math.MaxInt32))}

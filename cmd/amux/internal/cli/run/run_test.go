@@ -118,17 +118,17 @@ func TestFlags(t *testing.T) {
 		t.Fatalf("code %d: %s", code, b.Err)
 	}
 	want := host.RunSpec{
-		Unattended: true,
-		Agent:      "alpha", Prompt: "hi", Model: "m", Effort: "max", SystemPrompt: "s", SystemMode: "replace", Resume: "r", Fork: true,
-		Cwd: filepath.Join(b.Config, "sub"), AddDirs: []string{filepath.Join(b.Config, "x"), "/y"}, Env: map[string]string{"A": "1=2", "B": ""},
-		Files: []string{file}, JSONSchema: `{"type":"object"}`, Approve: "rules", AllowRules: []string{"Bash(git *)"}, DenyRules: []string{"Write"},
+		Permissions: host.Permissions{Unattended: true, Approve: "rules", AllowRules: []string{"Bash(git *)"}, DenyRules: []string{"Write"}},
+		Agent:       "alpha", Prompt: "hi", ModelOptions: host.ModelOptions{Model: "m", Effort: "max", SystemPrompt: "s", SystemMode: "replace"}, AgentSession: host.AgentSession{Resume: "r", Fork: true},
+		Workspace: host.Workspace{Cwd: filepath.Join(b.Config, "sub"), AddDirs: []string{filepath.Join(b.Config, "x"), "/y"}, Env: map[string]string{"A": "1=2", "B": ""}},
+		Files:     []string{file}, JSONSchema: `{"type":"object"}`,
 		MCPServers: []host.MCPServer{
 			{Name: "t", Transport: "stdio", Command: "run", Args: []string{"a b", "c"}},
 			{Name: "u", Transport: "http", URL: "https://u/mcp"},
 			{Name: "w", Transport: "http", URL: "https://w/", Headers: map[string]string{"H": "v"}},
 			{Name: "z", Transport: "stdio", Command: "zz", Args: []string{"1"}, Env: map[string]string{"K": "V"}},
 		},
-		MaxTurns: 3, MaxBudget: 1.5, Timeout: time.Hour, IdleTimeout: -1, Grace: 2 * time.Second, Retry: &host.Retry{MaxAttempts: 5}, Name: "n", RunID: clitest.RunID,
+		Limits: host.Limits{MaxTurns: 3, MaxBudget: 1.5, Timeout: time.Hour, IdleTimeout: -1, Grace: 2 * time.Second}, Retry: &host.Retry{MaxAttempts: 5}, Name: "n", RunID: clitest.RunID,
 		Tags: []string{"t1", "t2"}, Driver: "d", NoRecord: true,
 	}
 	if diff := cmp.Diff(want, b.Host.Spec, cmpopts.EquateEmpty()); diff != "" {
@@ -151,10 +151,10 @@ func TestSettingsAndFlags(t *testing.T) {
 		env  []string
 		want host.RunSpec
 	}{
-		{"all", []string{"alpha", "hi"}, nil, host.RunSpec{Agent: "alpha", Model: "opus", Effort: "low", SystemPrompt: "be brief", Tags: []string{"c"}, Timeout: time.Minute, Grace: 3 * time.Second, Retry: &host.Retry{MaxAttempts: 4}, Approve: "auto", Unattended: true}},
-		{"model is not for another agent", []string{"beta", "hi"}, nil, host.RunSpec{Agent: "beta", SystemPrompt: "be brief", Tags: []string{"c"}, Timeout: time.Minute, Grace: 3 * time.Second, Retry: &host.Retry{MaxAttempts: 4}, Approve: "auto", Unattended: true}},
+		{"all", []string{"alpha", "hi"}, nil, host.RunSpec{Agent: "alpha", ModelOptions: host.ModelOptions{Model: "opus", Effort: "low", SystemPrompt: "be brief"}, Tags: []string{"c"}, Limits: host.Limits{Timeout: time.Minute, Grace: 3 * time.Second}, Retry: &host.Retry{MaxAttempts: 4}, Permissions: host.Permissions{Approve: "auto", Unattended: true}}},
+		{"model is not for another agent", []string{"beta", "hi"}, nil, host.RunSpec{Agent: "beta", ModelOptions: host.ModelOptions{SystemPrompt: "be brief"}, Tags: []string{"c"}, Limits: host.Limits{Timeout: time.Minute, Grace: 3 * time.Second}, Retry: &host.Retry{MaxAttempts: 4}, Permissions: host.Permissions{Approve: "auto", Unattended: true}}},
 		{"flags win", []string{"alpha", "hi", "--model", "m", "--system", "s", "--tag", "f", "--timeout", "2m", "--grace", "1s", "--retry=0", "--approve", "deny"}, []string{"AGENT_MUX_GRACE_PERIOD_MS=5"},
-			host.RunSpec{Agent: "alpha", Model: "m", Effort: "low", SystemPrompt: "s", Tags: []string{"c", "f"}, Timeout: 2 * time.Minute, Grace: time.Second, Approve: "deny", Unattended: true}},
+			host.RunSpec{Agent: "alpha", ModelOptions: host.ModelOptions{Model: "m", Effort: "low", SystemPrompt: "s"}, Tags: []string{"c", "f"}, Limits: host.Limits{Timeout: 2 * time.Minute, Grace: time.Second}, Permissions: host.Permissions{Approve: "deny", Unattended: true}}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
