@@ -174,12 +174,13 @@ func (a *attempts) cannotStart(attempt int, err error) {
 		err = a.run.startError(err)
 	}
 	e := pluginapi.AsError(err)
-	if a.run.src.append(journal.KindSpawnFailed, journal.Encode(journal.SpawnFailed{
+	err = a.run.src.append(journal.KindSpawnFailed, journal.Encode(journal.SpawnFailed{
 		Spawn: attempt, Error: e.Error(), Code: string(e.Code), Hint: e.Hint,
-	})) == nil {
-		return
+	}))
+	if err == nil || errors.Is(err, shim.ErrGone) {
+		return // the engine finds out that the shim was killed
 	}
-	// The disk is full, if the shim has not gone.
+	// The disk is full.
 	amendExit(a.run.dir.Path("exit"), journal.ReasonDiskFull)
 	_ = a.run.shim.conn.Release()
 }

@@ -84,14 +84,13 @@ func (l *ledger) lost() bool { return l.exit == nil && l.spawnFailed == nil && l
 // settle takes in what is known once nothing of the run is left. The exit that was
 // written beside a journal which took no more may be of an earlier attempt.
 func (l *ledger) settle(s Settled) {
-	lost := l.lost()
 	if exit := s.Exit; exit != nil {
 		abandoned := exit.Reason == journal.ReasonDiskFull || exit.Reason == journal.ReasonAbandoned
 		if abandoned || l.exit == nil && exit.Spawn == l.spawn {
 			l.exit, l.beside = exit, true
 		}
 	}
-	if lost && s.Started {
+	if l.lost() && s.Started {
 		l.spawned = true // or about to be
 	}
 }
