@@ -60,9 +60,7 @@ func (s *simulation) checkRun(run *simulatedRun) {
 	}
 	// Without its plugin a recovered run ends with the events that it has.
 	told := !s.untold[run.id]
-	// What the agent wrote when its shim died, before that had recorded its start.
-	unborn := rec.end.Code == pluginapi.CodeHostGone && len(rec.said) == 0
-	whole := told && !unborn && rec.end.State != engine.Lost && rec.end.Code != pluginapi.CodeDiskFull && rec.end.Reason != "plugin" && rec.end.Reason != "abandoned" && !rec.damage && !s.cut
+	whole := told && rec.end.State != engine.Lost && rec.end.Code != pluginapi.CodeDiskFull && rec.end.Reason != "plugin" && rec.end.Reason != "abandoned" && !rec.damage && !s.cut
 	if !s.cut {
 		s.checkOutput(run, rec, whole, fail)
 		s.checkInputs(run, rec, fail)
@@ -95,6 +93,9 @@ func (s *simulation) checkEvents(run *simulatedRun, dir *store.Run, rec *recorde
 	}
 	state := ""
 	for i, line := range bytes.Split(bytes.TrimSuffix(data, []byte("\n")), []byte("\n")) {
+		if s.World.Trace != nil {
+			s.World.Trace(fmt.Sprintf("event %.200s", line))
+		}
 		e, err := parseEvent(line)
 		if err != nil {
 			if rec.damage = true; !s.cut { // else it was not on the disk yet: see Wait below

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/amux-dev/amux/host/journal"
+	"github.com/amux-dev/amux/pluginapi/code"
 )
 
 // hostGone is what the run does without a host: a foreground one ends at once,
@@ -46,8 +47,18 @@ func clearHost(dead Hello, processes Tree) {
 // endAlone ends everything without anybody to tell. The shim may leave then.
 func (s *supervisor) endAlone(reason journal.EndReason) {
 	s.mu.Lock()
-	s.ending = true
 	child := s.child
+	s.mu.Unlock()
+	if child == nil || child.between() {
+		// Without this record it would look as if the shim had been killed while it started
+		// the agent.
+		s.inputs.Lock()
+		_ = s.giveUp(child, reason, journal.Encode(journal.Input{Kind: code.InputKill, By: "shim", Text: string(reason)})) // somebody may have been first
+		s.inputs.Unlock()
+	}
+	s.mu.Lock()
+	s.ending = true
+	child = s.child
 	if s.reason == "" {
 		s.reason = reason
 	}

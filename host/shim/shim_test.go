@@ -850,6 +850,24 @@ func TestHostsEndIsTheEndWithoutGrace(t *testing.T) {
 	}
 }
 
+// A shim without host starts nothing any more, and says so: else it would look as if it had
+// been killed while it started the agent.
+func TestHostsEndBeforeTheAgent(t *testing.T) {
+	for _, detached := range []bool{false, true} {
+		t.Run(fmt.Sprintf("detached %v", detached), func(t *testing.T) {
+			k := launch(t, func(h *shim.Hello) { h.Detached = detached })
+			k.Close()
+			if !within(5*time.Second, k.Exited) {
+				t.Fatal("the shim is still there")
+			}
+			var gaveUp journal.Input
+			if k.first(journal.KindInput).decode(&gaveUp); gaveUp.Kind != "kill" || gaveUp.Text != "host_gone" {
+				t.Errorf("%+v", gaveUp)
+			}
+		})
+	}
+}
+
 func TestDetachedRunGoesOnAlone(t *testing.T) {
 	k := launch(t, func(h *shim.Hello) { h.Detached, h.Alone = true, 300*time.Millisecond })
 	k.run("cat; sleep 1000")

@@ -33,7 +33,7 @@ func conclude(t *testing.T, records []any, logged int, settled Settled) (events,
 	}
 	defer writer.Close()
 	for _, record := range records {
-		kind := map[string]journal.Kind{"State": journal.KindState, "Plan": journal.KindPlan, "Spawned": journal.KindSpawned}[fmt.Sprintf("%T", record)[len("journal."):]]
+		kind := map[string]journal.Kind{"State": journal.KindState, "Plan": journal.KindPlan, "Spawned": journal.KindSpawned, "Input": journal.KindInput, "Retry": journal.KindRetry}[fmt.Sprintf("%T", record)[len("journal."):]]
 		if err := writer.Append(kind, journal.Encode(record)); err != nil {
 			t.Fatal(err)
 		}
@@ -93,6 +93,28 @@ func TestReplayKnowsWhatTheEndWasMadeOf(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			events, again := conclude(t, c.records, 0, c.settled)
+			if events != again || !bytes.Contains([]byte(events), []byte(c.want)) {
+				t.Errorf("the events were\n%s\nand are in a replay\n%s", events, again)
+			}
+		})
+	}
+}
+
+// A shim that is to start an agent records that it does not. If it has not, it was killed,
+// and what the agent may have done is lost.
+func TestAgentThatIsNotKnownToHaveStarted(t *testing.T) {
+	gaveUp := journal.Input{Kind: "kill", By: "shim", Text: string(journal.ReasonHostGone)}
+	for name, c := range map[string]struct {
+		records []any
+		want    string
+	}{
+		"plan and no more":            {started, `"state":"lost","reason":"lost","code":"LOST"`},
+		"given up before it":          {append(started[:len(started):len(started)], gaveUp), `"code":"HOST_GONE","message":"the process that hosted the run ended before the agent was started"`},
+		"no plan yet":                 {started[:2], `"code":"HOST_GONE","message":"the process that hosted the run ended before the agent was started"`},
+		"given up before the attempt": {append(started[:len(started):len(started)], journal.Retry{Attempt: 2}, gaveUp), `ended before attempt 2 was started"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			events, again := conclude(t, c.records, 0, Settled{})
 			if events != again || !bytes.Contains([]byte(events), []byte(c.want)) {
 				t.Errorf("the events were\n%s\nand are in a replay\n%s", events, again)
 			}

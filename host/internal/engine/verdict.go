@@ -39,6 +39,7 @@ func (l *ledger) finished() journal.State {
 	if l.exit != nil {
 		asked = l.exit.Reason
 	}
+	unstarted := l.exit == nil && !l.spawned && (l.gaveUp == "" || l.gaveUp == journal.ReasonHostGone)
 	switch {
 	case l.damage != nil:
 		end.To = Lost
@@ -60,9 +61,13 @@ func (l *ledger) finished() journal.State {
 	case l.state == Queued && (asked == "" || asked == journal.ReasonHostGone) && !l.spawned:
 		end.To = Canceled
 		return fail(code.HostGone, code.ReasonHostGone, "the process that hosted the run ended before the run's turn came")
-	case l.exit == nil && !l.spawned && l.gaveUp == "" && l.retry != nil:
+	case l.exit == nil && !l.spawned && l.gaveUp == "" && l.spawn > 0:
+		// It was to start the agent, and would have recorded that it does not.
+		end.To = Lost
+		return fail(code.Lost, code.ReasonLost, "the run's shim was killed while it started the agent")
+	case unstarted && l.retry != nil:
 		return fail(code.HostGone, code.ReasonHostGone, "the process that hosted the run ended before attempt "+strconv.Itoa(l.retry.Attempt)+" was started")
-	case l.exit == nil && !l.spawned && l.gaveUp == "":
+	case unstarted:
 		return fail(code.HostGone, code.ReasonHostGone, "the process that hosted the run ended before the agent was started")
 	case l.exit == nil && l.gaveUp == "":
 		end.To = Lost
