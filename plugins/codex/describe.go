@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/amux-dev/amux/pluginapi"
+	"github.com/amux-dev/amux/sdk"
 )
 
 const (
@@ -37,7 +38,7 @@ var nativeEfforts = []string{"low", "medium", "high", "xhigh", "max", "ultra"}
 func nativeEffort(effort, model string, has []string) (string, error) {
 	switch {
 	case len(has) == 0 && effort == "max":
-		return "", cannot("effort \"max\" with the model "+model+", whose efforts it does not know", "use low, medium or high")
+		return "", sdk.Cannot(agentID, "effort \"max\" with the model "+model+", whose efforts it does not know", "use low, medium or high")
 	case len(has) == 0 || slices.Contains(has, effort):
 		return effort, nil
 	case effort == "max":
@@ -47,7 +48,7 @@ func nativeEffort(effort, model string, has []string) (string, error) {
 			}
 		}
 	}
-	return "", cannot("effort \""+effort+"\" with the model "+model, "it has %s", strings.Join(has, ", "))
+	return "", sdk.Cannot(agentID, "effort \""+effort+"\" with the model "+model, "it has "+strings.Join(has, ", "))
 }
 
 var platforms = []string{"linux/amd64", "linux/arm64", "darwin/amd64", "darwin/arm64", "windows/amd64", "windows/arm64"}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/amux-dev/amux/pluginapi"
 	pb "github.com/amux-dev/amux/pluginapi/amuxplugin1"
+	"github.com/amux-dev/amux/sdk"
 )
 
 // exec is the command of the driver that runs one turn and asks nobody. Values
@@ -18,10 +19,10 @@ import (
 func (p *planner) exec() error {
 	thread := &p.state.Thread
 	if p.opts.Conversation {
-		return cannot("a conversation with the driver exec", "leave out --driver: app-server takes any number of prompts")
+		return sdk.Cannot(agentID, "a conversation with the driver exec", "leave out --driver: app-server takes any number of prompts")
 	}
 	if len(p.opts.AllowRules)+len(p.opts.DenyRules) > 0 {
-		return cannot("rules with the driver exec", "leave out --driver: with app-server amux judges each request")
+		return sdk.Cannot(agentID, "rules with the driver exec", "leave out --driver: with app-server amux judges each request")
 	}
 	p.plan.Args = []string{"exec", "--json", "--skip-git-repo-check"}
 	switch p.opts.Approve {
@@ -30,25 +31,25 @@ func (p *planner) exec() error {
 	case pb.Approve_APPROVE_AUTO:
 		p.plan.Args = append(p.plan.Args, "--dangerously-bypass-approvals-and-sandbox")
 	default:
-		return cannot("asking with the driver exec", "use --approve auto or deny, or leave out --driver")
+		return sdk.Cannot(agentID, "asking with the driver exec", "use --approve auto or deny, or leave out --driver")
 	}
 	if p.opts.MaxTurns > 0 {
-		return cannot("a limit of turns with the driver exec", "leave out --driver")
+		return sdk.Cannot(agentID, "a limit of turns with the driver exec", "leave out --driver")
 	}
 	if p.opts.ContinueLast {
-		return cannot("going on with the last session with the driver exec", "name it by --resume, or leave out --driver")
+		return sdk.Cannot(agentID, "going on with the last session with the driver exec", "name it by --resume, or leave out --driver")
 	}
 	if thread.Model != "" {
 		p.flag("--model", thread.Model)
 	}
 	if e := p.opts.Effort; e == "max" {
-		return cannot("effort \"max\" with the driver exec", "name one of xhigh, max by its model's words, or leave out --driver")
+		return sdk.Cannot(agentID, "effort \"max\" with the driver exec", "name one of xhigh, max by its model's words, or leave out --driver")
 	} else if e != "" {
 		p.setting("model_reasoning_effort", e)
 	}
 	for _, text := range []string{thread.DeveloperInstructions, thread.BaseInstructions} {
 		if len(text) > maxArgument {
-			return cannot("a system prompt of more than 96 KiB with the driver exec", "leave out --driver")
+			return sdk.Cannot(agentID, "a system prompt of more than 96 KiB with the driver exec", "leave out --driver")
 		}
 	}
 	if thread.DeveloperInstructions != "" {
@@ -80,7 +81,7 @@ func (p *planner) exec() error {
 	for _, piece := range p.state.Input {
 		var image imageInput
 		if json.Unmarshal(piece, &image); image.URL != "" {
-			return cannot("an image with the driver exec", "leave out --driver")
+			return sdk.Cannot(agentID, "an image with the driver exec", "leave out --driver")
 		}
 	}
 	if p.opts.Resume != "" {

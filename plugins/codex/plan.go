@@ -11,6 +11,7 @@ import (
 
 	"github.com/amux-dev/amux/pluginapi"
 	pb "github.com/amux-dev/amux/pluginapi/amuxplugin1"
+	"github.com/amux-dev/amux/sdk"
 )
 
 // An argument longer than this is refused where it cannot go another way: Linux
@@ -84,13 +85,13 @@ type planner struct {
 
 func (p *planner) surroundings() error {
 	if p.opts.Pty {
-		return cannot("pty", "codex is driven on pipes; leave out --pty")
+		return sdk.Cannot(agentID, "pty", "codex is driven on pipes; leave out --pty")
 	}
 	if d := p.opts.Driver; d != "" && !slices.Contains(drivers, d) {
-		return cannot("driver "+strconv.Quote(d), "its drivers are %s", strings.Join(drivers, ", "))
+		return sdk.Cannot(agentID, "driver "+strconv.Quote(d), "its drivers are "+strings.Join(drivers, ", "))
 	}
 	if p.opts.MaxBudgetUsd != 0 {
-		return cannot("a budget in money", "it does not say what it costs; limit --max-turns or --timeout")
+		return sdk.Cannot(agentID, "a budget in money", "it does not say what it costs; limit --max-turns or --timeout")
 	}
 	switch mode := p.opts.SystemPromptMode; mode {
 	case "", "append":
@@ -98,7 +99,7 @@ func (p *planner) surroundings() error {
 	case "replace":
 		p.state.Thread.BaseInstructions = p.opts.SystemPrompt
 	default:
-		return cannot("system prompt mode "+strconv.Quote(mode), "it can append to its own system prompt or replace it")
+		return sdk.Cannot(agentID, "system prompt mode "+strconv.Quote(mode), "it can append to its own system prompt or replace it")
 	}
 	if slices.Contains(p.opts.AllowRules, "") || slices.Contains(p.opts.DenyRules, "") {
 		return pluginapi.Errorf(pluginapi.CodeValidation, "codex: an allow or deny rule is empty").
@@ -125,7 +126,7 @@ func (p *planner) session() error {
 		return pluginapi.Errorf(pluginapi.CodeValidation, "codex: fork needs a session to fork from").
 			WithHint("add --resume ID or --continue")
 	case o.NoSession && !o.Fork && (o.Resume != "" || o.ContinueLast):
-		return cannot("going on with a session without writing to it", "fork it, or leave out --no-session")
+		return sdk.Cannot(agentID, "going on with a session without writing to it", "fork it, or leave out --no-session")
 	case o.Resume != "" && !threadID.MatchString(o.Resume):
 		return pluginapi.Errorf(pluginapi.CodeSessionNotFound, "codex has no session %q", o.Resume).
 			WithHint("its session ids are UUIDs: amux sessions list codex")
@@ -142,7 +143,7 @@ func (p *planner) session() error {
 // has told its models.
 func (p *planner) effort() error {
 	if e := p.opts.Effort; e != "" && !slices.Contains(nativeEfforts, e) {
-		return cannot("effort "+strconv.Quote(e), "it has %s, by model", strings.Join(nativeEfforts, ", "))
+		return sdk.Cannot(agentID, "effort "+strconv.Quote(e), "it has "+strings.Join(nativeEfforts, ", ")+", by model")
 	}
 	return nil
 }
@@ -223,7 +224,7 @@ func (p *planner) mcp() error {
 		case s.Name == "":
 			return invalid("has no name")
 		case !mcpName.MatchString(s.Name):
-			return cannot("an mcp server named "+strconv.Quote(s.Name), "use letters, digits, - and _")
+			return sdk.Cannot(agentID, "an mcp server named "+strconv.Quote(s.Name), "use letters, digits, - and _")
 		case twice:
 			return invalid("is named twice")
 		}
@@ -250,7 +251,7 @@ func (p *planner) mcp() error {
 				case !environmentName.MatchString(name):
 					return invalid("has a variable " + strconv.Quote(name) + ", which is no name of one")
 				case other && value != s.Env[name]:
-					return cannot("two mcp servers with different values of "+name, "configure one of them in codex's own config.toml")
+					return sdk.Cannot(agentID, "two mcp servers with different values of "+name, "configure one of them in codex's own config.toml")
 				case !other:
 					keep(name, s.Env[name])
 				}
@@ -280,7 +281,7 @@ func (p *planner) mcp() error {
 				entry["env_http_headers"] = headers
 			}
 		default:
-			return cannot("mcp transport "+strconv.Quote(s.Transport), "it has stdio and http")
+			return sdk.Cannot(agentID, "mcp transport "+strconv.Quote(s.Transport), "it has stdio and http")
 		}
 		servers[s.Name] = entry
 	}
@@ -334,16 +335,10 @@ func (p *planner) appServer() error {
 		// Every command is asked for that is not known only to read.
 		thread.Approval = "untrusted"
 	default:
-		return cannot("approve mode "+p.opts.Approve.String(), "use ask, auto, deny or rules")
+		return sdk.Cannot(agentID, "approve mode "+p.opts.Approve.String(), "use ask, auto, deny or rules")
 	}
 	if len(p.opts.AddDirs) > 0 {
 		p.config()["sandbox_workspace_write.writable_roots"] = p.opts.AddDirs
 	}
 	return nil
-}
-
-// cannot is the refusal of an option: it names the agent, the option, and what
-// is available instead.
-func cannot(option, instead string, args ...any) error {
-	return pluginapi.Errorf(pluginapi.CodeCapability, "codex cannot do %s", option).WithHint(instead, args...)
 }

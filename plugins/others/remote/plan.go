@@ -12,6 +12,7 @@ import (
 
 	"github.com/amux-dev/amux/pluginapi"
 	pb "github.com/amux-dev/amux/pluginapi/amuxplugin1"
+	"github.com/amux-dev/amux/sdk"
 	"github.com/amux-dev/amux/sdk/mcp"
 )
 
@@ -145,7 +146,7 @@ func (p *planner) tools() error {
 		return nil
 	}
 	if p.elsewhere {
-		return cannot("be given MCP servers where it has a command of your own", "name them in the settings of the agent there")
+		return sdk.Cannot(agentID, "MCP servers with a command of your own", "name them in the settings of the agent there")
 	}
 	transports, err := mcp.Check(agentID, list)
 	if err != nil {
@@ -170,24 +171,18 @@ func (p *planner) files() error {
 	}
 	for _, a := range p.opts.Attachments {
 		if p.elsewhere {
-			return cannot("be given files where it has a command of your own", "name a file that is there in the prompt")
+			return sdk.Cannot(agentID, "files with a command of your own", "name a file that is there in the prompt")
 		}
 		p.flag("--file", a.Path)
 	}
 	if p.elsewhere {
 		for _, name := range slices.Sorted(maps.Keys(p.opts.Env)) {
 			if name != agentEnv {
-				return cannot("carry the variable "+name+" where it has a command of your own", "set it there")
+				return sdk.Cannot(agentID, "the variable "+name+" with a command of your own", "set it there")
 			}
 		}
 	}
 	return nil
-}
-
-// cannot is the refusal of an option: it names the agent, the option, and what
-// is available instead.
-func cannot(option, instead string) error {
-	return pluginapi.Errorf(pluginapi.CodeCapability, "%s cannot %s", agentID, option).WithHint("%s", instead)
 }
 
 // throughShell reports whether a program hands its words to a shell elsewhere, as one
