@@ -18,7 +18,8 @@ type Adapter interface {
 	Describe() *pluginapi.Agent
 	// Plan turns a request into a command, or refuses it. It is pure: the same
 	// request gives the same plan. Options that the capabilities of Describe rule
-	// out do not come here: the SDK refuses them.
+	// out do not come here: the SDK refuses them. The request has options and, unless
+	// the agent has none, a program, even if the caller left them out.
 	Plan(ctx context.Context, req *pluginapi.PlanRequest) (*pluginapi.Plan, error)
 }
 

@@ -1,7 +1,9 @@
 package sdk
 
 import (
+	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/amux-dev/amux/pluginapi"
@@ -11,6 +13,13 @@ import (
 // and as a hint what is available instead.
 func Cannot(agent, option, instead string) error {
 	return pluginapi.Errorf(pluginapi.CodeCapability, "%s cannot do %s", agent, option).WithHint("%s", instead)
+}
+
+// AddFile adds a file to a plan and returns its path. A plan with files for a request
+// without a directory for them is refused.
+func AddFile(req *pluginapi.PlanRequest, plan *pluginapi.Plan, name string, content []byte) string {
+	plan.Files = append(plan.Files, &pluginapi.PlanFile{Name: name, Content: content})
+	return filepath.Join(req.GetTempDir(), name)
 }
 
 var portableEfforts = []string{"low", "medium", "high", "max"}
@@ -70,6 +79,25 @@ func checkCapabilities(agent *pluginapi.Agent, o *pluginapi.RunOptions) error {
 			return err.WithHint("it has: %s", strings.Join(agent.GetDrivers(), ", "))
 		}
 		return err
+	}
+	return checkOptions(agent.GetId(), o)
+}
+
+// checkOptions refuses options that make no sense for any agent.
+func checkOptions(agent string, o *pluginapi.RunOptions) error {
+	invalid := func(what string) *pluginapi.Error {
+		return pluginapi.Errorf(pluginapi.CodeValidation, "%s: %s", agent, what)
+	}
+	switch mode := o.GetSystemPromptMode(); {
+	case o.GetResume() != "" && o.GetContinueLast():
+		return invalid("resume and continue cannot be used together").
+			WithHint("give a session id, or ask for the last session, not both")
+	case o.GetFork() && o.GetResume() == "" && !o.GetContinueLast():
+		return invalid("fork needs a session to fork from").WithHint("add --resume ID or --continue")
+	case slices.Contains(o.GetAllowRules(), "") || slices.Contains(o.GetDenyRules(), ""):
+		return invalid("an allow or deny rule is empty").WithHint("a rule is a tool, perhaps with a pattern: Bash(git *)")
+	case !slices.Contains([]string{"", "append", "replace"}, mode):
+		return Cannot(agent, "system prompt mode "+strconv.Quote(mode), "use append or replace")
 	}
 	return nil
 }

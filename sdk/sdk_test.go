@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -331,7 +332,7 @@ func TestInvalidText(t *testing.T) {
 	if err != nil || len(outputs) != 4 || outputs[0].Outcome.Message != "x\ufffd" {
 		t.Errorf("%v %v", outputs, err)
 	}
-	resp, err := client.Plan(t.Context(), &pb.PlanRequest{Agent: "fake"})
+	resp, err := client.Plan(t.Context(), &pb.PlanRequest{Agent: "fake", TempDir: "/run"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -563,6 +564,57 @@ func TestPlan(t *testing.T) {
 		}
 	}
 	if _, err := plan("fake", "", &pb.RunOptions{Model: "m", MaxTurns: 3}); err != nil {
+		t.Error(err)
+	}
+}
+
+// An adapter that can do all is not asked for what makes no sense.
+func TestPlanRefusesOptionsThatExcludeEachOther(t *testing.T) {
+	t.Parallel()
+	can := &pluginapi.Agent{Id: "fake", Capabilities: &pluginapi.Capabilities{
+		Resume: true, ContinueLast: true, Fork: true, SystemAppend: true, SystemReplace: true,
+	}}
+	for _, test := range []struct {
+		options *pb.RunOptions
+		part    string // of the error; empty: it is planned
+	}{
+		{&pb.RunOptions{Resume: "x", ContinueLast: true}, "fake: resume and continue"},
+		{&pb.RunOptions{Fork: true}, "fake: fork needs a session"},
+		{&pb.RunOptions{DenyRules: []string{"a", ""}}, "fake: an allow or deny rule is empty"},
+		{&pb.RunOptions{AllowRules: []string{""}}, "fake: an allow or deny rule is empty"},
+		{&pb.RunOptions{SystemPrompt: "x", SystemPromptMode: "prepend"}, `fake cannot do system prompt mode "prepend"`},
+		{&pb.RunOptions{Resume: "x", Fork: true, SystemPrompt: "x", SystemPromptMode: "replace", DenyRules: []string{"a"}}, ""},
+		{&pb.RunOptions{ContinueLast: true, Fork: true, SystemPrompt: "x"}, ""},
+	} {
+		err := checkCapabilities(can, test.options)
+		if test.part == "" && err != nil || test.part != "" && (err == nil || !strings.Contains(err.Error(), test.part)) {
+			t.Errorf("%v: %v", test.options, err)
+		}
+	}
+}
+
+// A request may leave out the options and the program; files need a directory.
+func TestPlanRequestIsCompleted(t *testing.T) {
+	t.Parallel()
+	client := connect(t, fakeAdapter{
+		describe: func() *pluginapi.Agent { return &pluginapi.Agent{Id: "fake", Program: "fakecli"} },
+		plan: func(req *pluginapi.PlanRequest) (*pluginapi.Plan, error) {
+			plan := &pluginapi.Plan{Program: req.Program}
+			if req.Options.Prompt == "" {
+				plan.Args = []string{AddFile(req, plan, "a.json", nil)}
+			}
+			return plan, nil
+		},
+	})
+	resp, err := client.Plan(t.Context(), &pb.PlanRequest{Agent: "fake", TempDir: "/run"})
+	if err != nil || resp.GetPlan().Program != "fakecli" || resp.GetPlan().Args[0] != filepath.Join("/run", "a.json") {
+		t.Error(resp, err)
+	}
+	_, err = client.Plan(t.Context(), &pb.PlanRequest{Agent: "fake"})
+	if err = pluginapi.FromStatus(err); !errors.Is(err, pluginapi.CodeInternal) || !strings.Contains(err.Error(), "no temp dir for a.json") {
+		t.Error(err)
+	}
+	if _, err := client.Plan(t.Context(), &pb.PlanRequest{Agent: "fake", Options: &pb.RunOptions{Prompt: "x"}}); err != nil {
 		t.Error(err)
 	}
 }

@@ -1,6 +1,7 @@
 package sdk
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -104,15 +105,26 @@ func (s *server) Describe(context.Context, *pb.DescribeRequest) (*pb.DescribeRes
 }
 
 func (s *server) Plan(ctx context.Context, req *pb.PlanRequest) (*pb.PlanResponse, error) {
+	// What a caller may leave out, no adapter has to look for.
+	if req.Options == nil {
+		req.Options = &pb.RunOptions{}
+	}
+	req.Program = cmp.Or(req.Program, s.agent(req.Agent).GetProgram())
 	var plan *pluginapi.Plan
 	exec, err := s.call("plan "+req.Agent, req.Agent, func(adapter Adapter) (err error) {
 		if err := checkCapabilities(s.agent(req.Agent), req.Options); err != nil {
 			return err
 		}
-		if plan, err = adapter.Plan(ctx, req); err == nil && plan == nil {
+		plan, err = adapter.Plan(ctx, req)
+		switch {
+		case err != nil:
+			return err
+		case plan == nil:
 			return pluginapi.Errorf(pluginapi.CodePluginCrashed, "Plan returned no plan")
+		case len(plan.Files) > 0 && req.TempDir == "":
+			return pluginapi.Errorf(pluginapi.CodeInternal, "%s: the request to plan names no temp dir for %s", req.Agent, plan.Files[0].GetName())
 		}
-		return err
+		return nil
 	})
 	switch {
 	case err != nil:

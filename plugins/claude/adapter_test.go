@@ -110,9 +110,6 @@ func TestPlanLongSystemPrompt(t *testing.T) {
 
 func TestPlanRefusals(t *testing.T) {
 	for name, options := range map[string]*pluginapi.RunOptions{
-		"pty":         {Pty: true},
-		"driver":      {Driver: "acp"},
-		"prepend":     {SystemPrompt: "x", SystemPromptMode: "prepend"},
 		"effort":      {Effort: "ultra"},
 		"transport":   {McpServers: []*pluginapi.McpServer{{Name: "a", Transport: "ws"}}},
 		"attachments": {Attachments: []*pluginapi.Attachment{{Name: "a"}}},

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -22,9 +21,6 @@ const maxArgument = 96 << 10
 // swallow what comes next. Prompts never appear here; they go to stdin.
 func (adapter) Plan(_ context.Context, req *pluginapi.PlanRequest) (*pluginapi.Plan, error) {
 	opts := req.GetOptions()
-	if opts == nil {
-		opts = &pluginapi.RunOptions{}
-	}
 	p := &planner{req: req, opts: opts, plan: &pluginapi.Plan{
 		Program: req.GetProgram(),
 		Args: []string{
@@ -35,9 +31,6 @@ func (adapter) Plan(_ context.Context, req *pluginapi.PlanRequest) (*pluginapi.P
 		},
 		Stdin: pb.Stdin_STDIN_OPEN,
 	}}
-	if p.plan.Program == "" {
-		p.plan.Program = "claude"
-	}
 	for _, step := range []func() error{
 		p.surroundings, p.session, p.model, p.systemPrompt, p.mcp, p.limits, p.rules, p.prompt,
 	} {
@@ -57,12 +50,6 @@ type planner struct {
 func (p *planner) flag(name, value string) { p.plan.Args = append(p.plan.Args, name+"="+value) }
 
 func (p *planner) surroundings() error {
-	if p.opts.Pty {
-		return sdk.Cannot(agentID, "pty", "claude is driven on pipes; leave out --pty")
-	}
-	if d := p.opts.Driver; d != "" && d != driver {
-		return sdk.Cannot(agentID, "driver "+strconv.Quote(d), "its one driver is "+driver)
-	}
 	switch p.opts.Approve {
 	case pb.Approve_APPROVE_UNKNOWN, pb.Approve_APPROVE_ASK, pb.Approve_APPROVE_AUTO,
 		pb.Approve_APPROVE_DENY, pb.Approve_APPROVE_RULES:
@@ -83,12 +70,6 @@ func (p *planner) surroundings() error {
 func (p *planner) session() error {
 	o := p.opts
 	switch {
-	case o.Resume != "" && o.ContinueLast:
-		return pluginapi.Errorf(pluginapi.CodeValidation, "claude: resume and continue cannot be used together").
-			WithHint("give a session id, or ask for the last session, not both")
-	case o.Fork && o.Resume == "" && !o.ContinueLast:
-		return pluginapi.Errorf(pluginapi.CodeValidation, "claude: fork needs a session to fork from").
-			WithHint("add --resume ID or --continue")
 	case o.Resume != "":
 		p.flag("--resume", o.Resume)
 		p.plan.SessionId = o.Resume
@@ -137,14 +118,9 @@ func (p *planner) model() error {
 
 func (p *planner) systemPrompt() error {
 	text := p.opts.SystemPrompt
-	var flag string
-	switch mode := p.opts.SystemPromptMode; mode {
-	case "", "append":
-		flag = "--append-system-prompt"
-	case "replace":
+	flag := "--append-system-prompt"
+	if p.opts.SystemPromptMode == "replace" {
 		flag = "--system-prompt"
-	default:
-		return sdk.Cannot(agentID, "system prompt mode "+strconv.Quote(mode), "it can append to its own system prompt or replace it")
 	}
 	if text == "" {
 		return nil
@@ -153,22 +129,8 @@ func (p *planner) systemPrompt() error {
 		p.flag(flag, text)
 		return nil
 	}
-	path, err := p.file("system-prompt.txt", []byte(text))
-	if err != nil {
-		return err
-	}
-	p.flag(flag+"-file", path)
+	p.flag(flag+"-file", sdk.AddFile(p.req, p.plan, "system-prompt.txt", []byte(text)))
 	return nil
-}
-
-// file adds a file to the plan and returns its path.
-func (p *planner) file(name string, content []byte) (string, error) {
-	dir := p.req.GetTempDir()
-	if dir == "" {
-		return "", pluginapi.Errorf(pluginapi.CodeInternal, "claude: the request to plan names no temp dir for %s", name)
-	}
-	p.plan.Files = append(p.plan.Files, &pluginapi.PlanFile{Name: name, Content: content})
-	return filepath.Join(dir, name), nil
 }
 
 // mcpServer is one entry of the CLI's mcpServers.
@@ -205,11 +167,7 @@ func (p *planner) mcp() error {
 	if err != nil {
 		return err
 	}
-	path, err := p.file("mcp.json", content)
-	if err != nil {
-		return err
-	}
-	p.flag("--mcp-config", path)
+	p.flag("--mcp-config", sdk.AddFile(p.req, p.plan, "mcp.json", content))
 	p.plan.Args = append(p.plan.Args, "--strict-mcp-config")
 	return nil
 }
@@ -238,10 +196,6 @@ func (p *planner) limits() error {
 }
 
 func (p *planner) rules() error {
-	if slices.Contains(p.opts.AllowRules, "") || slices.Contains(p.opts.DenyRules, "") {
-		return pluginapi.Errorf(pluginapi.CodeValidation, "claude: an allow or deny rule is empty").
-			WithHint("a rule is a tool, perhaps with a pattern: Bash(git *)")
-	}
 	// The CLI asks about all that it would not do anyway, and the host applies the
 	// allow rules: the CLI's own reading of them may allow more.
 	for _, rule := range p.opts.DenyRules {

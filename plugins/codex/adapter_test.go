@@ -150,9 +150,6 @@ func TestPlanState(t *testing.T) {
 // A refusal names the agent, the option, and what is possible instead.
 func TestPlanRefusals(t *testing.T) {
 	for name, options := range map[string]*pluginapi.RunOptions{
-		"pty":          {Pty: true},
-		"driver":       {Driver: "acp"},
-		"prepend":      {SystemPrompt: "x", SystemPromptMode: "prepend"},
 		"effort":       {Effort: "enormous"},
 		"budget":       {MaxBudgetUsd: 1},
 		"transport":    {McpServers: []*pluginapi.McpServer{{Name: "a", Transport: "sse", Url: "https://a"}}},

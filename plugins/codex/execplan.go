@@ -4,11 +4,9 @@ import (
 	"encoding/json"
 	"iter"
 	"maps"
-	"path/filepath"
 	"slices"
 	"strings"
 
-	"github.com/amux-dev/amux/pluginapi"
 	pb "github.com/amux-dev/amux/pluginapi/amuxplugin1"
 	"github.com/amux-dev/amux/sdk"
 )
@@ -56,11 +54,7 @@ func (p *planner) exec() error {
 		p.setting("developer_instructions", thread.DeveloperInstructions)
 	}
 	if thread.BaseInstructions != "" {
-		path, err := p.file("instructions.txt", []byte(thread.BaseInstructions))
-		if err != nil {
-			return err
-		}
-		p.setting("model_instructions_file", path)
+		p.setting("model_instructions_file", sdk.AddFile(p.req, p.plan, "instructions.txt", []byte(thread.BaseInstructions)))
 	}
 	for name, value := range sortedAny(thread.Config) {
 		p.setting(name, value)
@@ -69,11 +63,7 @@ func (p *planner) exec() error {
 		p.flag("--add-dir", dir)
 	}
 	if len(p.state.Schema) > 0 {
-		path, err := p.file("schema.json", p.state.Schema)
-		if err != nil {
-			return err
-		}
-		p.flag("--output-schema", path)
+		p.flag("--output-schema", sdk.AddFile(p.req, p.plan, "schema.json", p.state.Schema))
 	}
 	if thread.Ephemeral {
 		p.plan.Args = append(p.plan.Args, "--ephemeral")
@@ -134,14 +124,4 @@ func sortedAny(m map[string]any) iter.Seq2[string, any] {
 			}
 		}
 	}
-}
-
-// file adds a file to the plan and returns its path.
-func (p *planner) file(name string, content []byte) (string, error) {
-	dir := p.req.GetTempDir()
-	if dir == "" {
-		return "", pluginapi.Errorf(pluginapi.CodeInternal, "codex: the request to plan names no temp dir for %s", name)
-	}
-	p.plan.Files = append(p.plan.Files, &pluginapi.PlanFile{Name: name, Content: content})
-	return filepath.Join(dir, name), nil
 }

@@ -23,14 +23,8 @@ const maxArgument = 96 << 10
 // the command line.
 func (adapter) Plan(_ context.Context, req *pluginapi.PlanRequest) (*pluginapi.Plan, error) {
 	opts := req.GetOptions()
-	if opts == nil {
-		opts = &pluginapi.RunOptions{}
-	}
 	p := &planner{req: req, opts: opts, plan: &pluginapi.Plan{Program: req.GetProgram()}}
 	p.state.Salt = req.GetRunId() + "/" + req.GetSessionId()
-	if p.plan.Program == "" {
-		p.plan.Program = agentID
-	}
 	steps := []func() error{p.surroundings, p.session, p.effort, p.schema, p.mcp, p.attachments, p.appServer}
 	if opts.Driver == driverExec {
 		steps[len(steps)-1] = p.exec
@@ -84,26 +78,13 @@ type planner struct {
 }
 
 func (p *planner) surroundings() error {
-	if p.opts.Pty {
-		return sdk.Cannot(agentID, "pty", "codex is driven on pipes; leave out --pty")
-	}
-	if d := p.opts.Driver; d != "" && !slices.Contains(drivers, d) {
-		return sdk.Cannot(agentID, "driver "+strconv.Quote(d), "its drivers are "+strings.Join(drivers, ", "))
-	}
 	if p.opts.MaxBudgetUsd != 0 {
 		return sdk.Cannot(agentID, "a budget in money", "it does not say what it costs; limit --max-turns or --timeout")
 	}
-	switch mode := p.opts.SystemPromptMode; mode {
-	case "", "append":
-		p.state.Thread.DeveloperInstructions = p.opts.SystemPrompt
-	case "replace":
+	if p.opts.SystemPromptMode == "replace" {
 		p.state.Thread.BaseInstructions = p.opts.SystemPrompt
-	default:
-		return sdk.Cannot(agentID, "system prompt mode "+strconv.Quote(mode), "it can append to its own system prompt or replace it")
-	}
-	if slices.Contains(p.opts.AllowRules, "") || slices.Contains(p.opts.DenyRules, "") {
-		return pluginapi.Errorf(pluginapi.CodeValidation, "codex: an allow or deny rule is empty").
-			WithHint("a rule is a tool, perhaps with a pattern: exec_command(git *)")
+	} else {
+		p.state.Thread.DeveloperInstructions = p.opts.SystemPrompt
 	}
 	if len(p.opts.DenyRules) > 0 {
 		p.plan.Warnings = append(p.plan.Warnings,
@@ -119,12 +100,6 @@ var threadID = regexp.MustCompile(`^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-
 func (p *planner) session() error {
 	o := p.opts
 	switch {
-	case o.Resume != "" && o.ContinueLast:
-		return pluginapi.Errorf(pluginapi.CodeValidation, "codex: resume and continue cannot be used together").
-			WithHint("give a session id, or ask for the last session, not both")
-	case o.Fork && o.Resume == "" && !o.ContinueLast:
-		return pluginapi.Errorf(pluginapi.CodeValidation, "codex: fork needs a session to fork from").
-			WithHint("add --resume ID or --continue")
 	case o.NoSession && !o.Fork && (o.Resume != "" || o.ContinueLast):
 		return sdk.Cannot(agentID, "going on with a session without writing to it", "fork it, or leave out --no-session")
 	case o.Resume != "" && !threadID.MatchString(o.Resume):

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"path/filepath"
 	"strconv"
 	"strings"
 
@@ -16,9 +15,6 @@ import (
 // go to stdin.
 func (adapter) Plan(_ context.Context, req *pluginapi.PlanRequest) (*pluginapi.Plan, error) {
 	opts := req.GetOptions()
-	if opts == nil {
-		opts = &pluginapi.RunOptions{}
-	}
 	p := &planner{req: req, opts: opts, plan: &pluginapi.Plan{
 		Program: req.GetProgram(),
 		EnvSet: map[string]string{
@@ -29,9 +25,6 @@ func (adapter) Plan(_ context.Context, req *pluginapi.PlanRequest) (*pluginapi.P
 			"GEMINI_CLI_TRUST_WORKSPACE": "true",
 		},
 	}}
-	if p.plan.Program == "" {
-		p.plan.Program = "gemini"
-	}
 	driver := p.acp
 	if opts.Driver == driverStream {
 		driver = p.stream
@@ -70,14 +63,9 @@ func (p *planner) common() error {
 	if len(p.opts.AllowRules)+len(p.opts.DenyRules) > 0 && p.opts.Driver == driverStream {
 		return sdk.Cannot(agentID, "rules with the driver stream-json", "use the driver acp, where amux judges each request")
 	}
-	if p.opts.SystemPrompt == "" {
-		return nil
+	if p.opts.SystemPrompt != "" {
+		p.plan.EnvSet["GEMINI_SYSTEM_MD"] = sdk.AddFile(p.req, p.plan, "system.md", []byte(p.opts.SystemPrompt))
 	}
-	if p.req.GetTempDir() == "" {
-		return pluginapi.Errorf(pluginapi.CodeInternal, "gemini: the request to plan names no temp dir for system.md")
-	}
-	p.plan.Files = append(p.plan.Files, &pluginapi.PlanFile{Name: "system.md", Content: []byte(p.opts.SystemPrompt)})
-	p.plan.EnvSet["GEMINI_SYSTEM_MD"] = filepath.Join(p.req.GetTempDir(), "system.md")
 	return nil
 }
 

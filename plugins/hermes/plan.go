@@ -17,20 +17,8 @@ import (
 // go to stdin.
 func (adapter) Plan(_ context.Context, req *pluginapi.PlanRequest) (*pluginapi.Plan, error) {
 	o := req.GetOptions()
-	if o == nil {
-		o = &pluginapi.RunOptions{}
-	}
 	plan := &pluginapi.Plan{Program: req.GetProgram()}
-	if plan.Program == "" {
-		plan.Program = "hermes"
-	}
 	switch {
-	case o.Resume != "" && o.ContinueLast:
-		return nil, pluginapi.Errorf(pluginapi.CodeValidation, "hermes: resume and continue cannot be used together").
-			WithHint("give a session id, or ask for the last session, not both")
-	case o.Fork && o.Resume == "" && !o.ContinueLast:
-		return nil, pluginapi.Errorf(pluginapi.CodeValidation, "hermes: fork needs a session to fork from").
-			WithHint("add --resume ID or --continue")
 	}
 	if !o.Fork {
 		plan.SessionId = o.Resume

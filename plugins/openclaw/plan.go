@@ -30,16 +30,10 @@ var sessionIDRule = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`)
 // go to stdin.
 func (adapter) Plan(_ context.Context, req *pluginapi.PlanRequest) (*pluginapi.Plan, error) {
 	opts := req.GetOptions()
-	if opts == nil {
-		opts = &pluginapi.RunOptions{}
-	}
 	p := &planner{req: req, opts: opts, plan: &pluginapi.Plan{
 		Program: req.GetProgram(),
 		EnvSet:  map[string]string{"OPENCLAW_NO_AUTO_UPDATE": "1", "OPENCLAW_HIDE_BANNER": "1", "OPENCLAW_SUPPRESS_NOTES": "1"},
 	}}
-	if p.plan.Program == "" {
-		p.plan.Program = "openclaw"
-	}
 	p.compileCache()
 	step := p.once
 	switch {
@@ -173,9 +167,6 @@ func (p *planner) local() error {
 
 // settings writes settings that stand before the user's: MCP servers, and agents.
 func (p *planner) settings(agents map[string]any) (file string, err error) {
-	if p.req.GetTempDir() == "" {
-		return "", pluginapi.Errorf(pluginapi.CodeInternal, "openclaw: the request to plan names no temp dir for openclaw.json")
-	}
 	config := map[string]any{}
 	if len(agents) > 0 {
 		config["agents"] = agents
@@ -210,8 +201,7 @@ func (p *planner) settings(agents map[string]any) (file string, err error) {
 	if err != nil {
 		return "", err
 	}
-	p.plan.Files = append(p.plan.Files, &pluginapi.PlanFile{Name: "openclaw.json", Content: data})
-	return filepath.Join(p.req.GetTempDir(), "openclaw.json"), nil
+	return sdk.AddFile(p.req, p.plan, "openclaw.json", data), nil
 }
 
 // environment is that of a server: its own, and by their names the variables that

@@ -2,7 +2,6 @@ package acp
 
 import (
 	"encoding/json"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -94,9 +93,8 @@ func hideEnv(agent string, n int, env map[string]string, req *pluginapi.PlanRequ
 	for _, name := range names {
 		script.WriteString("export " + name + "='" + strings.ReplaceAll(env[name], "'", `'\''`) + "'\n")
 	}
-	file := "mcp-" + strconv.Itoa(n) + ".env"
-	plan.Files = append(plan.Files, &pluginapi.PlanFile{Name: file, Content: []byte(script.String())})
-	server.Args = append([]string{"-c", `. "$0" && exec "$@"`, filepath.Join(req.GetTempDir(), file), server.Command}, server.Args...)
+	file := sdk.AddFile(req, plan, "mcp-"+strconv.Itoa(n)+".env", []byte(script.String()))
+	server.Args = append([]string{"-c", `. "$0" && exec "$@"`, file, server.Command}, server.Args...)
 	server.Command = "/bin/sh"
 	return nil
 }

@@ -26,19 +26,9 @@ const (
 // go to stdin.
 func (Adapter) Plan(_ context.Context, req *pluginapi.PlanRequest) (*pluginapi.Plan, error) {
 	opts := req.GetOptions()
-	if opts == nil {
-		opts = &pluginapi.RunOptions{}
-	}
 	plan := &pluginapi.Plan{
 		Program: req.GetProgram(), Args: []string{"--no-auto-update"},
 		EnvSet: map[string]string{"COPILOT_AUTO_UPDATE": "false"},
-	}
-	if plan.Program == "" {
-		plan.Program = "copilot"
-	}
-	if opts.Resume != "" && opts.ContinueLast {
-		return nil, pluginapi.Errorf(pluginapi.CodeValidation, "copilot: resume and continue cannot be used together").
-			WithHint("give a session id, or ask for the last session, not both")
 	}
 	if opts.Model != "" {
 		plan.Args = append(plan.Args, "--model="+opts.Model)
@@ -100,11 +90,7 @@ func servers(req *pluginapi.PlanRequest, opts *pluginapi.RunOptions, plan *plugi
 	if err != nil {
 		return err
 	}
-	if req.GetTempDir() == "" {
-		return pluginapi.Errorf(pluginapi.CodeInternal, "copilot: the request to plan names no temp dir for mcp.json")
-	}
-	plan.Files = append(plan.Files, &pluginapi.PlanFile{Name: "mcp.json", Content: content})
-	plan.Args = append(plan.Args, "--additional-mcp-config=@"+filepath.Join(req.GetTempDir(), "mcp.json"))
+	plan.Args = append(plan.Args, "--additional-mcp-config=@"+sdk.AddFile(req, plan, "mcp.json", content))
 	return nil
 }
 
@@ -113,12 +99,7 @@ func systemPrompt(req *pluginapi.PlanRequest, opts *pluginapi.RunOptions, plan *
 	if opts.SystemPrompt == "" {
 		return nil
 	}
-	if req.GetTempDir() == "" {
-		return pluginapi.Errorf(pluginapi.CodeInternal, "copilot: the request to plan names no temp dir for %s", systemFile)
-	}
-	plan.Files = append(plan.Files, &pluginapi.PlanFile{
-		Name: systemFile, Content: []byte("---\napplyTo: \"**\"\n---\n" + opts.SystemPrompt + "\n"),
-	})
+	sdk.AddFile(req, plan, systemFile, []byte("---\napplyTo: \"**\"\n---\n"+opts.SystemPrompt+"\n"))
 	dirs := opts.Env[instructionsDirsEnv]
 	if dirs == "" {
 		dirs = req.GetCaller().GetEnv()[instructionsDirsEnv]

@@ -12,17 +12,7 @@ import (
 // Plan makes the command line. The prompt goes to stdin.
 func (Adapter) Plan(_ context.Context, req *pluginapi.PlanRequest) (*pluginapi.Plan, error) {
 	o := req.GetOptions()
-	if o == nil {
-		o = &pluginapi.RunOptions{}
-	}
 	plan := &pluginapi.Plan{Program: req.GetProgram(), SessionId: o.Resume}
-	if plan.Program == "" {
-		plan.Program = "cursor-agent"
-	}
-	if o.Resume != "" && o.ContinueLast {
-		return nil, pluginapi.Errorf(pluginapi.CodeValidation, "cursor: resume and continue cannot be used together").
-			WithHint("give a session id, or ask for the last session, not both")
-	}
 	if byACP(o) {
 		if o.Model != "" {
 			plan.Args = append(plan.Args, "--model", o.Model)

@@ -67,29 +67,6 @@ var models = map[string]string{"": "demo-small", "small": "demo-small", "large":
 // Plan implements sdk.Adapter.
 func (Adapter) Plan(_ context.Context, req *pluginapi.PlanRequest) (*pluginapi.Plan, error) {
 	o := req.GetOptions()
-	if o == nil {
-		o = &pluginapi.RunOptions{}
-	}
-	for _, unable := range []struct {
-		asked bool
-		what  string
-	}{
-		{o.Resume != "", "resume a session: it keeps none"},
-		{o.ContinueLast, "continue a session: it keeps none"},
-		{o.Fork, "fork a session: it keeps none"},
-		{o.SystemPrompt != "", "take a system prompt"},
-		{len(o.Attachments) > 0, "take attachments"},
-		{len(o.McpServers) > 0, "use MCP servers"},
-		{len(o.AddDirs) > 0, "work in further folders"},
-		{o.JsonSchema != "", "answer by a JSON schema"},
-		{o.MaxBudgetUsd > 0, "keep to a budget"},
-		{o.Pty, "run in a terminal"},
-		{o.Driver != "", "be driven in another way"},
-	} {
-		if unable.asked {
-			return nil, pluginapi.Errorf(pluginapi.CodeCapability, "the demo agent cannot %s", unable.what)
-		}
-	}
 	if req.PluginPath == "" {
 		return nil, pluginapi.Errorf(pluginapi.CodeInternal, "the host did not say where the plugin's executable is")
 	}

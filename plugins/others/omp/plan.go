@@ -2,7 +2,6 @@ package omp
 
 import (
 	"context"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -21,9 +20,6 @@ const maxArgument = 96 << 10
 // to stdin.
 func (Adapter) Plan(_ context.Context, req *pluginapi.PlanRequest) (*pluginapi.Plan, error) {
 	o := req.GetOptions()
-	if o == nil {
-		o = &pluginapi.RunOptions{}
-	}
 	plan := &pluginapi.Plan{
 		Program: req.GetProgram(), Stdin: pb.Stdin_STDIN_OPEN,
 		// Titles are made by a request of the model of their own.
@@ -35,9 +31,6 @@ func (Adapter) Plan(_ context.Context, req *pluginapi.PlanRequest) (*pluginapi.P
 			return nil, err
 		}
 	}
-	if plan.Program == "" {
-		plan.Program = "omp"
-	}
 	if req.GetCaller().GetOs() == "windows" {
 		plan.Warnings = append(plan.Warnings, "omp on Windows is unproven: amux was not run with it there")
 	}
@@ -45,9 +38,6 @@ func (Adapter) Plan(_ context.Context, req *pluginapi.PlanRequest) (*pluginapi.P
 	switch {
 	case o.Approve != pb.Approve_APPROVE_AUTO && !acpDriver:
 		return nil, sdk.Cannot(agentID, "approvals with the driver rpc: there it asks for nothing before it acts", "add --approve auto to let it act, or take the driver auto")
-	case o.Resume != "" && o.ContinueLast:
-		return nil, pluginapi.Errorf(pluginapi.CodeValidation, "omp: resume and continue cannot be used together").
-			WithHint("give a session id, or ask for the last session, not both")
 	case o.Fork && o.Resume == "":
 		return nil, sdk.Cannot(agentID, "a fork of a session that is not named", "add --resume ID")
 	case len(o.AllowRules)+len(o.DenyRules) > 0 && !acpDriver:
@@ -85,11 +75,7 @@ func (Adapter) Plan(_ context.Context, req *pluginapi.PlanRequest) (*pluginapi.P
 		flag("--system-prompt", text)
 	default:
 		// A file, because the CLI takes a text that is the name of one for it.
-		if req.GetTempDir() == "" {
-			return nil, pluginapi.Errorf(pluginapi.CodeInternal, "omp: the request to plan names no temp dir for system.md")
-		}
-		plan.Files = append(plan.Files, &pluginapi.PlanFile{Name: "system.md", Content: []byte(text)})
-		flag("--append-system-prompt", filepath.Join(req.GetTempDir(), "system.md"))
+		flag("--append-system-prompt", sdk.AddFile(req, plan, "system.md", []byte(text)))
 	}
 	if acpDriver {
 		return plan, acp.Prepare(agentID, acp.Abilities{Images: true}, req, plan)

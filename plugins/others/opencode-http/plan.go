@@ -28,9 +28,6 @@ const configVariable = "OPENCODE_CONFIG_CONTENT"
 // prompt, but for MCP servers and what it asks about, which are settings.
 func (Adapter) Plan(_ context.Context, req *pluginapi.PlanRequest) (*pluginapi.Plan, error) {
 	o := req.GetOptions()
-	if o == nil {
-		o = &pluginapi.RunOptions{}
-	}
 	env := func(name string) string {
 		if value, ok := o.Env[name]; ok {
 			return value
@@ -42,10 +39,6 @@ func (Adapter) Plan(_ context.Context, req *pluginapi.PlanRequest) (*pluginapi.P
 		EnvSet: map[string]string{"OPENCODE_DISABLE_AUTOUPDATE": "1"},
 	}
 	switch {
-	case o.Resume != "" && o.ContinueLast:
-		return nil, invalid("resume and continue cannot be used together").WithHint("give a session id, or ask for the last session, not both")
-	case o.Fork && o.Resume == "" && !o.ContinueLast:
-		return nil, invalid("fork needs a session to fork from").WithHint("add --resume ID or --continue")
 	case o.Resume != "" && strings.ContainsAny(o.Resume, "/?#%"):
 		return nil, invalid("%q is no session id", o.Resume).WithHint("see: amux sessions list opencode-http")
 	}

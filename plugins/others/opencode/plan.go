@@ -3,7 +3,6 @@ package opencode
 import (
 	"context"
 	"encoding/json"
-	"path/filepath"
 
 	"github.com/amux-dev/amux/pluginapi"
 	pb "github.com/amux-dev/amux/pluginapi/amuxplugin1"
@@ -17,20 +16,8 @@ const configVariable = "OPENCODE_CONFIG_CONTENT"
 // go to stdin: as an argument the CLI would put them into quotation marks.
 func (Adapter) Plan(_ context.Context, req *pluginapi.PlanRequest) (*pluginapi.Plan, error) {
 	opts := req.GetOptions()
-	if opts == nil {
-		opts = &pluginapi.RunOptions{}
-	}
 	plan := &pluginapi.Plan{Program: req.GetProgram(), EnvSet: map[string]string{"OPENCODE_DISABLE_AUTOUPDATE": "1"}}
-	if plan.Program == "" {
-		plan.Program = "opencode"
-	}
 	switch {
-	case opts.Resume != "" && opts.ContinueLast:
-		return nil, pluginapi.Errorf(pluginapi.CodeValidation, "opencode: resume and continue cannot be used together").
-			WithHint("give a session id, or ask for the last session, not both")
-	case opts.Fork && opts.Resume == "" && !opts.ContinueLast:
-		return nil, pluginapi.Errorf(pluginapi.CodeValidation, "opencode: fork needs a session to fork from").
-			WithHint("add --resume ID or --continue")
 	case len(opts.AllowRules)+len(opts.DenyRules) > 0 && opts.Driver == driverRun:
 		return nil, sdk.Cannot(agentID, "rules with the driver run", "use the driver acp, where amux judges each request")
 	}
@@ -66,11 +53,7 @@ func configure(req *pluginapi.PlanRequest, opts *pluginapi.RunOptions, plan *plu
 		config["permission"] = map[string]string{"bash": "deny", "edit": "deny", "webfetch": "deny"}
 	}
 	if opts.SystemPrompt != "" {
-		if req.GetTempDir() == "" {
-			return pluginapi.Errorf(pluginapi.CodeInternal, "opencode: the request to plan names no temp dir for system.md")
-		}
-		plan.Files = append(plan.Files, &pluginapi.PlanFile{Name: "system.md", Content: []byte(opts.SystemPrompt)})
-		config["instructions"] = []string{filepath.Join(req.GetTempDir(), "system.md")}
+		config["instructions"] = []string{sdk.AddFile(req, plan, "system.md", []byte(opts.SystemPrompt))}
 	}
 	if len(config) == 0 {
 		return nil

@@ -2,7 +2,6 @@ package pi
 
 import (
 	"context"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,24 +18,15 @@ const maxArgument = 96 << 10
 // Plan makes the command line. Prompts go to stdin.
 func (Adapter) Plan(_ context.Context, req *pluginapi.PlanRequest) (*pluginapi.Plan, error) {
 	o := req.GetOptions()
-	if o == nil {
-		o = &pluginapi.RunOptions{}
-	}
 	plan := &pluginapi.Plan{
 		Program: req.GetProgram(), Stdin: pb.Stdin_STDIN_OPEN,
 		Args:   []string{"--mode", "rpc"},
 		EnvSet: map[string]string{"PI_TELEMETRY": "0"},
 	}
-	if plan.Program == "" {
-		plan.Program = "pi"
-	}
 	flag := func(name, value string) { plan.Args = append(plan.Args, name, value) }
 	switch {
 	case o.Approve != pb.Approve_APPROVE_AUTO:
 		return nil, sdk.Cannot(agentID, "approvals: it asks for nothing before it acts", "add --approve auto to let it act")
-	case o.Resume != "" && o.ContinueLast:
-		return nil, pluginapi.Errorf(pluginapi.CodeValidation, "pi: resume and continue cannot be used together").
-			WithHint("give a session id, or ask for the last session, not both")
 	case o.Fork && o.Resume == "":
 		return nil, sdk.Cannot(agentID, "a fork of a session that is not named", "add --resume ID")
 	case len(o.AllowRules)+len(o.DenyRules) > 0:
@@ -69,22 +59,16 @@ func (Adapter) Plan(_ context.Context, req *pluginapi.PlanRequest) (*pluginapi.P
 
 func systemPrompt(req *pluginapi.PlanRequest, o *pluginapi.RunOptions, plan *pluginapi.Plan) error {
 	text := o.SystemPrompt
-	switch mode := o.SystemPromptMode; {
-	case mode != "" && mode != "append" && mode != "replace":
-		return sdk.Cannot(agentID, "system prompt mode "+strconv.Quote(mode), "it can append to its own system prompt or replace it")
+	switch {
 	case text == "":
-	case mode == "replace":
+	case o.SystemPromptMode == "replace":
 		if len(text) > maxArgument {
 			return sdk.Cannot(agentID, "to replace its system prompt by more than 96 KiB", "append it instead")
 		}
 		plan.Args = append(plan.Args, "--system-prompt", text)
 	default:
 		// A file, because the CLI takes a text that is the name of one for it.
-		if req.GetTempDir() == "" {
-			return pluginapi.Errorf(pluginapi.CodeInternal, "pi: the request to plan names no temp dir for system.md")
-		}
-		plan.Files = append(plan.Files, &pluginapi.PlanFile{Name: "system.md", Content: []byte(text)})
-		plan.Args = append(plan.Args, "--append-system-prompt", filepath.Join(req.GetTempDir(), "system.md"))
+		plan.Args = append(plan.Args, "--append-system-prompt", sdk.AddFile(req, plan, "system.md", []byte(text)))
 	}
 	return nil
 }

@@ -3,7 +3,6 @@ package qwen
 import (
 	"context"
 	"encoding/json"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -22,9 +21,6 @@ const maxArgument = 96 << 10
 // of the CLI's flags take any number of words. Prompts go to stdin.
 func (Adapter) Plan(_ context.Context, req *pluginapi.PlanRequest) (*pluginapi.Plan, error) {
 	opts := req.GetOptions()
-	if opts == nil {
-		opts = &pluginapi.RunOptions{}
-	}
 	p := &planner{req: req, opts: opts, plan: &pluginapi.Plan{
 		Program: req.GetProgram(),
 		Args: []string{
@@ -35,9 +31,6 @@ func (Adapter) Plan(_ context.Context, req *pluginapi.PlanRequest) (*pluginapi.P
 		},
 		Stdin: pb.Stdin_STDIN_OPEN,
 	}}
-	if p.plan.Program == "" {
-		p.plan.Program = "qwen"
-	}
 	for _, step := range []func() error{p.surroundings, p.session, p.model, p.mcp, p.rules, p.prompt} {
 		if err := step(); err != nil {
 			return nil, err
@@ -74,12 +67,6 @@ func (p *planner) surroundings() error {
 func (p *planner) session() error {
 	o := p.opts
 	switch {
-	case o.Resume != "" && o.ContinueLast:
-		return pluginapi.Errorf(pluginapi.CodeValidation, "qwen: resume and continue cannot be used together").
-			WithHint("give a session id, or ask for the last session, not both")
-	case o.Fork && o.Resume == "" && !o.ContinueLast:
-		return pluginapi.Errorf(pluginapi.CodeValidation, "qwen: fork needs a session to fork from").
-			WithHint("add --resume ID or --continue")
 	case o.Resume != "":
 		p.flag("--resume", o.Resume)
 	case o.ContinueLast:
@@ -112,11 +99,9 @@ func (p *planner) model() error {
 	if len(text) > maxArgument {
 		return sdk.Cannot(agentID, "a system prompt of more than 96 KiB", "it takes one on its command line only; a QWEN.md in the project may be longer")
 	}
-	switch mode := p.opts.SystemPromptMode; {
-	case mode != "" && mode != "append" && mode != "replace":
-		return sdk.Cannot(agentID, "system prompt mode "+strconv.Quote(mode), "it can append to its own system prompt or replace it")
+	switch {
 	case text == "":
-	case mode == "replace":
+	case p.opts.SystemPromptMode == "replace":
 		p.flag("--system-prompt", text)
 	default:
 		p.flag("--append-system-prompt", text)
@@ -159,20 +144,11 @@ func (p *planner) mcp() error {
 	if err != nil {
 		return err
 	}
-	dir := p.req.GetTempDir()
-	if dir == "" {
-		return pluginapi.Errorf(pluginapi.CodeInternal, "qwen: the request to plan names no temp dir for mcp.json")
-	}
-	p.plan.Files = append(p.plan.Files, &pluginapi.PlanFile{Name: "mcp.json", Content: content})
-	p.flag("--mcp-config", filepath.Join(dir, "mcp.json"))
+	p.flag("--mcp-config", sdk.AddFile(p.req, p.plan, "mcp.json", content))
 	return nil
 }
 
 func (p *planner) rules() error {
-	if slices.Contains(p.opts.AllowRules, "") || slices.Contains(p.opts.DenyRules, "") {
-		return pluginapi.Errorf(pluginapi.CodeValidation, "qwen: an allow or deny rule is empty").
-			WithHint("a rule is a tool, perhaps with a command: run_shell_command(git status)")
-	}
 	// The CLI asks about all that it would not do anyway, and the host applies the
 	// allow rules: the CLI's own reading of them may allow more.
 	for _, rule := range p.opts.DenyRules {

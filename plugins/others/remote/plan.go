@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"maps"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -32,13 +31,7 @@ func (p *planner) flag(name, value string) { p.words = append(p.words, name+"="+
 // Plan makes the command line. Prompts go to stdin.
 func (Adapter) Plan(_ context.Context, req *pluginapi.PlanRequest) (*pluginapi.Plan, error) {
 	p := &planner{req: req, opts: req.GetOptions(), elsewhere: req.GetLaunch() != nil}
-	if p.opts == nil {
-		p.opts = &pluginapi.RunOptions{}
-	}
 	p.plan = &pluginapi.Plan{Program: req.GetProgram(), Stdin: pb.Stdin_STDIN_OPEN, EnvUnset: []string{agentEnv}}
-	if p.plan.Program == "" {
-		p.plan.Program = "amux"
-	}
 	if p.elsewhere {
 		argv := req.Launch.Argv
 		if len(argv) == 0 {
@@ -92,9 +85,6 @@ func granted(o *pluginapi.RunOptions) bool {
 func (p *planner) session() error {
 	o := p.opts
 	switch {
-	case o.Resume != "" && o.ContinueLast:
-		return pluginapi.Errorf(pluginapi.CodeValidation, "%s: resume and continue cannot be used together", agentID).
-			WithHint("give a session id, or ask for the last session, not both")
 	case o.Resume != "":
 		p.flag("--resume", o.Resume)
 	case o.ContinueLast:
@@ -160,8 +150,7 @@ func (p *planner) tools() error {
 	if err != nil {
 		return pluginapi.Errorf(pluginapi.CodeInternal, "%s: mcp servers: %w", agentID, err)
 	}
-	p.plan.Files = append(p.plan.Files, &pluginapi.PlanFile{Name: "mcp.json", Content: content})
-	p.flag("--mcp", filepath.Join(p.req.GetTempDir(), "mcp.json"))
+	p.flag("--mcp", sdk.AddFile(p.req, p.plan, "mcp.json", content))
 	return nil
 }
 
