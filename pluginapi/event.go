@@ -669,7 +669,7 @@ type Origin struct {
 }
 
 // HostOnly reports whether only the host may write events of that type: they tell
-// of the run and of how it ended, of which an adapter sees a part. A plugin that
+// of the run and of how it ended; an adapter sees a part of it. A plugin that
 // sends one breaks the contract.
 func HostOnly(t Type) bool {
 	switch t {

@@ -81,7 +81,7 @@ type ModelLister interface {
 	ListModels(ctx context.Context, q *pluginapi.ModelsQuery) ([]*pluginapi.Model, error)
 }
 
-// ExecNeeded is the error by which an on-demand call asks the host to run a
+// ExecNeeded is the error with which an on-demand call asks the host to run a
 // command and call again with its output in exec_results: at most 1 MiB of it or, if
 // ToFile is set by a call that lists or reads sessions, all in a file (see
 // OpenOutput).

@@ -68,7 +68,7 @@ func parse(args []string) (config, error) {
 	var c config
 	flags := flag.NewFlagSet("amux-bridge", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
-	ready := flags.String("ready", "", "`pattern` of the line by which the server says its URL, in a group")
+	ready := flags.String("ready", "", "`pattern` of the line that has the server's URL in a group")
 	flags.StringVar(&c.url, "url", "", "a server that runs already, instead of starting one")
 	flags.StringVar(&c.health, "health", "", "`path` that answers with JSON when the server is well")
 	flags.StringVar(&c.events, "events", "", "`path` of the server-sent events")

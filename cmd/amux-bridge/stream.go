@@ -94,7 +94,7 @@ func (h *heard) Read(p []byte) (int, error) {
 }
 
 // listen fails the bridge when the server has been silent for too long. Only the time
-// counts in which it is waited for.
+// spent waiting for it counts.
 func (b *bridge) listen(limit time.Duration, done <-chan struct{}) {
 	tick := time.NewTicker(max(limit/parts, 1))
 	defer tick.Stop()

@@ -257,7 +257,7 @@ func (c *conversation) settle(out *sdk.Out) {
 	}
 }
 
-// refusals are complaints by which the CLI refuses to start.
+// refusals are what the CLI prints when it refuses to start.
 var refusals = []turn.Refusal{
 	{Text: "No conversation found", Code: pluginapi.CodeSessionNotFound},
 	{Text: "--resume requires a valid session", Code: pluginapi.CodeSessionNotFound},

@@ -16,7 +16,7 @@ type planState struct {
 	Blocks []json.RawMessage `json:"blocks,omitempty"`
 }
 
-// userLine is the line by which a prompt reaches the CLI.
+// userLine is the line that carries a prompt to the CLI.
 func userLine(uuid string, blocks []json.RawMessage, text []byte) []byte {
 	size := len(text) + len(text)/16 + 256
 	for _, block := range blocks {

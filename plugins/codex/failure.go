@@ -165,7 +165,7 @@ func failureText(status int, message string) *pluginapi.Outcome {
 	return failure.Of(status, message)
 }
 
-// refusals are complaints by which the CLI refuses to start, on stderr.
+// refusals are what the CLI prints to stderr when it refuses to start.
 var refusals = []turn.Refusal{
 	{Text: "no rollout found", Code: pluginapi.CodeSessionNotFound},
 	{Text: "No saved session found", Code: pluginapi.CodeSessionNotFound},

@@ -16,7 +16,7 @@ import (
 	"github.com/amux-dev/amux/sdk/turn"
 )
 
-// refusals are complaints by which the CLI refuses to start, or ends.
+// refusals are what the CLI prints when it refuses to start, or ends.
 var refusals = []turn.Refusal{
 	{Text: "Error resuming session", Code: pluginapi.CodeSessionNotFound},
 	{Text: "already exists. Use --resume", Code: pluginapi.CodeValidation},

@@ -75,7 +75,7 @@ func (adapter) Describe() *pluginapi.Agent {
 			"With the driver acp, input_tokens include what came from a cache: the CLI does not tell them apart. With stream-json it does.",
 			"With the driver stream-json it cannot ask, think aloud or be told more; approvals are then auto or deny.",
 			"With the driver acp neither output nor exit code of a command is told, with stream-json no exit code.",
-			"A session that is resumed within the minute in which it began is overwritten: a mistake of the CLI, which names its files by the minute.",
+			"A session that is resumed within the minute it began in is overwritten: a bug of the CLI, which names its files by the minute.",
 			"Its npm program is a launcher that loses signals; amux starts it so that it becomes the agent itself.",
 		},
 		CallerEnv:         []string{"GEMINI_*", "GOOGLE_*"},

@@ -1,6 +1,6 @@
 // Command amux-plugin-gemini is the adapter for Gemini CLI.
 //
-// It drives the CLI by the Agent Client Protocol (sdk/acp), in which it can ask,
+// It drives the CLI by the Agent Client Protocol (sdk/acp), where it can ask,
 // be interrupted and go on for many turns; acp.go says what it does there in its
 // own way. For one prompt without questions there is its stream-json output
 // (driver stream-json, stream.go), which alone tells cached tokens. plan.go says

@@ -15,7 +15,7 @@ import (
 	"github.com/amux-dev/amux/sdk/turn"
 )
 
-// refusals are complaints by which the CLI refuses to start, or ends.
+// refusals are what the CLI prints when it refuses to start, or ends.
 var refusals = []turn.Refusal{
 	{Text: "Node.js runtime", Code: pluginapi.CodeAgentNotInstalled, Hint: "OpenClaw runs on Node.js 24.16 or later"},
 }

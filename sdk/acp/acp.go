@@ -130,9 +130,9 @@ type Usage struct {
 	// Cumulative: usage is that of all prompts of the process so far.
 	Cumulative bool
 	// Counts reports whether usage is cumulative by the name that the agent gives
-	// itself, and whether that is known of it; nil: what Cumulative says. By the words
-	// of the protocol it is that of the whole session, to which not all agents keep: one
-	// that is not known is taken at the protocol's word until a figure becomes less.
+	// itself, and whether that is known; nil: what Cumulative says. The protocol says that
+	// usage is of the whole session, but not all agents comply: an unknown one is taken
+	// at the protocol's word until a figure becomes less.
 	Counts func(agent string) (cumulative, known bool)
 	// LastRequest: what a response tells of tokens is the last request's of the turn. A
 	// turn of more than one says so.

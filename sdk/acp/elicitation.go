@@ -32,7 +32,7 @@ type field struct {
 	name     string
 	kind     string // string, number, integer, boolean, array
 	required bool
-	values   []choice // of which one is chosen, or several of an array: id is the value, kind its title
+	values   []choice // to choose from, several for an array: id is the value, kind its title
 }
 
 // elicit asks the user what the agent wants to know.

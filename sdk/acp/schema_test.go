@@ -115,7 +115,7 @@ func TestSchema(t *testing.T) {
 	}
 }
 
-// constants are the words by which the variants of a definition are told apart.
+// constants are the words that tell the variants of a definition apart.
 func constants(d object) []string {
 	var words []string
 	for _, key := range []string{"oneOf", "anyOf"} {

@@ -46,7 +46,7 @@ type Expect struct {
 	Writes *[]any `json:"writes"`
 	// EventTypes is the exact sequence.
 	EventTypes *[]string `json:"event_types"`
-	// Contains are types of events of which there must be at least one.
+	// Contains are types of events; there must be at least one of each.
 	Contains []string `json:"contains"`
 	Unparsed *int     `json:"unparsed"` // how many log events
 	// StdinClosed says whether the adapter closed stdin.

@@ -46,7 +46,7 @@ type kind struct {
 	from      int            // every status from this one; 0: none
 	words     []string       // in lower case
 	pattern   *regexp.Regexp // of words that are not next to each other
-	with      []int          // statuses with which the words count; none: all
+	with      []int          // the words count only with these statuses; none: with all
 }
 
 func (k kind) matches(status int, text string) bool {

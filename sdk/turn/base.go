@@ -23,10 +23,10 @@ type Base struct {
 	// Linger, if set, is how long the agent may take to exit once its stdin is
 	// closed; then it is sent SIGTERM.
 	Linger time.Duration
-	// Refusals are complaints by which the agent refuses to start, on stderr.
+	// Refusals are what the agent prints to stderr when it refuses to start.
 	Refusals []Refusal
-	// Start is that of the conversation, and Tested the version of the agent with which the
-	// adapter was tested: they tell whose a flag is that the agent does not know.
+	// Start is that of the conversation, and Tested the version of the agent that the
+	// adapter was tested with: they tell who passed a flag that the agent does not know.
 	Start  *pluginapi.Start
 	Tested string
 	// OneTurn: the process is a turn, which ends with it.

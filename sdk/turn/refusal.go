@@ -12,7 +12,7 @@ import (
 	"github.com/amux-dev/amux/sdk/failure"
 )
 
-// Refusal is one way in which an agent refuses to start.
+// Refusal is one reason why an agent refuses to start.
 type Refusal struct {
 	Text string // a part of what it says on stderr
 	Code pluginapi.Code
@@ -29,7 +29,7 @@ type Death struct {
 	Began bool
 	// Start is that of the conversation; nil: nothing is known of the command line.
 	Start *pluginapi.Start
-	// Tested is the version of the agent with which the adapter was tested.
+	// Tested is the version of the agent that the adapter was tested with.
 	Tested string
 }
 

@@ -147,8 +147,8 @@ func subagent(a map[string]any) map[string]any {
 	return map[string]any{"description": a["description"], "prompt": a["prompt"], "subagent_type": "general-purpose"}
 }
 
-// catalogTool is by which OpenClaw, which is known by its shell tool, has tools called
-// that it does not offer. Qwen Code has another tool of that name.
+// catalogTool is how OpenClaw, which is known by its shell tool, has tools called that it
+// does not offer. Qwen Code has another tool of that name.
 const (
 	catalogTool   = "tool_call"
 	openclawShell = "exec"

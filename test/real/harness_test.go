@@ -52,7 +52,7 @@ type agentRow struct {
 	uncached bool
 	// always are options without which the agent is not run.
 	always []string
-	// minute: it loses a session that is resumed in the minute in which it began.
+	// minute: it loses a session that is resumed in the minute it began in.
 	minute bool
 	// patience is what a scenario may take; default scenarioTime. Some agents
 	// cannot be kept from trying for long.

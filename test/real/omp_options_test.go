@@ -9,7 +9,7 @@ import (
 )
 
 // TestOmpOptions is what omp has besides the scenarios, which are by RPC: the Agent
-// Client Protocol, by which it asks.
+// Client Protocol, where it asks.
 func TestOmpOptions(t *testing.T) {
 	for name, do := range map[string]func(*run){
 		"a command is approved": func(r *run) {

@@ -31,7 +31,7 @@ var piRow = agentRow{
 		"max budget":               "it has no limit of money",
 		"mcp":                      "its MCP servers are those of its settings",
 		"json schema":              "it has no structured output",
-		"image":                    "the pinned bundle lacks the library by which it makes images smaller, and leaves them out",
+		"image":                    "the pinned bundle lacks the library that makes images smaller, and leaves them out",
 		"prompt above the context": "it sends what is too long and leaves it to the provider",
 	},
 }

@@ -94,8 +94,8 @@ func isControl(r rune) bool {
 	return r < 0x20 && r != '\n' && r != '\t' || r >= 0x7f && r <= 0x9f
 }
 
-// isHidden reports whether r is not seen, and reorders the text around it, by which
-// code can be shown as other code, or only hides in it.
+// isHidden reports whether r is not seen: it reorders the text around it, so that code is
+// shown as other code, or hides in it.
 func isHidden(r rune) bool {
 	switch {
 	case r >= 0x202a && r <= 0x202e, r >= 0x2066 && r <= 0x2069: // embedding, override, isolate

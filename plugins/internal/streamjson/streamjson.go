@@ -1,5 +1,5 @@
 // Package streamjson is what agents share that speak stream-json as Claude Code does: the
-// control lines by which, on stdio, the host asks the agent for something and the agent
+// control lines on stdio, with which the host asks the agent for something and the agent
 // asks its host for permission or an answer; and the content of messages.
 package streamjson
 
@@ -113,7 +113,7 @@ func (c *Control) Asked(line jsonl.Value, out *sdk.Out) {
 	c.Base.Ask(q, out)
 }
 
-// Cancelled takes the line by which the agent takes a request back.
+// Cancelled takes the line that withdraws a request of the agent.
 func (c *Control) Cancelled(line jsonl.Value, out *sdk.Out) {
 	id := line.Text("request_id")
 	c.Base.Withdraw(func(q *turn.Question) bool { return q.ID == id }, out)

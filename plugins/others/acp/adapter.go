@@ -95,7 +95,7 @@ func (Adapter) Converse(start *pluginapi.Start) (sdk.Conversation, error) {
 	}, start)
 }
 
-// counted are the agents, by the names that they give themselves, of which was seen
+// counted says of the agents that were tried, by the names that they give themselves,
 // whether their usage counts all prompts of the process.
 var counted = map[string]bool{"Copilot": true, "oh-my-pi": false, "OpenCode": false}
 

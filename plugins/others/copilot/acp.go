@@ -14,7 +14,7 @@ import (
 	"github.com/amux-dev/amux/sdk/turn"
 )
 
-// refusals are complaints by which the CLI refuses to start.
+// refusals are what the CLI prints when it refuses to start.
 var refusals = []turn.Refusal{
 	{Text: "No authentication information found", Code: pluginapi.CodeAuth},
 	{Text: "are not supported by Copilot", Code: pluginapi.CodeAuth},

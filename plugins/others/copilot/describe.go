@@ -1,7 +1,7 @@
 // Package copilot is the adapter for the GitHub Copilot CLI (not for gh copilot,
 // which is another program).
 //
-// It drives the CLI by the Agent Client Protocol (copilot --acp), in which it can
+// It drives the CLI by the Agent Client Protocol (copilot --acp), where it can
 // ask, be interrupted and go on for many turns; acp.go says what it does there in
 // its own way. For one prompt without questions there are the CLI's own lines
 // (driver json, lines.go), which tell sub-agents, retries and the provider's

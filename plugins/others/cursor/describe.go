@@ -55,7 +55,7 @@ func (Adapter) Describe() *pluginapi.Agent {
 		ConfigLocations:  []string{"~/.cursor/mcp.json"},
 		Notes: []string{
 			"Made after documentation: no run of the real CLI has been seen.",
-			"With --approve auto it is given --force, by which it does all it wants unasked; otherwise it is driven by the Agent Client Protocol (cursor-agent acp), by which it asks.",
+			"With --approve auto it is given --force and does all it wants unasked; otherwise it is driven by the Agent Client Protocol (cursor-agent acp), where it asks.",
 			"What `cursor-agent ls` and `cursor-agent models` print is documented nowhere, so that amux lists neither sessions nor models.",
 			"A login of `cursor-agent login` is not looked for; `cursor-agent status` tells it.",
 		},

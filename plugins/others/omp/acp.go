@@ -53,7 +53,7 @@ func acpDetail(name string, call acp.Call) turn.Detail {
 // elided is in the place of what the CLI leaves out of a long value.
 const elided = "ch elided…]"
 
-// approval reads a form by which the CLI asks whether a tool may be used. Values of the
+// approval reads a form that asks whether a tool may be used. Values of the
 // model stand in it as they are, with newlines: where one could end in more than one
 // place, the form stays a question, for people.
 func approval(message string) (acp.Approval, bool) {

@@ -1,11 +1,11 @@
 // Package omp is the adapter for omp, which comes from Pi and has gone ways of its
 // own.
 //
-// It drives the CLI by its RPC mode, of which the package pirpc reads the lines and
+// It drives the CLI by its RPC mode: the package pirpc reads its lines and
 // what they leave on disk; dialect.go says what omp does there in its own way, plan.go
 // how it is started. By RPC it asks for nothing before it acts; so where somebody is
-// to be asked, it is driven by the Agent Client Protocol (acp.go), by which it asks
-// about commands.
+// to be asked, it is driven by the Agent Client Protocol (acp.go), where it asks about
+// commands.
 package omp
 
 import (

@@ -15,7 +15,7 @@ import (
 
 var dialect = pirpc.Dialect{
 	Agent: agentID, Guidance: authGuidance, Tested: testedVersion,
-	// Complaints by which the CLI refuses to start.
+	// What the CLI prints when it refuses to start.
 	Refusals: []turn.Refusal{
 		{Text: "Error: Session \"", Code: pluginapi.CodeSessionNotFound},
 		{Text: "Model \"", Code: pluginapi.CodeValidation, Hint: "see: amux agents models omp"},

@@ -89,7 +89,7 @@ func byACP(o *pluginapi.RunOptions) bool {
 	return o.GetDriver() == driverACP || o.GetDriver() != driverRPC && o.GetApprove() != pb.Approve_APPROVE_AUTO
 }
 
-// asking is the command line for the Agent Client Protocol, with which the CLI asks
+// asking is the command line for the Agent Client Protocol, where the CLI asks
 // about commands; told so, about everything that is more than reading.
 func asking(o *pluginapi.RunOptions, plan *pluginapi.Plan) error {
 	plan.Args = []string{"acp", "--no-title"}

@@ -110,7 +110,7 @@ func foreign(req *pluginapi.PlanRequest, o *pluginapi.RunOptions, base string, p
 	case len(o.McpServers) > 0:
 		return sdk.Cannot(agentID, "MCP servers with "+urlVariable, "put them into that server's settings")
 	case (o.Resume != "" || o.ContinueLast) && !o.Fork && o.Approve != pb.Approve_APPROVE_AUTO:
-		return sdk.Cannot(agentID, "approvals in a session that a server of "+urlVariable+" has already", "add --fork, or --approve auto, by which that server's settings decide")
+		return sdk.Cannot(agentID, "approvals in a session that a server of "+urlVariable+" has already", "add --fork, or --approve auto, which leaves it to that server's settings")
 	}
 	plan.Args = append(plan.Args, "--events=/event?directory="+url.QueryEscape(req.GetCaller().GetCwd()), "--url="+base)
 	return nil

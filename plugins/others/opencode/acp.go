@@ -14,7 +14,7 @@ import (
 	"github.com/amux-dev/amux/sdk/turn"
 )
 
-// refusals are complaints by which the CLI refuses to start, or ends.
+// refusals are what the CLI prints when it refuses to start, or ends.
 var refusals = []turn.Refusal{
 	{Text: "Session not found", Code: pluginapi.CodeSessionNotFound},
 	{Text: "Configuration is invalid", Code: pluginapi.CodeConfig},

@@ -13,7 +13,7 @@ import (
 
 var dialect = pirpc.Dialect{
 	Agent: agentID, Guidance: authGuidance, Tested: testedVersion,
-	// Complaints by which the CLI refuses to start.
+	// What the CLI prints when it refuses to start.
 	Refusals: []turn.Refusal{
 		{Text: "No session found", Code: pluginapi.CodeSessionNotFound},
 		{Text: "No API key found", Code: pluginapi.CodeAuth},

@@ -134,8 +134,8 @@ func (c *conversation) command(kind string, fields map[string]any, out *sdk.Out)
 	return err
 }
 
-// setModels writes the models that were asked for. One without a provider is of that
-// with which the CLI began.
+// setModels writes the models that were asked for. One without a provider is of the
+// provider that the CLI started with.
 func (c *conversation) setModels(out *sdk.Out) error {
 	if c.Session == "" {
 		return nil

@@ -47,7 +47,7 @@ type usage struct{ input, output, cacheRead int64 }
 // exit by itself.
 const linger = 10 * time.Second
 
-// refusals are complaints by which the CLI refuses to start, or ends.
+// refusals are what the CLI prints when it refuses to start, or ends.
 var refusals = []turn.Refusal{
 	{Text: "No saved session found", Code: pluginapi.CodeSessionNotFound},
 	{Text: "No auth type is selected", Code: pluginapi.CodeAuth},
@@ -320,8 +320,8 @@ func (c *conversation) streamEvent(line jsonl.Value, out *sdk.Out) bool {
 	return true
 }
 
-// apiErrorPrefix begins the text by which the CLI tells a failed request in the
-// model's place.
+// apiErrorPrefix begins the text that the CLI prints in the model's place when a request
+// has failed.
 const apiErrorPrefix = "[API Error: "
 
 // assistant is a finished block, or several tools of one message. Text and

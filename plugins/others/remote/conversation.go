@@ -287,7 +287,7 @@ func (c *conversation) refusal(e jsonl.Value, out *sdk.Out) {
 	c.fail(c.end, e.Text("hint"), out)
 }
 
-// fail tells an outcome of which the other side has told no event.
+// fail emits an outcome that the other side has sent no event for.
 func (c *conversation) fail(o *pluginapi.Outcome, hint string, out *sdk.Out) {
 	o.Hint = hint
 	out.Event(failure.Event(o, nil))

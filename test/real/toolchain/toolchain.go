@@ -4,7 +4,7 @@
 // .cache/agents.d. Install is idempotent, returns at once if the
 // agents are there, and may be called by several processes at the same time. No
 // install script of a package is run. The package also makes the clean
-// environment in which an agent is started.
+// environment that an agent is started in.
 package toolchain
 
 import (
