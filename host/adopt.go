@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/amux-dev/amux/host/internal/engine"
+	"github.com/amux-dev/amux/host/internal/folders"
 	"github.com/amux-dev/amux/host/journal"
 	"github.com/amux-dev/amux/host/process"
 	"github.com/amux-dev/amux/host/registry"
@@ -93,7 +94,7 @@ func (c *recovery) adopt(ctx context.Context, id string) (_ *Run, retErr error) 
 			break
 		}
 		if !errors.Is(err, store.ErrLocked) {
-			return nil, folderError("folder of the run", dir.Dir, err)
+			return nil, folders.Error("folder of the run", dir.Dir, err)
 		}
 		if try == lockTries {
 			return nil, nil

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/amux-dev/amux/host/internal/engine"
+	"github.com/amux-dev/amux/host/process"
 	"github.com/amux-dev/amux/host/rule"
 	"github.com/amux-dev/amux/pluginapi"
 	"github.com/amux-dev/amux/pluginapi/code"
@@ -54,7 +55,7 @@ func (j judge) verdict(asked *engine.Question) rule.Verdict {
 	}
 	home := ""
 	for _, name := range []string{"HOME", "USERPROFILE"} {
-		home = cmp.Or(home, envValue(j.env, name))
+		home = cmp.Or(home, process.EnvValue(j.env, name))
 	}
 	q := rule.Request{Tool: asked.Tool, Kind: asked.Kind, Detail: asked.Detail, Paths: asked.Paths, Cwd: j.spec.Cwd, Home: home}
 	if q.Kind == pluginapi.ToolShell && !posixShell && !strings.Contains(strings.ToLower(asked.Tool), "bash") {

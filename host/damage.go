@@ -12,6 +12,7 @@ import (
 	"github.com/amux-dev/amux/host/internal/engine"
 	"github.com/amux-dev/amux/host/journal"
 	"github.com/amux-dev/amux/host/store"
+	"github.com/amux-dev/amux/internal/sys/fault"
 	"github.com/amux-dev/amux/pluginapi"
 )
 
@@ -62,7 +63,7 @@ func (h *Host) Check(ctx context.Context, ref string) (Integrity, error) {
 func check(ctx context.Context, dir *store.Run) (Integrity, error) {
 	found := Integrity{Damage: []Damage{}}
 	fail := func(err error) (Integrity, error) {
-		return found, pluginapi.Errorf(pluginapi.CodeParse, "record of run %s: %w", dir.ID, plain(err))
+		return found, pluginapi.Errorf(pluginapi.CodeParse, "record of run %s: %w", dir.ID, fault.Plain(err))
 	}
 	info, err := inspect(dir)
 	if err != nil {

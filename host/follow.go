@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/amux-dev/amux/host/shim"
+	"github.com/amux-dev/amux/internal/sys/fault"
 	"github.com/amux-dev/amux/pluginapi"
 	"github.com/amux-dev/amux/pluginapi/code"
 )
@@ -147,7 +148,7 @@ func (f *follower) read() ([]byte, error) {
 			return nil, nil // the run is being started
 		}
 		if err != nil {
-			return nil, pluginapi.Errorf(pluginapi.CodeParse, "events of run %s: %w", f.r.id(), plain(err))
+			return nil, pluginapi.Errorf(pluginapi.CodeParse, "events of run %s: %w", f.r.id(), fault.Plain(err))
 		}
 		f.file = file
 	}
@@ -158,7 +159,7 @@ func (f *follower) read() ([]byte, error) {
 		}
 		n, err := f.file.ReadAt(f.buf[:size], f.offset)
 		if err != nil && !errors.Is(err, io.EOF) {
-			return nil, pluginapi.Errorf(pluginapi.CodeParse, "events of run %s: %w", f.r.id(), plain(err))
+			return nil, pluginapi.Errorf(pluginapi.CodeParse, "events of run %s: %w", f.r.id(), fault.Plain(err))
 		}
 		end := bytes.LastIndexByte(f.buf[:n], '\n') + 1
 		if end == 0 && n == size {

@@ -3,11 +3,9 @@ package host
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"os"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -17,12 +15,12 @@ import (
 
 	"github.com/amux-dev/amux/host/adapter"
 	"github.com/amux-dev/amux/host/internal/engine"
+	"github.com/amux-dev/amux/host/internal/folders"
 	"github.com/amux-dev/amux/host/process"
 	"github.com/amux-dev/amux/host/registry"
 	"github.com/amux-dev/amux/host/shim"
 	"github.com/amux-dev/amux/host/store"
 	"github.com/amux-dev/amux/internal/sys/fault"
-	"github.com/amux-dev/amux/internal/sys/foreign"
 	"github.com/amux-dev/amux/pluginapi"
 )
 
@@ -113,7 +111,7 @@ func New(opts Options) (*Host, error) {
 		opts.ConfigDir = filepath.Join(home, ".agent-mux")
 	}
 	if opts.RuntimeDir == "" {
-		opts.RuntimeDir = defaultRuntimeDir(opts.Env)
+		opts.RuntimeDir = folders.DefaultRuntime(process.EnvValue(opts.Env, "XDG_RUNTIME_DIR"))
 	}
 	if opts.BundledDir == "" || opts.ShimPath == "" {
 		self, err := os.Executable()
@@ -158,7 +156,7 @@ func New(opts Options) (*Host, error) {
 			volume: pluginapi.MaxLine, answer: answerTime, memory: pluginMemory,
 		},
 		registry: registry.New(registry.Options{
-			ConfigDir: opts.ConfigDir, PluginDir: envValue(opts.Env, "AMUX_PLUGIN_DIR"), ProjectDir: opts.ProjectDir,
+			ConfigDir: opts.ConfigDir, PluginDir: process.EnvValue(opts.Env, "AMUX_PLUGIN_DIR"), ProjectDir: opts.ProjectDir,
 			BundledDir: opts.BundledDir, BundledHashes: opts.BundledHashes, Overrides: opts.Plugins,
 			AlwaysVerify: opts.AlwaysVerify, Version: opts.Version,
 		}),
@@ -199,40 +197,16 @@ func exeSuffix() string {
 	return ""
 }
 
-// defaultRuntimeDir is short: a socket's path has 108 bytes.
-func defaultRuntimeDir(env []string) string {
-	if dir := envValue(env, "XDG_RUNTIME_DIR"); filepath.IsAbs(dir) && len(dir) < 40 {
-		return filepath.Join(dir, "amux")
-	}
-	if runtime.GOOS == "windows" {
-		return filepath.Join(os.TempDir(), "amux")
-	}
-	return "/tmp/amux-" + strconv.Itoa(os.Getuid())
-}
-
-func envValue(env []string, name string) string {
-	for _, variable := range slices.Backward(env) {
-		if value, ok := strings.CutPrefix(variable, name+"="); ok {
-			return value
-		}
-	}
-	return ""
-}
-
 // prepare makes the folders that a run needs.
 func (h *Host) prepare() error {
 	if err := checkProcesses(); err != nil {
 		return err
 	}
-	if err := foreign.CheckFolder(h.opts.ConfigDir); err != nil {
-		return pluginapi.Errorf(pluginapi.CodeConfig, "the configuration folder %s is not used: %w", h.opts.ConfigDir, plain(err)).
-			WithHint("%s", foreign.Fix(err))
-	}
-	if err := os.MkdirAll(h.opts.ConfigDir, 0o700); err != nil {
-		return folderError("config folder", h.opts.ConfigDir, err)
+	if err := folders.Config(h.opts.ConfigDir); err != nil {
+		return err
 	}
 	for _, dir := range []string{h.opts.RuntimeDir, h.plugins.socket} {
-		if err := PrepareRuntimeDir(dir); err != nil {
+		if err := folders.Runtime(dir); err != nil {
 			return err
 		}
 	}
@@ -242,38 +216,7 @@ func (h *Host) prepare() error {
 
 // PrepareRuntimeDir makes a folder for sockets. It refuses one that is not the user's
 // alone, or that lies where others could replace it.
-func PrepareRuntimeDir(dir string) error {
-	if err := checkAround(dir); err != nil {
-		return err
-	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return folderError("runtime folder", dir, err)
-	}
-	return checkPrivate(dir)
-}
-
-func folderError(what, dir string, err error) error {
-	var pathErr *os.PathError
-	if errors.As(err, &pathErr) {
-		err = pathErr.Err
-	}
-	code, hint := pluginapi.CodeConfig, "choose another by --config-dir or AGENT_MUX_CONFIG_DIR"
-	switch what {
-	case "runtime folder":
-		hint = "set XDG_RUNTIME_DIR to a folder of yours"
-	case "temp folder":
-		hint = "set TMPDIR to a folder that exists and is yours"
-	}
-	if fault.Full(err) {
-		code = pluginapi.CodeDiskFull
-	}
-	if why, way := fault.Limit(err); why != "" {
-		e := pluginapi.Errorf(code, "the %s %s cannot be written: %s", what, dir, why).WithHint("%s", way)
-		e.Err = err
-		return e
-	}
-	return pluginapi.Errorf(code, "the %s %s cannot be written: %w", what, dir, err).WithHint("%s", hint)
-}
+func PrepareRuntimeDir(dir string) error { return folders.Runtime(dir) }
 
 // enter begins something that Close gives up and waits for. The context it gives
 // ends with ctx or with Close; leave says why err came about.

@@ -17,6 +17,7 @@ import (
 	"github.com/amux-dev/amux/host/adapter"
 	"github.com/amux-dev/amux/host/eventlog"
 	"github.com/amux-dev/amux/host/internal/engine"
+	"github.com/amux-dev/amux/host/internal/folders"
 	"github.com/amux-dev/amux/host/journal"
 	"github.com/amux-dev/amux/host/registry"
 	"github.com/amux-dev/amux/host/shim"
@@ -441,7 +442,7 @@ func (r *hosted) clear(told *engine.Summary, result Result) {
 		r.readEnd(&result)
 	}
 	_ = os.RemoveAll(r.meta.TempDir)
-	_ = os.Remove(socketPath(r.h.opts.RuntimeDir, r.id())) // a shim that was killed leaves it
+	_ = os.Remove(folders.Socket(r.h.opts.RuntimeDir, r.id())) // a shim that was killed leaves it
 	if told != nil && !told.Ended.IsZero() {
 		r.h.archive.index(r.meta, result.End, told.Ended)
 		r.dir.MarkEnded()

@@ -11,6 +11,7 @@ import (
 
 	"github.com/Masterminds/semver/v3"
 
+	"github.com/amux-dev/amux/host/process"
 	"github.com/amux-dev/amux/internal/sys/foreign"
 	"github.com/amux-dev/amux/pluginapi"
 )
@@ -94,7 +95,7 @@ func lookPath(name string, env []string, cwd string) string {
 		}
 		return executable(name)
 	}
-	for _, dir := range filepath.SplitList(envValue(env, "PATH")) {
+	for _, dir := range filepath.SplitList(process.EnvValue(env, "PATH")) {
 		if filepath.IsAbs(dir) {
 			if path := executable(filepath.Join(dir, name)); path != "" {
 				return path

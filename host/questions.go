@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/amux-dev/amux/host/internal/engine"
+	"github.com/amux-dev/amux/internal/sys/fault"
 	"github.com/amux-dev/amux/pluginapi"
 	"github.com/amux-dev/amux/pluginapi/code"
 )
@@ -27,7 +28,7 @@ func (r *recorded) questions() (*engine.Questions, error) {
 		return questions, nil // the run is being started
 	}
 	if err != nil {
-		return nil, pluginapi.Errorf(pluginapi.CodeParse, "events of run %s: %w", r.id(), plain(err))
+		return nil, pluginapi.Errorf(pluginapi.CodeParse, "events of run %s: %w", r.id(), fault.Plain(err))
 	}
 	defer file.Close()
 	lines := bufio.NewReaderSize(file, 256<<10)

@@ -14,9 +14,11 @@ import (
 
 	"github.com/amux-dev/amux/host/eventlog"
 	"github.com/amux-dev/amux/host/internal/engine"
+	"github.com/amux-dev/amux/host/internal/folders"
 	"github.com/amux-dev/amux/host/journal"
 	"github.com/amux-dev/amux/host/registry"
 	"github.com/amux-dev/amux/host/store"
+	"github.com/amux-dev/amux/internal/sys/fault"
 	"github.com/amux-dev/amux/pluginapi"
 	"github.com/amux-dev/amux/pluginapi/code"
 )
@@ -245,7 +247,7 @@ func (h *Host) Open(ctx context.Context, ref string) (*Run, error) {
 		return nil, noRun(ref)
 	}
 	if err != nil {
-		return nil, pluginapi.Errorf(pluginapi.CodeParse, "events of run %s: %w", dir.ID, plain(err))
+		return nil, pluginapi.Errorf(pluginapi.CodeParse, "events of run %s: %w", dir.ID, fault.Plain(err))
 	}
 	result := resultOf(info)
 	if info.End == nil {
@@ -294,17 +296,17 @@ func (h *Host) ReplayWith(ctx context.Context, ref string, o ReplayOptions, w io
 	}
 	src, err := openFileSource(dir.Path("journal"))
 	if err != nil {
-		return pluginapi.Errorf(pluginapi.CodeParse, "run %s has no journal: %w", dir.ID, plain(err))
+		return pluginapi.Errorf(pluginapi.CodeParse, "run %s has no journal: %w", dir.ID, fault.Plain(err))
 	}
 	defer src.Close()
 	temp, err := os.MkdirTemp(h.opts.TempDir, "agent-mux-replay-")
 	if err != nil {
-		return folderError("temp folder", h.opts.TempDir, err)
+		return folders.Error("temp folder", h.opts.TempDir, err)
 	}
 	defer os.RemoveAll(temp)
 	log, err := eventlog.Open(filepath.Join(temp, "events.jsonl"), meta.RunID, meta.Agent, true)
 	if err != nil {
-		return folderError("temp folder", temp, err)
+		return folders.Error("temp folder", temp, err)
 	}
 	defer log.Close()
 	copied := make(chan error, 1)

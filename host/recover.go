@@ -12,6 +12,7 @@ import (
 
 	"github.com/amux-dev/amux/host/eventlog"
 	"github.com/amux-dev/amux/host/internal/engine"
+	"github.com/amux-dev/amux/host/internal/folders"
 	"github.com/amux-dev/amux/host/journal"
 	"github.com/amux-dev/amux/host/process"
 	"github.com/amux-dev/amux/host/shim"
@@ -172,7 +173,7 @@ func (c *recovery) recoverRun(ctx context.Context, id string) error {
 	}
 	c.host.edges.sweep(meta)
 	_ = os.RemoveAll(meta.TempDir)
-	_ = os.Remove(socketPath(c.host.opts.RuntimeDir, id))
+	_ = os.Remove(folders.Socket(c.host.opts.RuntimeDir, id))
 	return c.conclude(ctx, dir, meta)
 }
 

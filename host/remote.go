@@ -15,6 +15,7 @@ import (
 	"github.com/amux-dev/amux/host/internal/engine"
 	"github.com/amux-dev/amux/host/journal"
 	"github.com/amux-dev/amux/host/shim"
+	"github.com/amux-dev/amux/internal/sys/fault"
 	"github.com/amux-dev/amux/pluginapi"
 	"github.com/amux-dev/amux/pluginapi/code"
 )
@@ -220,7 +221,7 @@ func (r *Run) Signal(ctx context.Context, name string) error {
 func (r *Run) Tail(n int, w io.Writer) error {
 	src, err := openFileSource(r.dir.Path("journal"))
 	if err != nil {
-		return pluginapi.Errorf(pluginapi.CodeParse, "run %s has no journal: %w", r.ID(), plain(err))
+		return pluginapi.Errorf(pluginapi.CodeParse, "run %s has no journal: %w", r.ID(), fault.Plain(err))
 	}
 	defer src.Close()
 	reader, err := journal.NewReader(src)

@@ -10,8 +10,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/amux-dev/amux/host/internal/folders"
 	"github.com/amux-dev/amux/host/shim"
 	"github.com/amux-dev/amux/host/store"
+	"github.com/amux-dev/amux/internal/sys/fault"
 	"github.com/amux-dev/amux/pluginapi"
 )
 
@@ -64,7 +66,7 @@ func (a *archive) deleteRun(ctx context.Context, dir *store.Run) (Outcome, error
 			return gone()
 		}
 		if !errors.Is(err, store.ErrLocked) {
-			return "", folderError("folder of the run", dir.Dir, err)
+			return "", folders.Error("folder of the run", dir.Dir, err)
 		}
 		// Who holds it may be its host, or somebody who deletes it as we do.
 		info, err := readInfo(dir)
@@ -95,9 +97,9 @@ func (a *archive) deleteRun(ctx context.Context, dir *store.Run) (Outcome, error
 		a.sweepRun(meta) // nobody will end it, and nothing of it may live on
 		_ = os.RemoveAll(meta.TempDir)
 	}
-	_ = os.Remove(socketPath(a.opts.RuntimeDir, dir.ID))
+	_ = os.Remove(folders.Socket(a.opts.RuntimeDir, dir.ID))
 	if err := dir.Delete(); err != nil {
-		return "", folderError("folder of the run", dir.Dir, err)
+		return "", folders.Error("folder of the run", dir.Dir, err)
 	}
 	return Deleted, nil
 }
@@ -266,7 +268,7 @@ func (a *archive) leftOver(id string, changed time.Time) bool {
 	}
 	// A run of another configuration folder, or none.
 	return time.Since(changed) > strangeAge &&
-		!a.marked(id) && !answers(socketPath(a.opts.RuntimeDir, id))
+		!a.marked(id) && !folders.Answers(folders.Socket(a.opts.RuntimeDir, id))
 }
 
 // leftTempDirs finds temp dirs of runs that nothing lives of.
@@ -278,7 +280,7 @@ func (a *archive) leftTempDirs() (left []Removed) {
 	for _, e := range entries {
 		name, ok := strings.CutPrefix(e.Name(), "agent-mux-")
 		info, err := e.Info()
-		if !ok || err != nil || !e.IsDir() || !isOurs(info) {
+		if !ok || err != nil || !e.IsDir() || !folders.IsOurs(info) {
 			continue
 		}
 		replay := strings.HasPrefix(name, "replay-") && time.Since(info.ModTime()) > strangeAge
@@ -304,7 +306,7 @@ func (a *archive) leftSockets() (left []Removed) {
 			continue
 		}
 		path := filepath.Join(a.opts.RuntimeDir, e.Name())
-		if !answers(path) && a.leftOver(id, info.ModTime()) {
+		if !folders.Answers(path) && a.leftOver(id, info.ModTime()) {
 			left = append(left, Removed{"socket", filepath.ToSlash(path), "nobody listens on it", 0})
 		}
 	}
@@ -319,7 +321,7 @@ func (a *archive) claimName(name string, mark func() error) error {
 	}
 	unlock, err := a.store.LockNames()
 	if err != nil {
-		return pluginapi.Errorf(pluginapi.CodeConfigLock, "the names of runs: %w", plain(err))
+		return pluginapi.Errorf(pluginapi.CodeConfigLock, "the names of runs: %w", fault.Plain(err))
 	}
 	defer unlock()
 	for _, id := range a.store.Active() {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/amux-dev/amux/host/process"
 	"github.com/amux-dev/amux/host/rule"
+	"github.com/amux-dev/amux/internal/sys/fault"
 	"github.com/amux-dev/amux/internal/sys/foreign"
 	"github.com/amux-dev/amux/pluginapi"
 	pb "github.com/amux-dev/amux/pluginapi/amuxplugin1"
@@ -63,7 +64,7 @@ func loadAttachments(list []*pb.Attachment) error {
 	for _, a := range list {
 		data, err := foreign.Read(a.Path, foreign.Rule{Limit: maxAttachments})
 		if err != nil {
-			return invalid("file %s: %w", a.Path, plain(err))
+			return invalid("file %s: %w", a.Path, fault.Plain(err))
 		}
 		a.Content = data
 	}

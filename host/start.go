@@ -18,6 +18,7 @@ import (
 
 	"github.com/amux-dev/amux/host/adapter"
 	"github.com/amux-dev/amux/host/internal/engine"
+	"github.com/amux-dev/amux/host/internal/folders"
 	"github.com/amux-dev/amux/host/journal"
 	"github.com/amux-dev/amux/host/process"
 	"github.com/amux-dev/amux/host/registry"
@@ -177,7 +178,7 @@ func (l *launch) createDir(queued bool) error {
 		return invalid("a run with the id %s exists already", id).WithHint("leave out --run-id")
 	}
 	if err != nil {
-		return folderError("config folder", l.h.opts.ConfigDir, err)
+		return folders.Error("config folder", l.h.opts.ConfigDir, err)
 	}
 	l.dir = dir
 	spec, err := json.Marshal(l.spec)
@@ -196,7 +197,7 @@ func (l *launch) createDir(queued bool) error {
 	err = l.h.archive.claimName(l.meta.Name, func() error { return errors.Join(dir.MarkActive(), dir.WriteMeta(l.meta)) })
 	if err == nil {
 		if err := os.Mkdir(l.meta.TempDir, 0o700); err != nil {
-			return folderError("temp folder", l.h.opts.TempDir, err)
+			return folders.Error("temp folder", l.h.opts.TempDir, err)
 		}
 		err = l.firstRecords(queued)
 	}
@@ -204,7 +205,7 @@ func (l *launch) createDir(queued bool) error {
 		return taken
 	}
 	if err != nil {
-		return folderError("folder of the run", dir.Dir, err)
+		return folders.Error("folder of the run", dir.Dir, err)
 	}
 	return nil
 }
@@ -242,7 +243,7 @@ func (l *launch) launchShim() error {
 	err := process.Starting(func() (pid int, err error) {
 		l.shim, err = l.h.edges.launch(l.h.opts.ShimPath, l.dir.Dir, shim.Hello{
 			Version: shim.Version, Nonce: l.nonce, Host: true, RunID: l.meta.RunID, TempDir: l.meta.TempDir,
-			Socket: socketPath(l.h.opts.RuntimeDir, l.meta.RunID), Detached: l.spec.Detached,
+			Socket: folders.Socket(l.h.opts.RuntimeDir, l.meta.RunID), Detached: l.spec.Detached,
 			HostDir: l.h.plugins.socket, HostPID: l.meta.HostPID, HostStart: l.meta.HostStart,
 		})
 		if err != nil {
@@ -367,7 +368,7 @@ func (l *launch) prepareSpawn(plan *pluginapi.Plan) (shim.Spawn, journal.Plan, e
 	}
 	for _, f := range plan.Files {
 		if err := os.WriteFile(filepath.Join(l.meta.TempDir, f.Name), f.Content, 0o600); err != nil {
-			return fail(folderError("temp folder of the run", l.meta.TempDir, err))
+			return fail(folders.Error("temp folder of the run", l.meta.TempDir, err))
 		}
 		record.Files = append(record.Files, f.Name)
 	}
@@ -456,12 +457,12 @@ func (l *launch) env(plan *pluginapi.Plan) []string {
 func (l *launch) run(state string) (*hosted, error) {
 	file, err := l.h.edges.journal(l.dir)
 	if err != nil {
-		return nil, folderError("folder of the run", l.dir.Dir, err)
+		return nil, folders.Error("folder of the run", l.dir.Dir, err)
 	}
 	log, err := l.h.edges.log(l.dir.Path("events.jsonl"), l.meta)
 	if err != nil {
 		file.Close()
-		return nil, folderError("folder of the run", l.dir.Dir, err)
+		return nil, folders.Error("folder of the run", l.dir.Dir, err)
 	}
 	r := &hosted{
 		recorded: &recorded{h: l.h, spec: l.spec, meta: l.meta, agent: l.agent, dir: l.dir},

@@ -11,6 +11,7 @@ import (
 	"github.com/amux-dev/amux/host/internal/engine"
 	"github.com/amux-dev/amux/host/journal"
 	"github.com/amux-dev/amux/host/shim"
+	"github.com/amux-dev/amux/internal/sys/fault"
 	"github.com/amux-dev/amux/pluginapi"
 )
 
@@ -106,7 +107,7 @@ func (w *watcher) pieces(ctx context.Context, follow bool, yield func(TerminalPi
 	path := w.r.dir.Path("journal")
 	file, err := os.Open(path)
 	if err != nil {
-		return pluginapi.Errorf(pluginapi.CodeParse, "run %s has no journal: %w", w.r.id(), plain(err))
+		return pluginapi.Errorf(pluginapi.CodeParse, "run %s has no journal: %w", w.r.id(), fault.Plain(err))
 	}
 	w.file = file
 	reader, err := journal.NewReader(file)
@@ -119,7 +120,7 @@ func (w *watcher) pieces(ctx context.Context, follow bool, yield func(TerminalPi
 		over := (follow || !first) && !w.ring(ctx)
 		info, err := file.Stat()
 		if err != nil {
-			return pluginapi.Errorf(pluginapi.CodeParse, "journal of run %s: %w", w.r.id(), plain(err))
+			return pluginapi.Errorf(pluginapi.CodeParse, "journal of run %s: %w", w.r.id(), fault.Plain(err))
 		}
 		for {
 			rec, err := reader.Next(info.Size())

@@ -14,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/amux-dev/amux/host/shim"
+	"github.com/amux-dev/amux/internal/sys/fault"
 	"github.com/amux-dev/amux/pluginapi"
 )
 
@@ -134,7 +135,7 @@ func (s *RunSpec) resolvePaths() error {
 	for _, file := range s.Files {
 		info, err := os.Stat(file)
 		if err != nil {
-			return invalid("file %s: %w", file, plain(err))
+			return invalid("file %s: %w", file, fault.Plain(err))
 		}
 		if !info.Mode().IsRegular() {
 			return invalid("file %s is not a regular file", file)
@@ -208,21 +209,12 @@ func checkDir(what, dir string) error {
 		return invalid("the %s %s does not exist", what, dir)
 	}
 	if err != nil {
-		return invalid("%s %s: %w", what, dir, plain(err))
+		return invalid("%s %s: %w", what, dir, fault.Plain(err))
 	}
 	if !info.IsDir() {
 		return invalid("%s %s is a file", what, dir)
 	}
 	return nil
-}
-
-// plain is the reason of a file error without the path that the message has
-// already named.
-func plain(err error) error {
-	if pathErr, ok := err.(*os.PathError); ok {
-		return pathErr.Err
-	}
-	return err
 }
 
 func (s *RunSpec) validateMCP() error {

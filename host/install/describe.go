@@ -9,6 +9,7 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/amux-dev/amux/internal/sys/fault"
 	"github.com/amux-dev/amux/pluginapi"
 )
 
@@ -35,7 +36,7 @@ func (in *Installer) checkDescription(ctx context.Context, stage, dir string, m 
 	label := "plugin " + m.Name + " " + m.Version
 	data, err := readSmall(filepath.Join(dir, DescribeName))
 	if err != nil {
-		return pluginapi.Errorf(pluginapi.CodePluginInvalid, "%s: %s: %w", label, DescribeName, plain(err))
+		return pluginapi.Errorf(pluginapi.CodePluginInvalid, "%s: %s: %w", label, DescribeName, fault.Plain(err))
 	}
 	shipped, err := ParseDescription(label+": "+DescribeName, data)
 	if err != nil {

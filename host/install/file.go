@@ -66,7 +66,7 @@ func writeError(err error) error {
 	if why, hint := fault.Limit(err); why != "" {
 		return pluginapi.Errorf(pluginapi.CodeConfig, "cannot write %s: %s", describePath(err), why).WithHint("%s", hint)
 	}
-	return pluginapi.Errorf(pluginapi.CodeConfig, "cannot write %s: %w", describePath(err), plain(err)).
+	return pluginapi.Errorf(pluginapi.CodeConfig, "cannot write %s: %w", describePath(err), fault.Plain(err)).
 		WithHint("make it writable, or choose another folder with --config-dir or AMUX_PLUGIN_DIR")
 }
 
@@ -78,17 +78,6 @@ func describePath(err error) string {
 		return e.New
 	}
 	return "the folder of plugins"
-}
-
-// plain takes the operation and the path off an error of package os.
-func plain(err error) error {
-	if e, ok := errors.AsType[*fs.PathError](err); ok {
-		return e.Err
-	}
-	if e, ok := errors.AsType[*os.LinkError](err); ok {
-		return e.Err
-	}
-	return err
 }
 
 // exchangeSlowly swaps two folders by three renames: for a moment there is none

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/amux-dev/amux/internal/sys/fault"
 	"github.com/amux-dev/amux/internal/sys/foreign"
 	"github.com/amux-dev/amux/pluginapi"
 )
@@ -493,7 +494,7 @@ func (in *Installer) link(req Request) (*Result, error) {
 	file := filepath.Join(req.Link, ManifestName)
 	data, err := readSmall(file)
 	if err != nil {
-		return nil, pluginapi.Errorf(pluginapi.CodePluginNotFound, "%s: %w", file, plain(err)).WithHint("%s", foreign.Fix(err))
+		return nil, pluginapi.Errorf(pluginapi.CodePluginNotFound, "%s: %w", file, fault.Plain(err)).WithHint("%s", foreign.Fix(err))
 	}
 	m, warnings, err := ParseManifest(file, data)
 	if err != nil {

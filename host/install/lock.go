@@ -14,6 +14,7 @@ import (
 
 	"github.com/pelletier/go-toml/v2"
 
+	"github.com/amux-dev/amux/internal/sys/fault"
 	"github.com/amux-dev/amux/internal/sys/foreign"
 	"github.com/amux-dev/amux/pluginapi"
 )
@@ -74,7 +75,7 @@ func lockError(file string, err error) error {
 	if e, ok := errors.AsType[*fs.PathError](err); ok {
 		file = e.Path
 	}
-	return pluginapi.Errorf(pluginapi.CodeConfig, "%s: %w", file, plain(err)).WithHint("%s", foreign.Fix(err))
+	return pluginapi.Errorf(pluginapi.CodeConfig, "%s: %w", file, fault.Plain(err)).WithHint("%s", foreign.Fix(err))
 }
 
 // parseLock makes a lock of what was read of its file, or of the error of reading it.

@@ -17,6 +17,7 @@ import (
 	"github.com/Masterminds/semver/v3"
 	"github.com/pelletier/go-toml/v2"
 
+	"github.com/amux-dev/amux/internal/sys/fault"
 	"github.com/amux-dev/amux/internal/sys/foreign"
 	"github.com/amux-dev/amux/pluginapi"
 )
@@ -64,12 +65,12 @@ func (s *mirrorSource) open(ctx context.Context, elements ...string) (io.ReadClo
 		return s.all.get(ctx, strings.TrimSuffix(s.root, "/")+"/"+path.Join(elements...), nil)
 	}
 	if _, err := os.Stat(s.root); err != nil {
-		return nil, pluginapi.Errorf(pluginapi.CodePlugin, "mirror %s: %v", s.root, plain(err)).WithHint("is it mounted?")
+		return nil, pluginapi.Errorf(pluginapi.CodePlugin, "mirror %s: %v", s.root, fault.Plain(err)).WithHint("is it mounted?")
 	}
 	// Below the root only: a link in a mirror leads nowhere else.
 	root, err := os.OpenRoot(s.root)
 	if err != nil {
-		return nil, pluginapi.Errorf(pluginapi.CodePlugin, "mirror %s: %w", s.root, plain(err))
+		return nil, pluginapi.Errorf(pluginapi.CodePlugin, "mirror %s: %w", s.root, fault.Plain(err))
 	}
 	defer root.Close()
 	f, err := foreign.OpenBelow(root, path.Join(elements...), foreign.Rule{})
@@ -77,7 +78,7 @@ func (s *mirrorSource) open(ctx context.Context, elements ...string) (io.ReadClo
 		return nil, fs.ErrNotExist
 	}
 	if err != nil {
-		return nil, pluginapi.Errorf(pluginapi.CodePlugin, "mirror %s: %s: %w", s.root, path.Join(elements...), plain(err)).WithHint("%s", foreign.Fix(err))
+		return nil, pluginapi.Errorf(pluginapi.CodePlugin, "mirror %s: %s: %w", s.root, path.Join(elements...), fault.Plain(err)).WithHint("%s", foreign.Fix(err))
 	}
 	return f, nil
 }
@@ -177,7 +178,7 @@ func ReadMirrors(file string) ([]Mirror, error) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, pluginapi.Errorf(pluginapi.CodeConfig, "%s: %w", file, plain(err))
+		return nil, pluginapi.Errorf(pluginapi.CodeConfig, "%s: %w", file, fault.Plain(err))
 	}
 	var content struct {
 		Mirrors []Mirror `toml:"mirror"`
@@ -325,7 +326,7 @@ func addToIndex(file, name, version string) error {
 	var got index
 	data, err := foreign.Read(file, foreign.Rule{Limit: maxIndex, NoLink: true})
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return pluginapi.Errorf(pluginapi.CodePlugin, "%s: %w", file, plain(err)).WithHint("%s", foreign.Fix(err))
+		return pluginapi.Errorf(pluginapi.CodePlugin, "%s: %w", file, fault.Plain(err)).WithHint("%s", foreign.Fix(err))
 	}
 	if err == nil {
 		if err := json.Unmarshal(data, &got); err != nil {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/pelletier/go-toml/v2"
 
+	"github.com/amux-dev/amux/internal/sys/fault"
 	"github.com/amux-dev/amux/internal/sys/foreign"
 	"github.com/amux-dev/amux/pluginapi"
 )
@@ -37,7 +38,7 @@ func (d *Folder) readOwners() (map[string]string, error) {
 		return map[string]string{}, nil
 	}
 	if err != nil {
-		return nil, pluginapi.Errorf(pluginapi.CodeConfig, "%s: %w", d.path(ownersName), plain(err))
+		return nil, pluginapi.Errorf(pluginapi.CodeConfig, "%s: %w", d.path(ownersName), fault.Plain(err))
 	}
 	if err := toml.NewDecoder(strings.NewReader(string(data))).DisallowUnknownFields().Decode(&file); err != nil {
 		return nil, pluginapi.Errorf(pluginapi.CodeConfig, "%s", tomlError(d.path(ownersName), err)).

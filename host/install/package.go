@@ -9,6 +9,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/amux-dev/amux/internal/sys/fault"
 	"github.com/amux-dev/amux/internal/sys/foreign"
 	"github.com/amux-dev/amux/pluginapi"
 )
@@ -59,7 +60,7 @@ func (p Package) Write(dir string) (*Manifest, Sums, error) {
 		}
 		binary, err := foreign.Read(p.Binaries[platform], foreign.Rule{Limit: maxUnpacked})
 		if err != nil {
-			return nil, nil, pluginapi.Errorf(pluginapi.CodePluginNotFound, "%s: %w", p.Binaries[platform], plain(err))
+			return nil, nil, pluginapi.Errorf(pluginapi.CodePluginNotFound, "%s: %w", p.Binaries[platform], fault.Plain(err))
 		}
 		files := append([]PackFile{
 			{Name: ManifestName, Data: p.Manifest},
@@ -85,7 +86,7 @@ func (p Package) Write(dir string) (*Manifest, Sums, error) {
 func Release(dir string) (name, version string, sums []byte, _ error) {
 	sums, err := foreign.Read(filepath.Join(dir, SumsName), foreign.Rule{Limit: maxSums})
 	if err != nil {
-		return "", "", nil, pluginapi.Errorf(pluginapi.CodePluginNotFound, "%s: %w", filepath.Join(dir, SumsName), plain(err)).
+		return "", "", nil, pluginapi.Errorf(pluginapi.CodePluginNotFound, "%s: %w", filepath.Join(dir, SumsName), fault.Plain(err)).
 			WithHint("a release is made by: amux plugin package")
 	}
 	parsed, err := ParseSums(sums)
@@ -98,7 +99,7 @@ func Release(dir string) (name, version string, sums []byte, _ error) {
 	for _, file := range slices.Sorted(maps.Keys(parsed)) {
 		got, err := hashFile(filepath.Join(dir, file))
 		if err != nil {
-			return "", "", nil, pluginapi.Errorf(pluginapi.CodePluginInvalid, "%s: %w", filepath.Join(dir, file), plain(err))
+			return "", "", nil, pluginapi.Errorf(pluginapi.CodePluginInvalid, "%s: %w", filepath.Join(dir, file), fault.Plain(err))
 		}
 		if got != parsed[file] {
 			return "", "", nil, pluginapi.Errorf(pluginapi.CodePluginInvalid, "%s is not what %s says", filepath.Join(dir, file), SumsName).
@@ -125,7 +126,7 @@ func Extras(dir string) ([]PackFile, error) {
 	var extras []PackFile
 	entries, err := os.ReadDir(dir)
 	if err != nil {
-		return nil, pluginapi.Errorf(pluginapi.CodePluginNotFound, "%s: %w", dir, plain(err))
+		return nil, pluginapi.Errorf(pluginapi.CodePluginNotFound, "%s: %w", dir, fault.Plain(err))
 	}
 	for _, e := range entries {
 		base, _, _ := strings.Cut(e.Name(), ".")

@@ -14,6 +14,7 @@ import (
 
 	"github.com/Masterminds/semver/v3"
 
+	"github.com/amux-dev/amux/internal/sys/fault"
 	"github.com/amux-dev/amux/pluginapi"
 )
 
@@ -142,7 +143,7 @@ func readSmallFile(ctx context.Context, src Source, version, file string) ([]byt
 	defer body.Close()
 	data, err := io.ReadAll(io.LimitReader(body, maxSums+1))
 	if err != nil {
-		return nil, pluginapi.Errorf(pluginapi.CodePlugin, "%s: %s: %w", src, file, plain(err))
+		return nil, pluginapi.Errorf(pluginapi.CodePlugin, "%s: %s: %w", src, file, fault.Plain(err))
 	}
 	if len(data) > maxSums {
 		return nil, at(src, invalid("%s is larger than 1 MiB", file))
@@ -151,7 +152,7 @@ func readSmallFile(ctx context.Context, src Source, version, file string) ([]byt
 }
 
 // download streams a file of a release to w and returns its hash.
-func download(ctx context.Context, src Source, version, file string, w io.Writer, fault func(string) error) (string, error) {
+func download(ctx context.Context, src Source, version, file string, w io.Writer, inject func(string) error) (string, error) {
 	body, err := src.Open(ctx, version, file)
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", pluginapi.Errorf(pluginapi.CodePluginNotFound, "%s: there is no %s", src, file).WithHint("check the address")
@@ -173,7 +174,7 @@ func download(ctx context.Context, src Source, version, file string, w io.Writer
 			if _, err := w.Write(buffer[:n]); err != nil {
 				return "", writeError(err)
 			}
-			if err := fault("archive part"); err != nil {
+			if err := inject("archive part"); err != nil {
 				return "", err
 			}
 		}
@@ -184,7 +185,7 @@ func download(ctx context.Context, src Source, version, file string, w io.Writer
 			return hex.EncodeToString(h.Sum(nil)), nil
 		}
 		if readErr != nil {
-			return "", pluginapi.Errorf(pluginapi.CodePlugin, "%s: %s: the connection broke: %w", src, file, plain(readErr)).WithHint("try again")
+			return "", pluginapi.Errorf(pluginapi.CodePlugin, "%s: %s: the connection broke: %w", src, file, fault.Plain(readErr)).WithHint("try again")
 		}
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/amux-dev/amux/internal/sys/fault"
 	"github.com/amux-dev/amux/internal/sys/foreign"
 	"github.com/amux-dev/amux/pluginapi"
 )
@@ -140,7 +141,7 @@ func (s *Sources) resolvePath(text, cwd string) (Place, error) {
 	info, err := os.Stat(file)
 	switch {
 	case err != nil:
-		return Place{}, pluginapi.Errorf(pluginapi.CodePluginNotFound, "%.200q: %w", text, plain(err)).WithHint("%s", Grammar)
+		return Place{}, pluginapi.Errorf(pluginapi.CodePluginNotFound, "%.200q: %w", text, fault.Plain(err)).WithHint("%s", Grammar)
 	case !info.IsDir():
 		base := filepath.Base(file)
 		if _, _, _, ok := ParseArchiveName(base); !ok {
@@ -249,7 +250,7 @@ func (s folderSource) Open(_ context.Context, _, file string) (io.ReadCloser, er
 		return nil, fs.ErrNotExist
 	}
 	if err != nil {
-		return nil, pluginapi.Errorf(pluginapi.CodePlugin, "%s: %w", filepath.Join(s.dir, file), plain(err)).WithHint("%s", foreign.Fix(err))
+		return nil, pluginapi.Errorf(pluginapi.CodePlugin, "%s: %w", filepath.Join(s.dir, file), fault.Plain(err)).WithHint("%s", foreign.Fix(err))
 	}
 	return f, nil
 }

@@ -13,6 +13,7 @@ import (
 	"aead.dev/minisign"
 	"github.com/pelletier/go-toml/v2"
 
+	"github.com/amux-dev/amux/internal/sys/fault"
 	"github.com/amux-dev/amux/internal/sys/foreign"
 	"github.com/amux-dev/amux/pluginapi"
 )
@@ -36,7 +37,7 @@ func ReadTrust(file string) ([]Key, error) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, pluginapi.Errorf(pluginapi.CodeConfig, "%s: %w", file, plain(err)).WithHint("%s", foreign.Fix(err))
+		return nil, pluginapi.Errorf(pluginapi.CodeConfig, "%s: %w", file, fault.Plain(err)).WithHint("%s", foreign.Fix(err))
 	}
 	var trust trustFile
 	if err := toml.NewDecoder(strings.NewReader(string(data))).DisallowUnknownFields().Decode(&trust); err != nil {

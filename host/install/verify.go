@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/amux-dev/amux/internal/sys/fault"
 	"github.com/amux-dev/amux/internal/sys/foreign"
 	"github.com/amux-dev/amux/pluginapi"
 )
@@ -68,7 +69,7 @@ func inspect(dir string) (*Receipt, []Problem) {
 		return nil
 	})
 	if err != nil {
-		problems = append(problems, Problem{"", "unreadable: " + plain(err).Error()})
+		problems = append(problems, Problem{"", "unreadable: " + fault.Plain(err).Error()})
 	}
 	for _, name := range slices.Sorted(maps.Keys(left)) {
 		problems = append(problems, Problem{name, "missing"})

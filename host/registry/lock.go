@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -19,6 +18,7 @@ import (
 	"github.com/Masterminds/semver/v3"
 	"github.com/pelletier/go-toml/v2"
 
+	"github.com/amux-dev/amux/internal/sys/fault"
 	"github.com/amux-dev/amux/internal/sys/foreign"
 	"github.com/amux-dev/amux/pluginapi"
 )
@@ -174,7 +174,7 @@ func (r *Registry) fromStore(entry lockEntry, lockPath string, origin Origin, us
 	}
 	switch {
 	case err != nil:
-		p.Err = p.errorf(pluginapi.CodePluginInvalid, "%s: %w", place, plain(err))
+		p.Err = p.errorf(pluginapi.CodePluginInvalid, "%s: %w", place, fault.Plain(err))
 	case len(got.Files[own]) != 64:
 		p.Err = p.errorf(pluginapi.CodePluginInvalid, "%s does not say the hash of the executable", place)
 	case got.h1() != got.H1:
@@ -227,17 +227,6 @@ func tomlError(path string, err error) string {
 		return fmt.Sprintf("%s:%d:%d: %s", path, row, column, text)
 	}
 	return path + ": " + strings.TrimPrefix(err.Error(), "toml: ")
-}
-
-// plain takes the operation and the path off an error of package os.
-func plain(err error) error {
-	if e, ok := errors.AsType[*fs.PathError](err); ok {
-		return e.Err
-	}
-	if e, ok := errors.AsType[*os.LinkError](err); ok {
-		return e.Err
-	}
-	return err
 }
 
 // short is as much of a hash as people compare.

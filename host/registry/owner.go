@@ -10,6 +10,7 @@ import (
 
 	"github.com/pelletier/go-toml/v2"
 
+	"github.com/amux-dev/amux/internal/sys/fault"
 	"github.com/amux-dev/amux/internal/sys/foreign"
 	"github.com/amux-dev/amux/pluginapi"
 )
@@ -28,7 +29,7 @@ func readOwners(path string) (map[string]string, error) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, pluginapi.Errorf(pluginapi.CodeConfig, "%s: %w", path, plain(err))
+		return nil, pluginapi.Errorf(pluginapi.CodeConfig, "%s: %w", path, fault.Plain(err))
 	}
 	if err := toml.NewDecoder(bytes.NewReader(data)).DisallowUnknownFields().Decode(&file); err != nil {
 		return nil, pluginapi.Errorf(pluginapi.CodeConfig, "%s", tomlError(path, err)).

@@ -16,6 +16,7 @@ import (
 	"github.com/pelletier/go-toml/v2"
 	"google.golang.org/protobuf/encoding/protojson"
 
+	"github.com/amux-dev/amux/internal/sys/fault"
 	"github.com/amux-dev/amux/internal/sys/foreign"
 	"github.com/amux-dev/amux/pluginapi"
 )
@@ -151,7 +152,7 @@ func (r *Registry) fromOverride(name, path string) Plugin {
 	}
 	info, err := os.Stat(path)
 	if err != nil {
-		p.Err = p.errorf(pluginapi.CodePluginNotFound, "%s: %w", path, plain(err)).
+		p.Err = p.errorf(pluginapi.CodePluginNotFound, "%s: %w", path, fault.Plain(err)).
 			WithHint("correct the path given for %s by --plugin or in [dev_overrides] of config.toml", name)
 		return p
 	}
@@ -168,7 +169,7 @@ func (r *Registry) At(path string) Plugin {
 	p := Plugin{Origin: OriginOverride, rank: ranks[OriginOverride], Trust: TrustLocal, Source: path, Dir: path}
 	info, err := os.Stat(path)
 	if err != nil {
-		p.Err = pluginapi.Errorf(pluginapi.CodePluginNotFound, "%s: %w", path, plain(err)).
+		p.Err = pluginapi.Errorf(pluginapi.CodePluginNotFound, "%s: %w", path, fault.Plain(err)).
 			WithHint("name the folder of a plugin: it holds %s, %s and the executable", manifestName, describeName)
 		return p
 	}
@@ -204,7 +205,7 @@ func nameIn(dir string) (string, error) {
 		}
 	}
 	if err != nil {
-		return "", pluginapi.Errorf(pluginapi.CodePluginInvalid, "%s: %w", path, plain(err))
+		return "", pluginapi.Errorf(pluginapi.CodePluginInvalid, "%s: %w", path, fault.Plain(err))
 	}
 	var d pluginapi.Description
 	if err := (protojson.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(data, &d); err != nil {
@@ -238,7 +239,7 @@ func (r *Registry) load(p *Plugin) {
 	path := filepath.Join(p.Dir, describeName)
 	data, err := foreign.Read(path, foreign.Rule{Limit: maxSmall})
 	if err != nil {
-		missing := p.errorf(pluginapi.CodePluginInvalid, "it has no readable %s in %s: %w", describeName, p.Dir, plain(err))
+		missing := p.errorf(pluginapi.CodePluginInvalid, "it has no readable %s in %s: %w", describeName, p.Dir, fault.Plain(err))
 		if p.Origin == OriginOverride || p.Linked {
 			missing.WithHint("make it with: %s --amux-describe > %s", p.Executable, path)
 		}
@@ -288,7 +289,7 @@ func (r *Registry) loadManifest(p *Plugin) error {
 		return nil
 	}
 	if err != nil {
-		return p.errorf(pluginapi.CodePluginInvalid, "it has no readable %s in %s: %w", manifestName, p.Dir, plain(err))
+		return p.errorf(pluginapi.CodePluginInvalid, "it has no readable %s in %s: %w", manifestName, p.Dir, fault.Plain(err))
 	}
 	if err := p.checkFile(manifestName, data); err != nil {
 		return err
@@ -373,7 +374,7 @@ func (p Plugin) checkExtra() error {
 		return e
 	}
 	if err != nil {
-		return p.errorf(pluginapi.CodePluginInvalid, "%s: %w", p.Dir, plain(err))
+		return p.errorf(pluginapi.CodePluginInvalid, "%s: %w", p.Dir, fault.Plain(err))
 	}
 	return nil
 }
@@ -393,7 +394,7 @@ func (p Plugin) checkExecutable() error {
 	info, err := os.Stat(p.Executable)
 	switch {
 	case err != nil:
-		return p.errorf(pluginapi.CodePluginInvalid, "%s: %w", p.Executable, plain(err))
+		return p.errorf(pluginapi.CodePluginInvalid, "%s: %w", p.Executable, fault.Plain(err))
 	case info.IsDir():
 		return p.errorf(pluginapi.CodePluginInvalid, "%s is a folder, not a program", p.Executable)
 	case !info.Mode().IsRegular():

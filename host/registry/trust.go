@@ -11,6 +11,7 @@ import (
 
 	"github.com/pelletier/go-toml/v2"
 
+	"github.com/amux-dev/amux/internal/sys/fault"
 	"github.com/amux-dev/amux/internal/sys/foreign"
 	"github.com/amux-dev/amux/pluginapi"
 )
@@ -32,7 +33,7 @@ func (r *Registry) publishers() ([]publisher, error) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, pluginapi.Errorf(pluginapi.CodeConfig, "%s: %w", file, plain(err))
+		return nil, pluginapi.Errorf(pluginapi.CodeConfig, "%s: %w", file, fault.Plain(err))
 	}
 	var trust struct {
 		Keys []publisher `toml:"key"`

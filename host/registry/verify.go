@@ -78,12 +78,12 @@ func (r *Registry) Verify(p Plugin) (Verified, error) {
 func (r *Registry) verifyFully(p Plugin) (Verified, error) {
 	source, err := foreign.Open(p.Executable, foreign.Rule{})
 	if err != nil {
-		return Verified{}, p.errorf(pluginapi.CodePluginInvalid, "%s: %w", p.Executable, plain(err))
+		return Verified{}, p.errorf(pluginapi.CodePluginInvalid, "%s: %w", p.Executable, fault.Plain(err))
 	}
 	defer source.Close()
 	before, err := identify(source)
 	if err != nil {
-		return Verified{}, p.errorf(pluginapi.CodePluginInvalid, "%s: %w", p.Executable, plain(err))
+		return Verified{}, p.errorf(pluginapi.CodePluginInvalid, "%s: %w", p.Executable, fault.Plain(err))
 	}
 
 	temp, err := r.createTemp(p)
@@ -97,7 +97,7 @@ func (r *Registry) verifyFully(p Plugin) (Verified, error) {
 		if why, _ := fault.Limit(err); why != "" {
 			return Verified{}, r.unwritable(err)
 		}
-		return Verified{}, p.errorf(pluginapi.CodePlugin, "copy %s to %s: %w", p.Executable, r.runDir(), plain(err))
+		return Verified{}, p.errorf(pluginapi.CodePlugin, "copy %s to %s: %w", p.Executable, r.runDir(), fault.Plain(err))
 	}
 	sum := hex.EncodeToString(h.Sum(nil))
 	if p.SHA256 != "" && sum != p.SHA256 {
@@ -205,7 +205,7 @@ func (r *Registry) unwritable(err error) error {
 		}
 		return pluginapi.Errorf(code, "cannot write in %s: %s", r.runDir(), why).WithHint("%s", hint)
 	}
-	return pluginapi.Errorf(pluginapi.CodeConfig, "cannot write in %s: %w", r.runDir(), plain(err)).
+	return pluginapi.Errorf(pluginapi.CodeConfig, "cannot write in %s: %w", r.runDir(), fault.Plain(err)).
 		WithHint("make it writable, or choose another folder with --config-dir or AGENT_MUX_CONFIG_DIR")
 }
 

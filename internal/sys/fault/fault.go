@@ -24,21 +24,24 @@ func Start(path, dir string, err error) (why, hint string) {
 	}
 	if dir != "" {
 		if _, err := os.Stat(filepath.Join(dir, ".")); err != nil {
-			return fmt.Sprintf("its folder %s cannot be entered: %s", readable(dir), plain(err)), "run it in a folder that exists and is yours"
+			return fmt.Sprintf("its folder %s cannot be entered: %s", readable(dir), Plain(err)), "run it in a folder that exists and is yours"
 		}
 	}
 	if why, hint := unfit(path, err); why != "" {
 		return why, hint
 	}
-	return plain(err), ""
+	return Plain(err).Error(), ""
 }
 
-// plain is an error without the operation and the path that package os puts before it.
-func plain(err error) string {
+// Plain is an error without the operation and the path that package os puts before it.
+func Plain(err error) error {
 	if e, ok := errors.AsType[*fs.PathError](err); ok {
-		return e.Err.Error()
+		return e.Err
 	}
-	return err.Error()
+	if e, ok := errors.AsType[*os.LinkError](err); ok {
+		return e.Err
+	}
+	return err
 }
 
 // unfit looks at the file for what keeps the system from executing it.

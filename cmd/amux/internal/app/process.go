@@ -5,10 +5,10 @@ import (
 	"path/filepath"
 	"runtime"
 	"strconv"
-	"strings"
 
 	"github.com/amux-dev/amux/cmd/amux/internal/iostreams"
 	"github.com/amux-dev/amux/host"
+	"github.com/amux-dev/amux/host/process"
 )
 
 // Process is the process that a command runs in. main fills it in; nothing else reads
@@ -34,17 +34,7 @@ type Process struct {
 }
 
 // Getenv returns the value of an environment variable; empty if it is not set.
-func (p *Process) Getenv(name string) string { return EnvValue(p.Env, name) }
-
-// EnvValue returns the value of a variable in a list of NAME=VALUE; the last one wins.
-func EnvValue(env []string, name string) string {
-	for i := len(env) - 1; i >= 0; i-- {
-		if value, ok := strings.CutPrefix(env[i], name+"="); ok {
-			return value
-		}
-	}
-	return ""
-}
+func (p *Process) Getenv(name string) string { return process.EnvValue(p.Env, name) }
 
 // Abs makes a path that the user gave absolute.
 func (p *Process) Abs(path string) string {

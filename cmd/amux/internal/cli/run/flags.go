@@ -15,6 +15,7 @@ import (
 	"github.com/amux-dev/amux/cmd/amux/internal/app"
 	"github.com/amux-dev/amux/host"
 	"github.com/amux-dev/amux/host/process"
+	"github.com/amux-dev/amux/internal/sys/fault"
 	"github.com/amux-dev/amux/internal/sys/foreign"
 )
 
@@ -249,10 +250,7 @@ func fileError(flag, file string, err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return app.Usagef("invalid %s %q: no such file", flag, file)
 	}
-	if e, ok := errors.AsType[*fs.PathError](err); ok {
-		err = e.Err
-	}
-	return app.Usagef("invalid %s %q: %v", flag, file, err).WithHint("%s", foreign.Fix(err))
+	return app.Usagef("invalid %s %q: %v", flag, file, fault.Plain(err)).WithHint("%s", foreign.Fix(err))
 }
 
 // retryFlag is the value of --retry.

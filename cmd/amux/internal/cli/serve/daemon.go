@@ -54,7 +54,7 @@ func (d *daemon) enter(w serve.World) (_ *world, leave func(), _ error) {
 		return nil, nil, serve.ErrNone
 	}
 	env := withoutRun(w.Env)
-	key, err := json.Marshal([]any{w.ConfigDir, w.ProjectDir, w.TempDir, w.Plugins, w.AlwaysVerify, w.AutoMTLS, app.EnvValue(env, "AMUX_PLUGIN_DIR")})
+	key, err := json.Marshal([]any{w.ConfigDir, w.ProjectDir, w.TempDir, w.Plugins, w.AlwaysVerify, w.AutoMTLS, process.EnvValue(env, "AMUX_PLUGIN_DIR")})
 	if err != nil {
 		return nil, nil, err
 	}
