@@ -19,8 +19,6 @@ type once struct {
 	session string // asked for, or made by the plan
 	resumed bool
 
-	steps   int
-	inStep  bool
 	tries   int
 	failure *pluginapi.Outcome
 	done    bool // the line result has come
@@ -46,7 +44,7 @@ func (c *once) Handle(in *pluginapi.Input, out *sdk.Out) error {
 	case pb.InputKind_INPUT_EXIT:
 		// One that is stopped may exit without its last line.
 		if c.done || c.failure != nil {
-			c.endStep(out)
+			c.StepEnd(out)
 			c.TurnEnd(c.failure, nil, out)
 		}
 		c.Base.Handle(in, out)
@@ -98,13 +96,11 @@ func (c *once) line(line jsonl.Value, out *sdk.Out) bool {
 	case "assistant.turn_start":
 		if main {
 			c.begin("", out)
-			c.endStep(out)
-			c.inStep = true
-			out.Event(pluginapi.StepStart{TurnIndex: 0, StepIndex: c.steps, StepType: "model_request"})
+			c.StepStart(out)
 		}
 	case "assistant.turn_end":
 		if main {
-			c.endStep(out)
+			c.StepEnd(out)
 		}
 	case "assistant.turn_retry":
 		c.tries++
@@ -184,14 +180,6 @@ func (c *once) tellSkills(out *sdk.Out) {
 		out.Event(skill)
 	}
 	c.loaded = nil
-}
-
-func (c *once) endStep(out *sdk.Out) {
-	if c.inStep {
-		c.inStep = false
-		out.Event(pluginapi.StepEnd{TurnIndex: 0, StepIndex: c.steps})
-		c.steps++
-	}
 }
 
 // tokens reads the file of --usage-output-file.

@@ -17,8 +17,6 @@ type once struct {
 	turn.Base
 	resumed, forks bool
 	forkedFrom     string
-	steps          int
-	inStep         bool
 	cost           *pluginapi.Money
 	failure        *pluginapi.Outcome
 }
@@ -60,9 +58,7 @@ func (c *once) line(line jsonl.Value, out *sdk.Out) bool {
 	main := c.Main()
 	switch kind {
 	case "step_start":
-		c.endStep(out)
-		c.inStep = true
-		out.Event(pluginapi.StepStart{TurnIndex: 0, StepIndex: c.steps, StepType: "model_request"})
+		c.StepStart(out)
 	case "text":
 		main.Text(part.Text("messageID"), part.Text("text"), out)
 		main.End(out)
@@ -80,7 +76,7 @@ func (c *once) line(line jsonl.Value, out *sdk.Out) bool {
 			}
 			c.cost.USD += usd
 		}
-		c.endStep(out)
+		c.StepEnd(out)
 	case "error":
 		c.failure = Reason(line.Get("error")) // a full context is told twice
 	}
@@ -101,14 +97,6 @@ func (c *once) begin(id string, out *sdk.Out) {
 		out.Event(pluginapi.SessionResume{SessionID: id})
 	}
 	c.TurnStart(out)
-}
-
-func (c *once) endStep(out *sdk.Out) {
-	if c.inStep {
-		c.inStep = false
-		out.Event(pluginapi.StepEnd{TurnIndex: 0, StepIndex: c.steps})
-		c.steps++
-	}
 }
 
 // tool is told once, when it has ended.
@@ -160,6 +148,6 @@ func (c *once) over(exit *pluginapi.Exit, out *sdk.Out) {
 		return
 	}
 	c.Main().End(out)
-	c.endStep(out)
+	c.StepEnd(out)
 	c.TurnEnd(c.failure, c.cost, out)
 }

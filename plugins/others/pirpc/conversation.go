@@ -55,11 +55,9 @@ type conversation struct {
 	version    string
 
 	commands int
-	provider string   // of the model that it began with
-	models   []string // asked for before the CLI was there
-	setting  int      // models that it was asked for and has not answered yet
-	steps    int
-	inStep   bool
+	provider string             // of the model that it began with
+	models   []string           // asked for before the CLI was there
+	setting  int                // models that it was asked for and has not answered yet
 	failure  *pluginapi.Outcome // of the last request of the model
 	cost     *pluginapi.Money   // of this turn
 	images   int                // of the prompt that was written
@@ -169,7 +167,7 @@ func (c *conversation) next(out *sdk.Out) error {
 		fields["images"] = c.state.Images
 	}
 	c.state = state{}
-	c.steps, c.failure, c.cost = 0, nil, nil
+	c.failure, c.cost = nil, nil
 	return c.command("prompt", fields, out)
 }
 
@@ -198,11 +196,9 @@ func (c *conversation) line(line jsonl.Value, out *sdk.Out) (known bool, err err
 	case "agent_start":
 		c.TurnStart(out)
 	case "turn_start":
-		c.endStep(out)
-		c.inStep = true
-		out.Event(pluginapi.StepStart{TurnIndex: c.Turns(), StepIndex: c.steps, StepType: "model_request"})
+		c.StepStart(out)
 	case "turn_end":
-		c.endStep(out)
+		c.StepEnd(out)
 	case "message_start":
 		// The system prompt, the user's own, results of tools: told elsewhere. But an
 		// image that it cannot decode it replaces by a remark to the model.
@@ -280,14 +276,6 @@ func (c *conversation) begun(id, model string, out *sdk.Out) {
 
 // imageOmitted begins the remark in an image's place.
 const imageOmitted = "[Image omitted: "
-
-func (c *conversation) endStep(out *sdk.Out) {
-	if c.inStep {
-		c.inStep = false
-		out.Event(pluginapi.StepEnd{TurnIndex: c.Turns(), StepIndex: c.steps})
-		c.steps++
-	}
-}
 
 // response answers a command of ours.
 func (c *conversation) response(line jsonl.Value, out *sdk.Out) error {
@@ -433,7 +421,7 @@ func (c *conversation) settled(aborted bool, out *sdk.Out) error {
 	if aborted {
 		outcome = turn.Aborted()
 	}
-	c.endStep(out)
+	c.StepEnd(out)
 	c.TurnEnd(outcome, c.cost, out)
 	c.Done()
 	if err := c.next(out); err != nil {
