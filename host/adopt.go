@@ -186,6 +186,7 @@ type past struct {
 	fault    *journal.Fault
 	attempt  int            // the last
 	retry    *journal.Retry // what it follows, if it is not the first
+	agents   bool           // an agent was started, in whatever attempt
 	spawned  bool
 	prompted bool
 }
@@ -215,7 +216,7 @@ func readPast(src engine.Journal) (past, error) {
 			err = rec.Decode(&plan)
 			p.attempt = plan.Attempt
 		case journal.KindSpawned:
-			p.spawned = true
+			p.agents, p.spawned = true, true
 		case journal.KindInput:
 			var in journal.Input
 			err = rec.Decode(&in)

@@ -191,6 +191,34 @@ func TestRecoveryOfDamagedEvents(t *testing.T) {
 	}
 }
 
+// Without the plugin that it was started with a run is not said to be complete: the events
+// that nobody can make are missing.
+func TestRecoveryWithoutPlugin(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	s := agents.NewStage(t, "fake", "healthy")
+	id, dir := recorded(t, s, s.Host())
+	unended(t, s, id, dir)
+	path := filepath.Join(dir, "events.jsonl")
+	left := readFile(t, path)
+	left = left[:bytes.LastIndexByte(left, '\n')+1]
+	must(t, errors.Join(os.RemoveAll(s.Plugins), os.RemoveAll(s.Config+"/plugins")))
+	h := next(t, s)
+	must(t, h.Recover(ctx))
+	r, err := h.Open(ctx, id)
+	must(t, err)
+	if end := r.Wait(); end.State != "failed" || end.End.Reason != "plugin" || end.End.Code != pluginapi.CodePluginChanged {
+		t.Errorf("%s, %+v", end.State, end.End)
+	}
+	now := readFile(t, path)
+	if !bytes.HasPrefix(now, left) || bytes.Contains(now[len(left):], []byte("text_delta")) || bytes.Count(now, []byte(`"type":"run_end"`)) != 1 {
+		t.Errorf("%s\nwas\n%s", now, left)
+	}
+	if found, err := h.Check(ctx, id); err != nil || len(found.Damage) > 0 {
+		t.Errorf("%+v, %v", found, err)
+	}
+}
+
 // A command for one run brings that one to its end, and no other.
 func TestRecoverRunIsForOne(t *testing.T) {
 	t.Parallel()

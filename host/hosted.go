@@ -159,7 +159,7 @@ func (r *hosted) newEngine(state string) *engine.Engine {
 	}
 	if i := r.inherited; i != nil {
 		policy.Adopted, policy.Unprompted, policy.Attempt = true, i.prompt, i.attempt
-		config.Mute = true // what was told before cannot be made again without the adapter
+		config.OwnEvents = ownEvents(r.log)
 	}
 	if r.spec.OnEvent != nil {
 		config.OnEvent = func(line []byte) {
@@ -324,37 +324,37 @@ const answerTime = 10 * time.Minute
 
 // fault ends a run whose adapter cannot go on, and tells the rest without it.
 func (r *hosted) fault(ctx context.Context, broken *engine.Broken) {
-	e := pluginapi.AsError(broken.Cause)
-	if e.Code == pluginapi.CodeInternal {
-		e = pluginapi.Errorf(pluginapi.CodePluginCrashed, "%w", broken.Cause)
-	}
-	msg, name := e.Error(), r.plugin.verified.Plugin.Name
-	if e.Code == pluginapi.CodePluginCrashed {
-		if !strings.Contains(msg, "plugin "+name) {
-			msg = "plugin " + name + " " + msg
-		}
-		if !strings.Contains(msg, "input") && broken.Sent > broken.Done {
-			msg += " at input " + strconv.FormatUint(broken.Done+1, 10)
-		}
-	}
-	hint := cmp.Or(e.Hint, e.Code.Info().Hint)
+	record := faultOf(broken, r.plugin.verified.Plugin.Name)
 	if held := r.plugin.memory(); errors.Is(broken.Cause, engine.ErrHung) && held > r.h.limits.memory/8 {
 		// It is more than slow, and would have reached its limit.
-		msg += fmt.Sprintf("; it holds %d MiB of memory", held>>20)
-		hint = "its adapter may recurse or collect without end: report it to the plugin's author"
+		record.Msg += fmt.Sprintf("; it holds %d MiB of memory", held>>20)
+		record.Hint = "its adapter may recurse or collect without end: report it to the plugin's author"
 	}
-	record := journal.Fault{
-		Code: string(e.Code), Msg: msg, Hint: hint, Done: r.engine.Answered(),
-	}
-	if e.Code == pluginapi.CodeDiskFull {
-		record.Hint = e.Code.Info().Hint
-	}
+	record.Done = r.engine.Answered()
 	_ = r.src.appendLate(journal.KindFault, journal.Encode(record)) // without it the end is told all the same
 	if r.shim.conn.Kill(shim.Stop{Reason: journal.ReasonFault, By: "host"}) != nil {
 		// The agent has ended already.
 		r.h.log.Named("run").Debug("nothing to kill", "run_id", r.id())
 	}
 	r.last(ctx, r.engine, r.engine.Finish(ctx, &record))
+}
+
+// faultOf says why the adapter of a run cannot go on.
+func faultOf(broken *engine.Broken, plugin string) journal.Fault {
+	e := pluginapi.AsError(broken.Cause)
+	if e.Code == pluginapi.CodeInternal {
+		e = pluginapi.Errorf(pluginapi.CodePluginCrashed, "%w", broken.Cause)
+	}
+	msg := e.Error()
+	if e.Code == pluginapi.CodePluginCrashed {
+		if !strings.Contains(msg, "plugin "+plugin) {
+			msg = "plugin " + plugin + " " + msg
+		}
+		if !strings.Contains(msg, "input") && broken.Sent > broken.Done {
+			msg += " at input " + strconv.FormatUint(broken.Done+1, 10)
+		}
+	}
+	return journal.Fault{Code: string(e.Code), Msg: msg, Hint: cmp.Or(e.Hint, e.Code.Info().Hint)}
 }
 
 // last is what follows the reading that tells the end.
@@ -374,7 +374,7 @@ func (r *hosted) endFaulty(ctx context.Context) {
 	_ = r.shim.conn.Kill(shim.Stop{Reason: journal.ReasonFault, By: "host"}) // it may have been done
 	e, err := r.h.teller.retell(ctx, r.meta, nil, r.src, r.log, effects{r})
 	if err != nil && ctx.Err() == nil && pluginapi.AsError(err).Code != pluginapi.CodeDiskFull {
-		e, err = r.h.teller.tellEnd(ctx, r.src, r.log, effects{r}, r.spec.JSONSchema)
+		err = e.Finish(ctx, nil) // the fault is in the journal
 	}
 	r.last(ctx, e, err)
 }

@@ -231,8 +231,6 @@ func (c *recovery) conclude(ctx context.Context, dir *store.Run, meta store.Meta
 
 // tellRest makes the events that the log of a run lacks, and returns the time of the end.
 func (c *recovery) tellRest(ctx context.Context, dir *store.Run, meta store.Meta, src *ownSource, log *eventlog.Log) (ended time.Time, err error) {
-	var spec RunSpec
-	_ = json.Unmarshal(meta.Spec, &spec) // then its answer is not validated
 	effects := deadRun{writer: src.writer, dir: dir}
 	e, err := c.host.teller.retell(ctx, meta, nil, src, log, effects)
 	if err != nil && ctx.Err() == nil && pluginapi.AsError(err).Code != pluginapi.CodeDiskFull {
@@ -243,14 +241,38 @@ func (c *recovery) tellRest(ctx context.Context, dir *store.Run, meta store.Meta
 				return ended, err
 			}
 		}
-		// Without its plugin a run ends all the same: with the events that it has.
+		// Without its plugin a run ends all the same, and says what is missing.
 		c.host.log.Named("run").Warn("the rest of the run's events cannot be told", "run_id", meta.RunID, "error", err)
-		e, err = c.host.teller.tellEnd(ctx, src, log, effects, spec.JSONSchema)
+		err = c.tellEnd(ctx, meta, src, e, err)
 	}
 	if err != nil {
 		return ended, err
 	}
 	return e.Summary().Ended, nil
+}
+
+// tellEnd makes the end of a run whose plugin cannot go on, or cannot be had. If it ever had
+// an agent, events of that are missing.
+func (c *recovery) tellEnd(ctx context.Context, meta store.Meta, src *ownSource, e *engine.Engine, cause error) error {
+	past, err := readPast(src)
+	if err != nil {
+		return err
+	}
+	if !past.agents || past.fault != nil {
+		return e.Finish(ctx, nil)
+	}
+	broken, ok := errors.AsType[*engine.Broken](cause)
+	if !ok {
+		broken = &engine.Broken{Cause: cause}
+	}
+	fault := faultOf(broken, meta.Plugin)
+	if e.CaughtUp() {
+		fault.Done = e.Answered()
+		if err := src.writer.Append(journal.KindFault, journal.Encode(fault)); err != nil {
+			return err
+		}
+	}
+	return e.Finish(ctx, &fault)
 }
 
 // deadRun is what an engine can have done of a run that nothing writes any more: its end

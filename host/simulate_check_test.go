@@ -15,6 +15,7 @@ import (
 	"github.com/amux-dev/amux/host/journal"
 	"github.com/amux-dev/amux/host/store"
 	"github.com/amux-dev/amux/pluginapi"
+	"github.com/amux-dev/amux/pluginapi/code"
 )
 
 // check compares what is on the disk with the promises.
@@ -35,6 +36,7 @@ type recordedRun struct {
 	by     map[string][]string // who answered a question
 	texts  []string            // of prompts
 	damage bool
+	fault  bool
 }
 
 func (s *simulation) checkRun(run *simulatedRun) {
@@ -54,13 +56,11 @@ func (s *simulation) checkRun(run *simulatedRun) {
 	}
 	rec := &recordedRun{said: map[int]string{}, inputs: map[int][]string{}, by: map[string][]string{}}
 	s.checkEvents(run, dir, rec, fail)
-	s.checkJournal(dir, rec, fail)
+	s.checkJournal(run, dir, rec, fail)
 	if rec.end == nil {
 		return
 	}
-	// Without its plugin a recovered run ends with the events that it has.
-	told := !s.untold[run.id]
-	whole := told && rec.end.State != engine.Lost && rec.end.Code != pluginapi.CodeDiskFull && rec.end.Reason != "plugin" && rec.end.Reason != "abandoned" && !rec.damage && !s.cut
+	whole := rec.end.State != engine.Lost && rec.end.Code != pluginapi.CodeDiskFull && rec.end.Reason != "plugin" && rec.end.Reason != "abandoned" && !rec.damage && !s.cut
 	if !s.cut {
 		s.checkOutput(run, rec, whole, fail)
 		s.checkInputs(run, rec, fail)
@@ -73,7 +73,7 @@ func (s *simulation) checkRun(run *simulatedRun) {
 	if run.result != nil && run.result.End.Reason != "" && run.result.State != rec.end.State && !s.cut && !s.filled {
 		fail("Wait said %s, and the record %s", run.result.State, rec.end.State)
 	}
-	if !rec.damage && told {
+	if !rec.damage {
 		s.checkReplay(run, rec, fail)
 	}
 }
@@ -153,7 +153,7 @@ func (s *simulation) checkEvents(run *simulatedRun, dir *store.Run, rec *recorde
 }
 
 // checkJournal reads the journal.
-func (s *simulation) checkJournal(dir *store.Run, rec *recordedRun, fail func(string, ...any)) {
+func (s *simulation) checkJournal(run *simulatedRun, dir *store.Run, rec *recordedRun, fail func(string, ...any)) {
 	src, err := openFileSource(dir.Path("journal"))
 	if err != nil {
 		rec.damage = true
@@ -165,7 +165,9 @@ func (s *simulation) checkJournal(dir *store.Run, rec *recordedRun, fail func(st
 	defer src.Close()
 	reader, err := journal.NewReader(src)
 	if err != nil {
-		fail("journal: %v", err)
+		if rec.damage = true; !s.cut || run.spec.Sync != SyncOff {
+			fail("journal: %v", err)
+		}
 		return
 	}
 	spawn := 0
@@ -190,6 +192,8 @@ func (s *simulation) checkJournal(dir *store.Run, rec *recordedRun, fail func(st
 			stdout[spawn] = append(stdout[spawn], record.Payload...)
 		case journal.KindDamage:
 			rec.damage = true
+		case journal.KindFault:
+			rec.fault = true
 		case journal.KindRetry:
 			s.Count("retry")
 		case journal.KindTimer:
@@ -225,11 +229,14 @@ func plainLines(text string) string {
 	return strings.Join(kept, "\n")
 }
 
-// checkOutput: every byte that an agent wrote is in the events once and in order, or the
-// run is lost, and what is there is a prefix.
-func (s *simulation) checkOutput(run *simulatedRun, rec *recordedRun, whole bool, fail func(string, ...any)) {
-	var told []string
-	for _, line := range rec.lines {
+func joined(parts []string) string {
+	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), "\n")
+}
+
+// printed is what events say that the agent has printed.
+func printed(events []string) string {
+	var deltas []string
+	for _, line := range events {
 		if !isType([]byte(line), "text_delta") {
 			continue
 		}
@@ -237,8 +244,14 @@ func (s *simulation) checkOutput(run *simulatedRun, rec *recordedRun, whole bool
 			Delta string `json:"delta"`
 		}
 		_ = json.Unmarshal([]byte(line), &e)
-		told = append(told, e.Delta)
+		deltas = append(deltas, e.Delta)
 	}
+	return strings.ReplaceAll(joined(deltas), "\r", "")
+}
+
+// checkOutput: every byte that an agent wrote is in the events once and in order, or the
+// run is lost, and what is there is a prefix.
+func (s *simulation) checkOutput(run *simulatedRun, rec *recordedRun, whole bool, fail func(string, ...any)) {
 	var wrote []string
 	for _, a := range s.Agents() {
 		if a.Run != run.id || !a.Leader() {
@@ -251,10 +264,7 @@ func (s *simulation) checkOutput(run *simulatedRun, rec *recordedRun, whole bool
 		}
 		wrote = append(wrote, plainLines(all))
 	}
-	join := func(parts []string) string {
-		return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), "\n")
-	}
-	events, agent := strings.ReplaceAll(join(told), "\r", ""), join(wrote)
+	events, agent := printed(rec.lines), joined(wrote)
 	switch {
 	case whole && events != agent:
 		fail("it is %s (%s), and of %d bytes of the agent %d are in the events", rec.end.State, rec.end.Reason, len(agent), len(events))
@@ -295,7 +305,8 @@ func (s *simulation) checkInputs(run *simulatedRun, rec *recordedRun, fail func(
 	}
 }
 
-// checkReplay: a replay makes the same events.
+// checkReplay: a replay makes the same events. Those that no plugin could make at the end of
+// the run it makes as well.
 func (s *simulation) checkReplay(run *simulatedRun, rec *recordedRun, fail func(string, ...any)) {
 	s.host.do(func() {
 		var again bytes.Buffer
@@ -306,6 +317,12 @@ func (s *simulation) checkReplay(run *simulatedRun, rec *recordedRun, fail func(
 			return
 		}
 		lines := strings.Split(strings.TrimSuffix(again.String(), "\n"), "\n")
+		if rec.end.Reason == code.ReasonPlugin && !rec.fault {
+			if now, was := printed(lines), printed(rec.lines); !strings.HasPrefix(now, was) {
+				fail("the agent's output was\n%.300s\nand is in a replay\n%.300s", was, now)
+			}
+			return
+		}
 		for i := range max(len(lines), len(rec.lines)) {
 			was, is := "", ""
 			if i < len(rec.lines) {

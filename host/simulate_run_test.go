@@ -109,7 +109,7 @@ func (p *player) play(t *testing.T, seed uint64) (out seedReport) {
 			t.Fatal(err)
 		}
 		world.Trace = p.trace
-		s := &simulation{World: world, rand: world.Rand("scenario"), stage: p.stage, untold: map[string]bool{}}
+		s := &simulation{World: world, rand: world.Rand("scenario"), stage: p.stage}
 		s.play()
 		out = seedReport{1, s.took, s.Faults(), s.problems, s.Sum()}
 	})

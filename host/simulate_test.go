@@ -12,7 +12,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"sync"
 	"syscall"
@@ -259,8 +258,7 @@ type simulation struct {
 	filled   bool
 	plugins  int
 	problems []string
-	untold   map[string]bool // runs whose plugin failed the recovery too
-	took     time.Duration   // in virtual time
+	took     time.Duration // in virtual time
 }
 
 // simulatedRun is what is known of a run from outside.
@@ -320,7 +318,7 @@ func (s *simulation) newHost(kind string) *simulatedHost {
 	p := s.Proc(kind)
 	h, err := New(Options{
 		ConfigDir: p.Root + "/config", RuntimeDir: p.Root + "/run", TempDir: p.Root + "/tmp", BundledDir: p.Root + "/none", ShimPath: s.stage.folder + "/amux-shim",
-		Env: []string{"PATH=/nowhere"}, Logger: hclog.New(&hclog.LoggerOptions{Level: hclog.Warn, Output: warnings{s}}), Plugins: map[string]string{"sim": s.stage.folder + "/sim"},
+		Env: []string{"PATH=/nowhere"}, Logger: hclog.New(&hclog.LoggerOptions{Level: hclog.Warn, Output: hostLog{s, p}}), Plugins: map[string]string{"sim": s.stage.folder + "/sim"},
 	})
 	if err != nil {
 		panic(err)
@@ -344,16 +342,15 @@ func (s *simulation) newHost(kind string) *simulatedHost {
 	return &simulatedHost{h, p}
 }
 
-// warnings take in what a host logs.
-type warnings struct{ s *simulation }
+// hostLog is what a host logs, in the trace.
+type hostLog struct {
+	s    *simulation
+	proc *sim.Proc
+}
 
-var untold = regexp.MustCompile(`the rest of the run's events cannot be told: run_id=(\w+)`)
-
-func (w warnings) Write(line []byte) (int, error) {
-	if found := untold.FindSubmatch(line); found != nil {
-		w.s.mu.Lock()
-		w.s.untold[string(found[1])] = true
-		w.s.mu.Unlock()
+func (l hostLog) Write(line []byte) (int, error) {
+	if l.s.World.Trace != nil {
+		l.s.World.Trace(l.proc.Name + " logs " + strings.TrimSuffix(string(line), "\n"))
 	}
 	return len(line), nil
 }

@@ -22,32 +22,32 @@ type teller struct{ host *Host }
 
 // retell makes the events of a recorded run that log does not have, with another
 // plugin than the run's if there is one. The plugin may die of other runs, so that it
-// gets a few more chances in a process of its own.
+// gets a few more chances in a process of its own. After an error the engine can finish
+// without it.
 func (t *teller) retell(ctx context.Context, meta store.Meta, other *registry.Plugin, src engine.Journal, log *eventlog.Log, effects engine.Effects) (*engine.Engine, error) {
 	var spec RunSpec
-	if err := json.Unmarshal(meta.Spec, &spec); err != nil {
-		return nil, err
-	}
+	specErr := json.Unmarshal(meta.Spec, &spec)
 	past, err := readPast(src)
-	if err != nil {
-		return nil, err
+	start := &pb.Start{Agent: spec.adapter()}
+	e := engine.New(engine.Config{
+		Journal: src, Log: log, Limits: t.host.limits.engine(), Start: start, CheckAnswer: t.host.opts.answerCheck(spec.JSONSchema), Effects: effects,
+		Fault: past.fault, OwnEvents: ownEvents(log),
+	})
+	if err = errors.Join(specErr, err); err != nil {
+		return e, err
 	}
 	var verified registry.Verified
-	start := &pb.Start{Agent: spec.adapter()}
 	mute := past.fault != nil && past.fault.Done == 0 // the adapter was never heard
 	if !mute {
 		if err := t.host.prepare(); err != nil {
-			return nil, err
+			return e, err
 		}
 		var agent *pluginapi.Agent
 		if verified, agent, err = t.plugin(meta, spec, other); err != nil {
-			return nil, err
+			return e, err
 		}
 		start.Options = spec.recorded(agent)
 	}
-	e := engine.New(engine.Config{
-		Journal: src, Log: log, Limits: t.host.limits.engine(), Start: start, CheckAnswer: t.host.opts.answerCheck(spec.JSONSchema), Effects: effects, Fault: past.fault,
-	})
 	var lived lives
 	for attempt := 1; ; attempt++ {
 		since := time.Now()
@@ -64,21 +64,30 @@ func (t *teller) retell(ctx context.Context, meta store.Meta, other *registry.Pl
 			return e, nil
 		}
 		if broken, ok := errors.AsType[*engine.Broken](err); ok {
-			err = broken.Cause
 			took += broken.Stalled
 		}
 		if errors.Is(err, engine.ErrHung) || !lived.again(ctx, err, took, t.host.limits) {
-			return nil, err
+			return e, err
 		}
 	}
 }
 
-// tellEnd makes the last event of a run whose plugin cannot be had.
-func (t *teller) tellEnd(ctx context.Context, src engine.Journal, log *eventlog.Log, effects engine.Effects, answerSchema string) (*engine.Engine, error) {
-	e := engine.New(engine.Config{
-		Journal: src, Log: log, Limits: t.host.limits.engine(), Start: &pb.Start{}, CheckAnswer: t.host.opts.answerCheck(answerSchema), Effects: effects, Mute: true,
-	})
-	return e, e.Finish(ctx, nil)
+// ownEvents counts the events of a log that only a host writes.
+func ownEvents(log *eventlog.Log) func() uint64 {
+	return func() (own uint64) {
+		left := log.Count()
+		if left == 0 {
+			return 0
+		}
+		_ = log.From(1).Lines(context.Background(), func(line []byte) bool { // what cannot be read was not told
+			if e, err := parseEvent(line); err == nil && pluginapi.HostOnly(e.Type) {
+				own++
+			}
+			left--
+			return left > 0
+		})
+		return own
+	}
 }
 
 // converse begins a conversation with the shared process of a plugin, or with one of

@@ -11,7 +11,10 @@ type emitter struct {
 	log  Log
 	skip uint64 // events that the log has
 	seq  uint64 // events made so far
-	mute bool   // only the end is missing: nothing is made before
+	// mute: nobody can make the adapter's events that the log has. Of the host's own, those
+	// behind the first that the log has are made.
+	mute bool
+	own  uint64
 }
 
 // fresh reports that the log does not have the last event.
@@ -40,7 +43,14 @@ func (e *emitter) piece(data []byte, more bool) error {
 // emit makes an event of the host's own.
 func (e *emitter) emit(payload pluginapi.Payload, at time.Time) {
 	if e.mute {
-		return
+		if !pluginapi.HostOnly(payload.EventType()) {
+			return
+		}
+		if e.own > 0 {
+			e.own--
+			return
+		}
+		e.seq = max(e.seq, e.skip)
 	}
 	if e.seq++; !e.fresh() {
 		return
@@ -57,10 +67,10 @@ func (e *emitter) emit(payload pluginapi.Payload, at time.Time) {
 // ahead reports that the log has more events than were made of all records.
 func (e *emitter) ahead() bool { return !e.mute && e.seq < e.skip }
 
-// unmute goes on behind what the log has.
+// unmute goes on behind what the log has, unless that is a part of the end already.
 func (e *emitter) unmute() {
-	if e.mute {
-		e.mute, e.seq = false, e.skip
+	if e.mute && e.own == 0 {
+		e.skipAll()
 	}
 }
 

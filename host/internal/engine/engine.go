@@ -34,9 +34,8 @@ type Config struct {
 	State string
 	// Fault was recorded: the adapter hears nothing after the input Fault.Done.
 	Fault *journal.Fault
-	// Mute says that the events of a run that has no adapter any more are in the log,
-	// and only the end is missing.
-	Mute bool
+	// OwnEvents counts the events in the log that only a host writes. Nil: 0.
+	OwnEvents func() uint64
 }
 
 // Limits bound what an adapter may take.
@@ -51,8 +50,9 @@ type Engine struct {
 	cfg     Config
 	decider *decider // nil without a policy
 	status  statusBoard
-	last    *pass // that ran last
-	best    *pass // that got furthest, for what it has learned
+	last    *pass  // that ran last
+	best    *pass  // that got furthest, for what it has learned
+	had     uint64 // events that an earlier engine has made
 }
 
 // New returns an engine that has done nothing yet.
@@ -60,7 +60,7 @@ func New(cfg Config) *Engine {
 	if cfg.Clock == nil {
 		cfg.Clock = systemClock{}
 	}
-	e := &Engine{cfg: cfg}
+	e := &Engine{cfg: cfg, had: cfg.Log.Count()}
 	e.status.set(Status{State: cfg.State})
 	if cfg.Policy != nil {
 		e.decider = &decider{policy: cfg.Policy, effects: cfg.Effects, status: &e.status, announced: cfg.State}
@@ -98,6 +98,8 @@ type Broken struct {
 
 func (b *Broken) Error() string { return b.Cause.Error() }
 
+func (b *Broken) Unwrap() error { return b.Cause }
+
 // Window is how many batches may be unanswered. One costs throughput, more than two
 // gain nothing and would grow the plugin's memory.
 const Window = 2
@@ -133,17 +135,24 @@ func (e *Engine) Answered() uint64 {
 	return e.best.mark.done
 }
 
+// CaughtUp reports that the furthest reading has made all events that an earlier engine had
+// made.
+func (e *Engine) CaughtUp() bool { return e.had == 0 || e.best != nil && e.best.mark.seq >= e.had }
+
 // Finish goes on without an adapter from where the furthest reading was, until the
-// run's last event. Nothing is decided any more; fault, if not nil, is how the run
-// ends.
+// run's last event. If that has not caught up, what is behind the events in the log is
+// what the host itself knows. Nothing is decided any more; fault, if not nil, is how the
+// run ends.
 func (e *Engine) Finish(ctx context.Context, fault *journal.Fault) error {
 	p := e.best
-	if p == nil {
+	if p == nil || !e.CaughtUp() {
 		var err error
 		if p, err = newPass(e, Reading{}); err != nil {
 			return err
 		}
-		p.events.mute = e.cfg.Mute
+		if p.events.mute = !e.CaughtUp(); p.events.mute && e.cfg.OwnEvents != nil {
+			p.events.own = e.cfg.OwnEvents()
+		}
 	}
 	e.last = p
 	p.deafen(fault)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/amux-dev/amux/host/eventlog"
 	"github.com/amux-dev/amux/host/journal"
+	"github.com/amux-dev/amux/pluginapi"
 	pb "github.com/amux-dev/amux/pluginapi/amuxplugin1"
 )
 
@@ -201,6 +202,70 @@ func TestEndFollowsWhatWasRecordedLast(t *testing.T) {
 	for _, want := range []string{`"from":"starting","to":"running"`, `"from":"running","to":"lost"`} {
 		if !bytes.Contains(events, []byte(want)) {
 			t.Errorf("%s is not in\n%s", want, events)
+		}
+	}
+}
+
+// Who finishes a run without its adapter tells what the host itself knows, once, behind the
+// events that the log has.
+func TestFinishWithoutAdapter(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "journal")
+	record(t, path)
+	for logged := range 10 { // of the end, too
+		now := time.Date(2026, 1, 2, 4, 0, 0, 0, time.UTC)
+		copied := fmt.Sprintf("%s-%d", path, logged)
+		text, err := os.ReadFile(path)
+		if err == nil {
+			err = os.WriteFile(copied, text, 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		writer, err := journal.OpenWriter(copied, func() time.Time { return now })
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer writer.Close()
+		file, err := os.Open(copied)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer file.Close()
+		log, err := eventlog.Open(copied+".jsonl", "01J", "echo", true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer log.Close()
+		var had []string // by a host that died
+		for _, event := range []string{"run_state", "run_state", "debug", "run_state", "text_delta", "user_message", "paused", "resumed", "paused"}[:logged] {
+			had = append(had, event)
+			if err := log.Add(event, now, []byte("{}")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := log.Commit(nil); err != nil {
+			t.Fatal(err)
+		}
+		own := uint64(0)
+		for _, event := range had {
+			if pluginapi.HostOnly(pluginapi.Type(event)) {
+				own++
+			}
+		}
+		src := &growing{File: file, rand: newEcho(1, 0).rand, size: writer.Size(), whole: writer.Size()}
+		e := New(Config{
+			Journal: src, Log: log, Limits: Limits{Progress: time.Minute, Volume: 1 << 20}, Start: &pb.Start{Agent: "echo"},
+			Effects: &ending{journal: src, writer: writer}, OwnEvents: func() uint64 { return own },
+		})
+		fault := journal.Fault{Code: "PLUGIN_CHANGED"}
+		if err := e.Finish(t.Context(), &fault); err != nil {
+			t.Fatal(err)
+		}
+		events, _ := os.ReadFile(copied + ".jsonl")
+		for event, want := range map[string]int{`"type":"run_state"`: 4, `"type":"paused"`: 4, `"type":"resumed"`: 4, `"state":"failed","reason":"plugin","code":"PLUGIN_CHANGED"`: 1} {
+			if n := bytes.Count(events, []byte(event)); n != want {
+				t.Errorf("%d events in the log: %d times %s, want %d:\n%s", logged, n, event, want, events)
+			}
 		}
 	}
 }
