@@ -111,6 +111,7 @@ func TestOmpOptions(t *testing.T) {
 			r.once("[fm:401]", "--driver", "acp", "--approve", "auto")
 			r.failed(pluginapi.CodeAuth, 5)
 			r.again().once("[fm:context]", "--driver", "acp", "--approve", "auto").failed(pluginapi.CodeContextExceeded, 15)
+			r.again().once("[fm:text]", "--driver", "acp", "--approve", "auto", "--model", "fake/nosuch").failed(pluginapi.CodeValidation, 2)
 		},
 		"it is interrupted": func(r *run) {
 			r.converse("--driver", "acp", "--approve", "auto")

@@ -2,6 +2,7 @@ package omp
 
 import (
 	"encoding/json"
+	"fmt"
 	"regexp"
 	"strings"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"github.com/amux-dev/amux/sdk/acp"
 	"github.com/amux-dev/amux/sdk/failure"
 	"github.com/amux-dev/amux/sdk/jsonl"
+	"github.com/amux-dev/amux/sdk/jsonrpc"
 	"github.com/amux-dev/amux/sdk/turn"
 )
 
@@ -28,7 +30,27 @@ func converse(start *pluginapi.Start) (sdk.Conversation, error) {
 		},
 		Questions: acp.Questions{Approval: approval},
 		Words:     acp.Words{Error: errorText},
+		Failures: acp.Failures{Request: func(e *jsonrpc.Error) *pluginapi.Outcome {
+			return failed(e, start.GetOptions().GetModel())
+		}},
 	}, start)
+}
+
+// failed reads the error of a prompt for which the CLI found no model: none has the
+// name that was asked for, or no provider is signed in. nil: it is another error.
+func failed(e *jsonrpc.Error, model string) *pluginapi.Outcome {
+	var data struct{ Details string }
+	if json.Unmarshal(e.Data, &data) != nil || !strings.HasPrefix(data.Details, "No model selected") {
+		return nil
+	}
+	if model == "" {
+		return &pluginapi.Outcome{Code: string(pluginapi.CodeAuth), Message: "omp has no model: no provider is signed in"}
+	}
+	return &pluginapi.Outcome{
+		Code:    string(pluginapi.CodeValidation),
+		Message: fmt.Sprintf("omp has no model %q that it can use", model),
+		Hint:    "see: amux agents models omp",
+	}
 }
 
 // toolName is that of a tool, by its title, or by what it does: the title of a
