@@ -8,14 +8,25 @@ import (
 	"github.com/amux-dev/amux/sdk/jsonrpc"
 )
 
-// outcome reads an error of the agent.
+// authRequired is the protocol's code for a client that is not signed in.
+const authRequired = -32000
+
+// outcome reads an error of the agent. Where its words name no cause, the protocol's
+// code does.
 func (f *Failures) outcome(e *jsonrpc.Error) *pluginapi.Outcome {
+	o := f.read(e)
+	if e.Code == authRequired && o.Code == string(pluginapi.CodeAgentFailed) {
+		o.Code = string(pluginapi.CodeAuth)
+	}
+	return o
+}
+
+func (f *Failures) read(e *jsonrpc.Error) *pluginapi.Outcome {
 	if f.Request != nil {
 		if o := f.Request(e); o != nil {
 			return o
 		}
 	}
-	const authRequired = -32000
 	message := e.Message
 	var data struct {
 		Details string
@@ -31,9 +42,6 @@ func (f *Failures) outcome(e *jsonrpc.Error) *pluginapi.Outcome {
 	status := failure.Status(message)
 	if e.Code >= 400 && e.Code < 600 {
 		status = int(e.Code)
-	}
-	if e.Code == authRequired {
-		return &pluginapi.Outcome{Code: string(pluginapi.CodeAuth), Message: message}
 	}
 	return failure.Of(status, message)
 }

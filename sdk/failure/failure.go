@@ -78,7 +78,8 @@ var kinds = []kind{
 		"content_filter", "safeguards flagged", "prohibited_content", "content policy", "usage policy", "response was blocked"}},
 	{code: pluginapi.CodeAuth, statuses: []int{401, 403}, words: []string{
 		"invalid x-api-key", "incorrect api key", "invalid api key", "invalid_api_key", "api key not valid", "authentication_error",
-		"unauthenticated", "no auth type is selected", "permission_denied", "no api key", "missing environment variable"}},
+		"unauthenticated", "no auth type is selected", "permission_denied", "no api key", "api key is missing", "missing environment variable",
+		"not connected to any ai provider"}},
 	{code: pluginapi.CodeOverloaded, retryable: true, statuses: []int{503, 529}, words: []string{
 		"overloaded", "is at capacity", "experiencing high demand"}},
 	{code: pluginapi.CodeRateLimited, retryable: true, statuses: []int{429}},

@@ -18,6 +18,8 @@ func TestOf(t *testing.T) {
 		{401, "Incorrect API key provided: sk-test.", pluginapi.CodeAuth, false},
 		{403, "The caller does not have permission", pluginapi.CodeAuth, false},
 		{400, "API key not valid. Please pass a valid API key.", pluginapi.CodeAuth, false},
+		{0, "Gemini API key is missing or not configured.", pluginapi.CodeAuth, false},
+		{0, "Hermes is not connected to any AI provider yet. Run `hermes model` to pick one.", pluginapi.CodeAuth, false},
 		{0, "No auth type is selected. Please configure an auth type", pluginapi.CodeAuth, false},
 		{429, "Rate limit exceeded, please retry later", pluginapi.CodeRateLimited, true},
 		{429, `{"type":"insufficient_quota","message":"You exceeded your current quota"}`, pluginapi.CodeBilling, false},

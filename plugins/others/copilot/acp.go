@@ -19,6 +19,7 @@ var refusals = []turn.Refusal{
 	{Text: "No authentication information found", Code: pluginapi.CodeAuth},
 	{Text: "are not supported by Copilot", Code: pluginapi.CodeAuth},
 	{Text: "require an explicit model", Code: pluginapi.CodeConfig, Hint: "name one: --model MODEL, or COPILOT_MODEL"},
+	{Text: "Offline mode requires a local model provider", Code: pluginapi.CodeConfig, Hint: "set COPILOT_PROVIDER_BASE_URL, or unset COPILOT_OFFLINE"},
 	{Text: "No session, task, or name matched", Code: pluginapi.CodeSessionNotFound},
 }
 
