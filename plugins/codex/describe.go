@@ -116,7 +116,7 @@ func (adapter) Describe() *pluginapi.Agent {
 			"Besides the portable efforts it has xhigh and ultra, by model. max is the most that the model thinks, not ultra, which hands work to sub-agents.",
 			"With --approve ask, deny and rules it asks before every command but those that it knows only to read (ls, cat, grep …); with auto only for what its sandbox (the project and the added directories) keeps from it.",
 			"It asks the person questions in its Plan mode, or with its feature default_mode_request_user_input, which is under development.",
-			"Without a network it would wait forever: amux gives the turn up at the third try, after about 16 seconds.",
+			"Without a network it would wait forever: amux gives the turn up at the third try, after about 16 seconds, or two minutes with the built-in provider, which it first tries by WebSocket.",
 			"The driver exec runs one turn of `codex exec` and asks nobody: --approve deny means a sandbox that only reads, auto means no sandbox.",
 			"When a session is resumed without --model, it goes on with the model of Codex's configuration.",
 			"The built-in provider takes what `codex login` left; the driver exec also CODEX_API_KEY. OPENAI_API_KEY is not used.",
