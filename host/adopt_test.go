@@ -265,7 +265,8 @@ func TestAdoptWithoutPlugin(t *testing.T) {
 	t.Parallel()
 	s := agents.NewStage(t, "fake", "healthy")
 	id := killedHost(t, s, host.RunSpec{Prompt: "lines 20\nsay here\nsleep 1000"}, `"delta":"here`)
-	must(t, errors.Join(os.RemoveAll(s.Plugins), os.RemoveAll(s.Config+"/plugins")))
+	gone := s.Plugins + ".gone"
+	must(t, errors.Join(os.Rename(s.Plugins, gone), os.Rename(s.Config+"/plugins", gone+"/verified")))
 	h := next(t, s)
 	runs, err := h.Adopt(context.Background())
 	must(t, err)
@@ -277,6 +278,12 @@ func TestAdoptWithoutPlugin(t *testing.T) {
 	}
 	if left := agents.OfRun(id); len(left) > 0 {
 		t.Errorf("left: %v", left)
+	}
+	before := firstEvents(t, runs[0])
+	must(t, errors.Join(os.RemoveAll(s.Config+"/plugins"), os.Rename(gone+"/verified", s.Config+"/plugins"), os.Rename(gone, s.Plugins)))
+	again := replay(t, next(t, s), id) // when it is back, all that is known can be told
+	if n := bytes.Count(again, []byte(`"delta":"line `)); n != 20 || bytes.Count(before, []byte(`"delta":"line `)) != 20 {
+		t.Errorf("%d lines in a replay of\n%s", n, before)
 	}
 }
 

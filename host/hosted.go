@@ -330,7 +330,7 @@ func (r *hosted) fault(ctx context.Context, broken *engine.Broken) {
 		record.Msg += fmt.Sprintf("; it holds %d MiB of memory", held>>20)
 		record.Hint = "its adapter may recurse or collect without end: report it to the plugin's author"
 	}
-	record.Done = r.engine.Answered()
+	record.Done, record.Behind = r.engine.Answered(), !r.engine.CaughtUp()
 	_ = r.src.appendLate(journal.KindFault, journal.Encode(record)) // without it the end is told all the same
 	if r.shim.conn.Kill(shim.Stop{Reason: journal.ReasonFault, By: "host"}) != nil {
 		// The agent has ended already.

@@ -36,7 +36,7 @@ type recordedRun struct {
 	by     map[string][]string // who answered a question
 	texts  []string            // of prompts
 	damage bool
-	fault  bool
+	fault  *journal.Fault
 }
 
 func (s *simulation) checkRun(run *simulatedRun) {
@@ -193,7 +193,8 @@ func (s *simulation) checkJournal(run *simulatedRun, dir *store.Run, rec *record
 		case journal.KindDamage:
 			rec.damage = true
 		case journal.KindFault:
-			rec.fault = true
+			rec.fault = &journal.Fault{}
+			_ = record.Decode(rec.fault)
 		case journal.KindRetry:
 			s.Count("retry")
 		case journal.KindTimer:
@@ -317,7 +318,7 @@ func (s *simulation) checkReplay(run *simulatedRun, rec *recordedRun, fail func(
 			return
 		}
 		lines := strings.Split(strings.TrimSuffix(again.String(), "\n"), "\n")
-		if rec.end.Reason == code.ReasonPlugin && !rec.fault {
+		if rec.end.Reason == code.ReasonPlugin && (rec.fault == nil || rec.fault.Behind) {
 			if now, was := printed(lines), printed(rec.lines); !strings.HasPrefix(now, was) {
 				fail("the agent's output was\n%.300s\nand is in a replay\n%.300s", was, now)
 			}

@@ -37,7 +37,7 @@ func (t *teller) retell(ctx context.Context, meta store.Meta, other *registry.Pl
 		return e, err
 	}
 	var verified registry.Verified
-	mute := past.fault != nil && past.fault.Done == 0 // the adapter was never heard
+	mute := past.fault != nil && past.fault.Done == 0 && !past.fault.Behind // the adapter was never heard
 	if !mute {
 		if err := t.host.prepare(); err != nil {
 			return e, err

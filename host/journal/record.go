@@ -150,12 +150,15 @@ type Exit struct {
 }
 
 // Fault says that the adapter could not go on. Done is the last input that was
-// fully answered: on replay the adapter hears nothing after it.
+// fully answered: on replay the adapter hears nothing after it, unless the adapter of an
+// earlier host had got further.
 type Fault struct {
 	Code string `json:"code"`
 	Msg  string `json:"message"`
 	Hint string `json:"hint,omitempty"`
 	Done uint64 `json:"done"`
+	// Behind says that the log had events of later inputs.
+	Behind bool `json:"behind,omitempty"`
 }
 
 // Damage is a place where the record of a run is not as it was written. As a record

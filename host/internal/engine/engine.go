@@ -32,7 +32,8 @@ type Config struct {
 	Policy *Policy
 	// State is the state that was recorded last.
 	State string
-	// Fault was recorded: the adapter hears nothing after the input Fault.Done.
+	// Fault was recorded: the adapter hears nothing after the input Fault.Done, unless that
+	// is behind the log.
 	Fault *journal.Fault
 	// OwnEvents counts the events in the log that only a host writes. Nil: 0.
 	OwnEvents func() uint64

@@ -64,7 +64,7 @@ func newPass(e *Engine, r Reading) (*pass, error) {
 		events: emitter{log: e.cfg.Log, skip: e.cfg.Log.Count()}, stopped: make(chan struct{}),
 		performing: slowlock.New(), mu: slowlock.New(),
 	}
-	if e.cfg.Fault != nil {
+	if e.cfg.Fault != nil && !e.cfg.Fault.Behind {
 		p.heard = e.cfg.Fault.Done
 	}
 	p.feeder = newFeeder(p, reader, r)
