@@ -54,21 +54,9 @@ type AnthropicTool struct {
 
 // UnmarshalJSON reads a string, a list of blocks, or null.
 func (c *AnthropicContent) UnmarshalJSON(data []byte) error {
-	*c = nil
-	if len(data) > 0 && data[0] == '"' {
-		var text string
-		if err := json.Unmarshal(data, &text); err != nil {
-			return err
-		}
-		*c = AnthropicContent{{Type: "text", Text: text}}
-		return nil
-	}
-	var blocks []AnthropicBlock
-	if err := json.Unmarshal(data, &blocks); err != nil {
-		return err
-	}
-	*c = blocks
-	return nil
+	parts, err := textOrParts(data, func(text string) AnthropicBlock { return AnthropicBlock{Type: "text", Text: text} })
+	*c = parts
+	return err
 }
 
 // Texts returns the text blocks.
@@ -140,15 +128,7 @@ func (s *Server) serveMessages(w http.ResponseWriter, r *http.Request) {
 	}
 	kept := s.note(r, data, 0)
 	var body AnthropicRequest
-	var t *Turn
-	var reply Reply
-	if err := json.Unmarshal(data, &body); err != nil {
-		t, reply = &Turn{Script: "?"}, failure(http.StatusBadRequest, "invalid_request_error", err.Error())
-	} else {
-		t = body.turn()
-		t.Model = body.Model
-		reply = s.ask(t)
-	}
+	t, reply := s.reply(data, &body, &body.Model)
 	status := reply.Status
 	if status == 0 {
 		status = http.StatusOK

@@ -58,21 +58,21 @@ type ChatTool struct {
 
 // UnmarshalJSON reads a string, a list of parts, or null.
 func (c *ChatContent) UnmarshalJSON(data []byte) error {
-	*c = nil
+	parts, err := textOrParts(data, func(text string) ChatPart { return ChatPart{Type: "text", Text: text} })
+	*c = parts
+	return err
+}
+
+// textOrParts reads a string as one part, a list of parts, or null.
+func textOrParts[P any](data []byte, part func(text string) P) ([]P, error) {
 	if len(data) > 0 && data[0] == '"' {
 		var text string
-		if err := json.Unmarshal(data, &text); err != nil {
-			return err
-		}
-		*c = ChatContent{{Type: "text", Text: text}}
-		return nil
+		err := json.Unmarshal(data, &text)
+		return []P{part(text)}, err
 	}
-	var parts []ChatPart
-	if err := json.Unmarshal(data, &parts); err != nil {
-		return err
-	}
-	*c = parts
-	return nil
+	var parts []P
+	err := json.Unmarshal(data, &parts)
+	return parts, err
 }
 
 // Texts returns the text parts.
@@ -146,15 +146,7 @@ func (s *Server) serveChat(w http.ResponseWriter, r *http.Request) {
 	}
 	kept := s.note(r, data, 0)
 	var body ChatRequest
-	var t *Turn
-	var reply Reply
-	if err := json.Unmarshal(data, &body); err != nil {
-		t, reply = &Turn{Script: "?"}, failure(http.StatusBadRequest, "invalid_request_error", err.Error())
-	} else {
-		t = body.turn()
-		t.Model = body.Model
-		reply = s.ask(t)
-	}
+	t, reply := s.reply(data, &body, &body.Model)
 	status := reply.Status
 	if status == 0 {
 		status = http.StatusOK

@@ -110,15 +110,7 @@ func (s *Server) serveGemini(w http.ResponseWriter, r *http.Request) {
 	}
 	kept := s.note(r, data, 0)
 	var body GeminiRequest
-	var t *Turn
-	var reply Reply
-	if err := json.Unmarshal(data, &body); err != nil {
-		t, reply = &Turn{Script: "?"}, failure(http.StatusBadRequest, "invalid_request_error", err.Error())
-	} else {
-		t = body.turn()
-		t.Model = model
-		reply = s.ask(t)
-	}
+	t, reply := s.reply(data, &body, &model)
 	status := reply.Status
 	if status == 0 {
 		status = http.StatusOK

@@ -82,15 +82,7 @@ func (in *OpenAIInput) UnmarshalJSON(data []byte) error {
 
 // UnmarshalJSON reads a string, a list of parts, or null.
 func (c *OpenAIContent) UnmarshalJSON(data []byte) error {
-	*c = nil
-	if len(data) > 0 && data[0] == '"' {
-		var text string
-		err := json.Unmarshal(data, &text)
-		*c = OpenAIContent{{Type: "input_text", Text: text}}
-		return err
-	}
-	var parts []OpenAIPart
-	err := json.Unmarshal(data, &parts)
+	parts, err := textOrParts(data, func(text string) OpenAIPart { return OpenAIPart{Type: "input_text", Text: text} })
 	*c = parts
 	return err
 }
@@ -208,15 +200,7 @@ func (s *Server) serveResponses(w http.ResponseWriter, r *http.Request) {
 	}
 	kept := s.note(r, data, 0)
 	var body OpenAIRequest
-	var t *Turn
-	var reply Reply
-	if err := json.Unmarshal(data, &body); err != nil {
-		t, reply = &Turn{Script: "?"}, failure(http.StatusBadRequest, "invalid_request_error", err.Error())
-	} else {
-		t = body.turn()
-		t.Model = body.Model
-		reply = s.ask(t)
-	}
+	t, reply := s.reply(data, &body, &body.Model)
 	status, code := openAIFailure(reply)
 	s.update(func() { kept.Script, kept.Arg, kept.Round, kept.Status = t.Script, t.Arg, t.Round, status })
 	w.Header().Set("x-request-id", s.id("req"))

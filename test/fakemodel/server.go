@@ -214,6 +214,17 @@ func (s *Server) id(prefix string) string {
 	return fmt.Sprintf("%s_fm%06d", prefix, s.ids[prefix])
 }
 
+// reply reads a request into body and asks the scripts what to reply. model is read after
+// that, since it may be part of body.
+func (s *Server) reply(data []byte, body interface{ turn() *Turn }, model *string) (*Turn, Reply) {
+	if err := json.Unmarshal(data, body); err != nil {
+		return &Turn{Script: "?"}, failure(http.StatusBadRequest, "invalid_request_error", err.Error())
+	}
+	t := body.turn()
+	t.Model = *model
+	return t, s.ask(t)
+}
+
 // ask runs the script that the turn calls for.
 func (s *Server) ask(t *Turn) Reply {
 	name, arg := t.marker()
