@@ -93,15 +93,7 @@ func (c *conversation) stdout(line []byte, out *sdk.Out) {
 	if c.compacted == nil && len(line) > 0 && c.model.fastDelta(line, out) {
 		return
 	}
-	doc, err := jsonl.ParseObject(line)
-	if err != nil {
-		out.Log("stdout", line)
-		return
-	}
-	defer doc.Release()
-	if !c.line(doc.Value, out) {
-		out.Log("stdout", line)
-	}
+	turn.ReadLine(line, out, c.line)
 }
 
 // line handles a parsed line; false means that something in it is not known.

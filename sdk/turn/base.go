@@ -82,15 +82,7 @@ func (b *Base) Handle(in *pluginapi.Input, out *sdk.Out) bool {
 func (b *Base) HandleOnce(in *pluginapi.Input, out *sdk.Out, line func(jsonl.Value, *sdk.Out) bool) {
 	switch in.Kind {
 	case pb.InputKind_INPUT_STDOUT:
-		doc, err := jsonl.ParseObject(in.Data)
-		if err != nil {
-			out.Log("stdout", in.Data)
-			return
-		}
-		defer doc.Release()
-		if !line(doc.Value, out) {
-			out.Log("stdout", in.Data)
-		}
+		ReadLine(in.Data, out, line)
 	case pb.InputKind_INPUT_INTERRUPT:
 		b.Interrupt(out)
 		out.Signal("SIGINT")
@@ -98,6 +90,20 @@ func (b *Base) HandleOnce(in *pluginapi.Input, out *sdk.Out, line func(jsonl.Val
 		b.Prompts++
 	default:
 		b.Handle(in, out)
+	}
+}
+
+// ReadLine parses a line of JSON and passes it to read, which reports whether it knows it.
+// What is not known, or not JSON, becomes a log event.
+func ReadLine(line []byte, out *sdk.Out, read func(jsonl.Value, *sdk.Out) bool) {
+	doc, err := jsonl.ParseObject(line)
+	if err != nil {
+		out.Log("stdout", line)
+		return
+	}
+	defer doc.Release()
+	if !read(doc.Value, out) {
+		out.Log("stdout", line)
 	}
 }
 

@@ -92,7 +92,7 @@ func (c *conversation) Handle(in *pluginapi.Input, out *sdk.Out) error {
 		// Only after this handshake the CLI takes control requests.
 		c.control.Request("initialize", "", "", out)
 	case pb.InputKind_INPUT_STDOUT:
-		c.stdout(in.Data, out)
+		turn.ReadLine(in.Data, out, c.line)
 	case pb.InputKind_INPUT_PROMPT:
 		c.Enqueue(in.Id, in.Data)
 		c.next(out)
@@ -132,18 +132,6 @@ func (c *conversation) next(out *sdk.Out) {
 		c.files = nil
 	}
 	out.Write(append(b, `},"parent_tool_use_id":null}`+"\n"...))
-}
-
-func (c *conversation) stdout(line []byte, out *sdk.Out) {
-	doc, err := jsonl.ParseObject(line)
-	if err != nil {
-		out.Log("stdout", line)
-		return
-	}
-	defer doc.Release()
-	if !c.line(doc.Value, out) {
-		out.Log("stdout", line)
-	}
 }
 
 // line handles a parsed line; false means that something in it is not known.
