@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/amux-dev/amux/host/internal/program"
 	"github.com/amux-dev/amux/host/registry"
 	"github.com/amux-dev/amux/pluginapi"
 	pb "github.com/amux-dev/amux/pluginapi/amuxplugin1"
@@ -114,7 +115,7 @@ func (h *Host) DetectAuth(ctx context.Context, name string) (*pluginapi.AuthResp
 		return nil, err
 	}
 	world := caller(agent, h.opts.Env, h.opts.ProjectDir, nil)
-	resp, err := process.DetectAuth(ctx, &pb.DetectAuthRequest{Agent: h.catalog.adapter(name), Caller: world}, command{env: h.opts.Env}.exec)
+	resp, err := process.DetectAuth(ctx, &pb.DetectAuthRequest{Agent: h.catalog.adapter(name), Caller: world}, program.Command{Env: h.opts.Env}.Exec)
 	if errors.Is(err, pluginapi.CodeCapability) {
 		return &pluginapi.AuthResponse{
 			States:   authprobe.Evaluate(agent.AuthProbes, world, authprobe.Options{}),
@@ -134,7 +135,7 @@ func (h *Host) AgentPlugins(ctx context.Context, name string) ([]*pluginapi.Agen
 	}
 	list, err := process.ListPlugins(ctx, &pluginapi.PluginsQuery{
 		Agent: h.catalog.adapter(name), Caller: caller(agent, h.opts.Env, h.opts.ProjectDir, nil),
-	}, h.queries.command("").exec)
+	}, h.queries.command("").Exec)
 	h.plugins.hangs(ctx, process, err)
 	return list, err
 }
@@ -148,7 +149,7 @@ func (h *Host) AgentModels(ctx context.Context, name string) ([]*pluginapi.Model
 	}
 	list, err := process.ListModels(ctx, &pluginapi.ModelsQuery{
 		Agent: h.catalog.adapter(name), Caller: caller(agent, h.opts.Env, h.opts.ProjectDir, nil),
-	}, h.queries.command("").exec)
+	}, h.queries.command("").Exec)
 	h.plugins.hangs(ctx, process, err)
 	return list, err
 }

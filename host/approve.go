@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/amux-dev/amux/host/internal/engine"
+	"github.com/amux-dev/amux/host/internal/spawn"
 	"github.com/amux-dev/amux/host/process"
 	"github.com/amux-dev/amux/host/rule"
 	"github.com/amux-dev/amux/pluginapi"
@@ -58,7 +59,7 @@ func (j judge) verdict(asked *engine.Question) rule.Verdict {
 		home = cmp.Or(home, process.EnvValue(j.env, name))
 	}
 	q := rule.Request{Tool: asked.Tool, Kind: asked.Kind, Detail: asked.Detail, Paths: asked.Paths, Cwd: j.spec.Cwd, Home: home}
-	if q.Kind == pluginapi.ToolShell && !posixShell && !strings.Contains(strings.ToLower(asked.Tool), "bash") {
+	if q.Kind == pluginapi.ToolShell && !spawn.POSIXShell && !strings.Contains(strings.ToLower(asked.Tool), "bash") {
 		q.Kind = pluginapi.ToolCommand
 	}
 	verdict := rules.Judge(q)

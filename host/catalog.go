@@ -7,6 +7,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/amux-dev/amux/host/internal/program"
 	"github.com/amux-dev/amux/host/registry"
 	"github.com/amux-dev/amux/pluginapi"
 	"github.com/amux-dev/amux/pluginapi/authprobe"
@@ -16,7 +17,7 @@ import (
 type catalog struct {
 	opts     *Options
 	registry *registry.Registry
-	programs programs
+	programs program.Versions
 }
 
 // find finds an agent and its plugin: one that a plugin brings, or one of the
@@ -68,7 +69,7 @@ func (c *catalog) adapter(name string) string {
 // describe says what is known of an agent without starting anything.
 func (c *catalog) describe(p registry.Plugin, agent *pluginapi.Agent) AgentInfo {
 	info := AgentInfo{
-		Description: agent, Plugin: p.Name, PluginVersion: p.Version, Trust: p.Trust, PlatformOK: platformOK(agent),
+		Description: agent, Plugin: p.Name, PluginVersion: p.Version, Trust: p.Trust, PlatformOK: program.PlatformOK(agent),
 		Bundled: p.Origin == registry.OriginBundled,
 	}
 	if (p.Origin == registry.OriginUser || p.Origin == registry.OriginProject) && !p.Linked {
@@ -76,8 +77,8 @@ func (c *catalog) describe(p registry.Plugin, agent *pluginapi.Agent) AgentInfo 
 	}
 	cwd := c.opts.ProjectDir
 	if agent.Program != "" {
-		info.Program = lookPath(agent.Program, c.opts.Env, cwd)
-		info.Version = c.programs.known(agent, info.Program)
+		info.Program = program.Look(agent.Program, c.opts.Env, cwd)
+		info.Version = c.programs.Known(agent, info.Program)
 	}
 	info.Installed = info.PlatformOK && (agent.Program == "" || info.Program != "")
 	info.Auth = authprobe.Evaluate(agent.AuthProbes, caller(agent, c.opts.Env, cwd, nil), authprobe.Options{Now: time.Now()})

@@ -16,6 +16,8 @@ import (
 	"github.com/amux-dev/amux/host/adapter"
 	"github.com/amux-dev/amux/host/internal/engine"
 	"github.com/amux-dev/amux/host/internal/folders"
+	"github.com/amux-dev/amux/host/internal/program"
+	"github.com/amux-dev/amux/host/internal/spawn"
 	"github.com/amux-dev/amux/host/process"
 	"github.com/amux-dev/amux/host/registry"
 	"github.com/amux-dev/amux/host/shim"
@@ -161,7 +163,7 @@ func New(opts Options) (*Host, error) {
 			AlwaysVerify: opts.AlwaysVerify, Version: opts.Version,
 		}),
 	}
-	h.catalog = catalog{&h.opts, h.registry, programs{filepath.Join(opts.ConfigDir, "cache", "programs.json")}}
+	h.catalog = catalog{&h.opts, h.registry, program.Versions(filepath.Join(opts.ConfigDir, "cache", "programs.json"))}
 	h.archive = archive{&h.opts, h.store, h.log}
 	h.queries.host, h.teller.host, h.recovery.host = h, h, h
 	h.edges = machine(&h.archive)
@@ -199,7 +201,7 @@ func exeSuffix() string {
 
 // prepare makes the folders that a run needs.
 func (h *Host) prepare() error {
-	if err := checkProcesses(); err != nil {
+	if err := spawn.CheckLimits(); err != nil {
 		return err
 	}
 	if err := folders.Config(h.opts.ConfigDir); err != nil {

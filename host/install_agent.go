@@ -4,11 +4,11 @@ import (
 	"context"
 	"io"
 	"os/exec"
-	"regexp"
 	"runtime"
 	"slices"
 	"strings"
 
+	"github.com/amux-dev/amux/host/internal/program"
 	"github.com/amux-dev/amux/pluginapi"
 )
 
@@ -34,8 +34,8 @@ func (h *Host) Installation(ctx context.Context, name, kind string) (Installatio
 		return Installation{}, pluginapi.Errorf(pluginapi.CodeCapability, "agent %s comes with its plugin: there is nothing to install", name).
 			WithHint("amux run %s", name)
 	}
-	if !platformOK(agent) {
-		_, err := h.catalog.programs.find(ctx, agent, h.opts.Env, h.opts.ProjectDir)
+	if !program.PlatformOK(agent) {
+		_, err := h.catalog.programs.Find(ctx, agent, h.opts.Env, h.opts.ProjectDir)
 		return Installation{}, err
 	}
 	var kinds, missing []string
@@ -53,13 +53,13 @@ func (h *Host) Installation(ctx context.Context, name, kind string) (Installatio
 		if kind != "" && in.Kind != kind {
 			continue
 		}
-		if lacks := h.catalog.lacks(ctx, in); lacks != "" {
+		if lacks := program.Lacks(ctx, in, h.opts.Env, h.opts.ProjectDir); lacks != "" {
 			missing = append(missing, in.Kind+": "+lacks)
 			continue
 		}
 		tested := agent.GetVersions().GetTested()
-		there := h.catalog.programs.known(agent, lookPath(agent.Program, h.opts.Env, h.opts.ProjectDir))
-		return Installation{Agent: name, Kind: in.Kind, Argv: in.Argv, Note: in.Note, Version: tested, Newer: there != "" && older(there, tested)}, nil
+		there := h.catalog.programs.Known(agent, program.Look(agent.Program, h.opts.Env, h.opts.ProjectDir))
+		return Installation{Agent: name, Kind: in.Kind, Argv: in.Argv, Note: in.Note, Version: tested, Newer: there != "" && program.Older(there, tested)}, nil
 	}
 	if kind != "" && !slices.Contains(kinds, kind) {
 		return Installation{}, invalid("agent %s cannot be installed by %q here", name, kind).
@@ -69,31 +69,10 @@ func (h *Host) Installation(ctx context.Context, name, kind string) (Installatio
 		WithHint("%s", strings.Join(missing, "; or "))
 }
 
-// lacks names the prerequisite that is missing or too old.
-func (c *catalog) lacks(ctx context.Context, in *pluginapi.Install) string {
-	for _, p := range in.Prerequisites {
-		if lookPath(p.Program, c.opts.Env, c.opts.ProjectDir) == "" {
-			return "it needs " + p.Program + ", which is not in PATH"
-		}
-		if p.Minimum == "" {
-			continue
-		}
-		result := command{env: c.opts.Env, cwd: c.opts.ProjectDir}.run(ctx, append([]string{p.Program}, p.Args...))
-		pattern, err := regexp.Compile("(?m)" + p.Pattern)
-		if err != nil {
-			continue
-		}
-		if match := pattern.FindSubmatch(append(result.Stdout, result.Stderr...)); len(match) > 1 && older(string(match[1]), p.Minimum) {
-			return "it needs " + p.Program + " " + p.Minimum + " or later, and " + string(match[1]) + " is there"
-		}
-	}
-	return ""
-}
-
 // Install carries an installation out in the terminal that in and out are, and looks
 // whether the CLI is there then.
 func (h *Host) Install(ctx context.Context, i Installation, in io.Reader, out io.Writer) (AgentInfo, error) {
-	cmd := exec.CommandContext(ctx, lookPath(i.Argv[0], h.opts.Env, h.opts.ProjectDir), i.Argv[1:]...)
+	cmd := exec.CommandContext(ctx, program.Look(i.Argv[0], h.opts.Env, h.opts.ProjectDir), i.Argv[1:]...)
 	cmd.Env, cmd.Stdin, cmd.Stdout, cmd.Stderr = h.opts.Env, in, out, out
 	if err := cmd.Run(); err != nil {
 		return AgentInfo{}, pluginapi.Errorf(pluginapi.CodeAgentNotInstalled, "%s: %w", strings.Join(i.Argv, " "), err).
@@ -114,9 +93,9 @@ func (h *Host) Refresh(ctx context.Context, name string) (AgentInfo, error) {
 		return AgentInfo{}, err
 	}
 	if agent.Program != "" {
-		if path := lookPath(agent.Program, h.opts.Env, h.opts.ProjectDir); path != "" {
-			h.catalog.programs.forget(agent, path)
-			h.catalog.programs.version(ctx, agent, path, h.opts.Env)
+		if path := program.Look(agent.Program, h.opts.Env, h.opts.ProjectDir); path != "" {
+			h.catalog.programs.Forget(agent, path)
+			h.catalog.programs.Ask(ctx, agent, path, h.opts.Env)
 		}
 	}
 	return h.catalog.describe(p, agent), nil

@@ -23,9 +23,3 @@ func (l *Launch) proto() *pluginapi.Launch {
 func configError(format string, args ...any) error {
 	return pluginapi.Errorf(pluginapi.CodeConfig, format, args...).WithHint("see [agents.NAME] in config.toml")
 }
-
-// shellCommand is the program and arguments by which a shell runs a line; args are its
-// positional arguments, so no text of theirs is ever part of the line.
-func shellCommand(line string, args []string) (program string, argv []string, ok bool) {
-	return shell, append(append(append([]string(nil), shellFlags...), line), positional(args)...), len(args) == 0 || shellArgs
-}

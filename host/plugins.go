@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os/exec"
 	"slices"
 	"strings"
 	"sync"
@@ -217,16 +216,6 @@ func (p *plugins) starting(start func() (int, error)) error {
 		return errClosed()
 	}
 	return process.Starting(start)
-}
-
-// startChild starts a command as a child that is known to be ours.
-func startChild(cmd *exec.Cmd) error {
-	return process.Starting(func() (int, error) {
-		if err := cmd.Start(); err != nil {
-			return 0, err
-		}
-		return cmd.Process.Pid, nil
-	})
 }
 
 // close ends all processes, also those that are being started.

@@ -8,6 +8,7 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"github.com/amux-dev/amux/host/adapter"
+	"github.com/amux-dev/amux/host/internal/program"
 	"github.com/amux-dev/amux/pluginapi"
 )
 
@@ -36,16 +37,16 @@ func (q *queries) capable(ctx context.Context, name, what string, can func(*plug
 }
 
 // command is for commands that read an agent's store.
-func (q *queries) command(dir string) command {
-	return command{env: q.host.opts.Env, cwd: q.host.opts.ProjectDir, time: storeTime, dir: dir}
+func (q *queries) command(dir string) program.Command {
+	return program.Command{Env: q.host.opts.Env, Cwd: q.host.opts.ProjectDir, Time: program.StoreTime, Dir: dir}
 }
 
 // askable is capable for what the agent's own command is needed for.
 func (q *queries) askable(ctx context.Context, name, what string, can func(*pluginapi.Capabilities) bool) (*adapter.Process, *pluginapi.Agent, error) {
 	process, agent, err := q.capable(ctx, name, what, can)
-	if err == nil && agent.Program != "" && lookPath(agent.Program, q.host.opts.Env, q.host.opts.ProjectDir) == "" {
+	if err == nil && agent.Program != "" && program.Look(agent.Program, q.host.opts.Env, q.host.opts.ProjectDir) == "" {
 		err = pluginapi.Errorf(pluginapi.CodeAgentNotInstalled, "agent %s is not installed: no program %q in PATH", name, agent.Program).
-			WithHint("%s", installHint(agent))
+			WithHint("%s", program.InstallHint(agent))
 	}
 	return process, agent, err
 }

@@ -8,10 +8,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/oklog/ulid/v2"
@@ -19,6 +19,8 @@ import (
 	"github.com/amux-dev/amux/host/adapter"
 	"github.com/amux-dev/amux/host/internal/engine"
 	"github.com/amux-dev/amux/host/internal/folders"
+	"github.com/amux-dev/amux/host/internal/program"
+	"github.com/amux-dev/amux/host/internal/spawn"
 	"github.com/amux-dev/amux/host/journal"
 	"github.com/amux-dev/amux/host/process"
 	"github.com/amux-dev/amux/host/registry"
@@ -31,18 +33,13 @@ import (
 	"github.com/amux-dev/amux/pluginapi/code"
 )
 
-const (
-	defaultGrace = 5 * time.Second
-	defaultIdle  = 5 * time.Minute
-)
-
 // launch is a run that is being started. Whatever fails, undo leaves nothing.
 type launch struct {
 	h       *Host
 	spec    RunSpec
 	agent   *pluginapi.Agent
 	plugin  registry.Verified
-	program program
+	program program.Agent
 	meta    store.Meta
 	dir     *store.Run
 	shim    *shim.Launched
@@ -156,7 +153,7 @@ func (l *launch) check(ctx context.Context) error {
 	if err := l.spec.checkCapabilities(agent); err != nil {
 		return err
 	}
-	l.program, err = l.h.catalog.programs.find(ctx, agent, l.world(), l.spec.Cwd)
+	l.program, err = l.h.catalog.programs.Find(ctx, agent, l.world(), l.spec.Cwd)
 	if err != nil {
 		return err
 	}
@@ -187,7 +184,7 @@ func (l *launch) createDir(queued bool) error {
 	}
 	start, _ := process.Start(os.Getpid())
 	l.meta = store.Meta{
-		Version: 1, RunID: id, Name: l.spec.Name, Agent: l.spec.Agent, Spec: spec, EnvNames: sortedKeys(l.spec.Env),
+		Version: 1, RunID: id, Name: l.spec.Name, Agent: l.spec.Agent, Spec: spec, EnvNames: slices.Sorted(maps.Keys(l.spec.Env)),
 		Cwd: l.spec.Cwd, Project: l.h.opts.ProjectDir, Tags: l.spec.Tags, Created: time.Now().UTC(),
 		TempDir: filepath.Join(l.h.opts.TempDir, "agent-mux-"+id),
 		Plugin:  l.plugin.Plugin.Name, PluginVersion: l.plugin.Plugin.Version, PluginHash: l.plugin.SHA256,
@@ -224,15 +221,6 @@ func (l *launch) firstRecords(queued bool) error {
 }
 
 var itsTurn = journal.State{From: engine.Queued, To: engine.Starting}
-
-func sortedKeys(m map[string]string) []string {
-	var keys []string
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
-}
 
 func (l *launch) launchShim() error {
 	var nonce [16]byte
@@ -286,11 +274,11 @@ func (l *launch) plan(ctx context.Context, patience *adapter.Patience) (*plugina
 	options.Env = l.spec.Env
 	req := &pb.PlanRequest{
 		Agent: l.spec.adapter(), Launch: l.spec.Launch.proto(), Caller: caller(l.agent, l.world(), l.spec.Cwd, l.spec.Env), Options: options,
-		RunId: l.meta.RunID, TempDir: l.meta.TempDir, Program: l.program.path, ProgramVersion: l.program.version,
+		RunId: l.meta.RunID, TempDir: l.meta.TempDir, Program: l.program.Path, ProgramVersion: l.program.Version,
 		PluginPath: l.plugin.Path, SessionId: sessionID(l.meta.RunID), Attempt: uint32(l.attempt),
 	}
 	return l.process.Plan(ctx, req, func(ctx context.Context, wanted *pb.Exec) *pluginapi.ExecResult {
-		return command{env: l.world(), cwd: l.spec.Cwd}.exec(ctx, wanted)
+		return program.Command{Env: l.world(), Cwd: l.spec.Cwd}.Exec(ctx, wanted)
 	}, patience)
 }
 
@@ -307,88 +295,19 @@ func sessionID(runID string) string {
 	return fmt.Sprintf("%s-%s-%s-%s-%s", h[:8], h[8:12], h[12:16], h[16:20], h[20:])
 }
 
-// The size of a pseudo-terminal, until somebody who is attached to it changes it.
-const (
-	terminalCols = 120
-	terminalRows = 40
-)
-
-// prepareSpawn checks the plan, writes its files and makes the environment.
+// prepareSpawn makes of a plan what the shim starts.
 func (l *launch) prepareSpawn(plan *pluginapi.Plan) (shim.Spawn, journal.Plan, error) {
-	bad := func(format string, args ...any) error {
-		return pluginapi.Errorf(pluginapi.CodePluginInvalid, "plugin %s made an invalid plan: %s",
-			l.plugin.Plugin.Name, fmt.Sprintf(format, args...)).WithHint("report it to the plugin's author")
+	order := spawn.Order{
+		Plugin: l.plugin.Plugin.Name, Agent: l.agent, Version: l.program.Version, Launch: l.spec.Launch.proto(),
+		World: l.world(), Env: l.spec.Env, Cwd: l.spec.Cwd, TempDir: l.meta.TempDir, RunID: l.meta.RunID, PTY: l.spec.PTY,
+		Texts: []string{l.spec.Prompt, l.spec.SystemPrompt}, Beside: filepath.Dir(l.h.opts.ShimPath), Attempt: l.attempt,
+		Idle: l.spec.IdleTimeout, Left: l.timeLeft(),
+		Spawn: shim.Spawn{Retry: l.attempt < l.spec.Retry.attempts(), Grace: l.spec.Grace, Umask: l.spec.Umask},
 	}
-	fail := func(err error) (shim.Spawn, journal.Plan, error) { return shim.Spawn{}, journal.Plan{}, err }
-	if err := checkPlan(l.plugin.Plugin.Name, plan, l.spec.Launch); err != nil {
-		return fail(err)
+	if parent := l.spec.Parent; parent != nil {
+		order.Spawn.ParentPID, order.Spawn.ParentStart = parent.PID, parent.Start
 	}
-	if l.spec.PTY && !plan.Pty {
-		return fail(pluginapi.Errorf(pluginapi.CodeCapability, "agent %s cannot run in a pseudo-terminal (--pty) as it was asked to", l.agent.Id).
-			WithHint("leave out --pty, or choose another driver"))
-	}
-	cwd := cmp.Or(plan.Cwd, l.spec.Cwd)
-	if plan.Shell {
-		if l.spec.Launch == nil || plan.Program == "" || plan.Program != l.spec.Launch.Line {
-			return fail(bad("shell is set, and its line is not the user's own"))
-		}
-		var ok bool
-		if plan.Program, plan.Args, ok = shellCommand(plan.Program, plan.Args); !ok {
-			return fail(bad("the shell of this system takes no arguments beside its line"))
-		}
-	}
-	program := lookPath(plan.Program, l.world(), cwd)
-	if plan.Program == pluginapi.Bridge {
-		path := filepath.Join(filepath.Dir(l.h.opts.ShimPath), pluginapi.Bridge)
-		if program = executable(path); program == "" {
-			return fail(pluginapi.Errorf(pluginapi.CodeSpawn, "agent %s needs %s, which is missing or not executable", l.agent.Id, path).
-				WithHint("amux-bridge belongs beside the amux program; see: amux doctor"))
-		}
-	}
-	if plan.Program == "" || program == "" {
-		return fail(pluginapi.Errorf(pluginapi.CodeAgentNotInstalled, "agent %s: no program %q in PATH", l.agent.Id, plan.Program).
-			WithHint("%s", installHint(l.agent)))
-	}
-	if !filepath.IsAbs(cwd) {
-		return fail(bad("working directory %q is not absolute", cwd))
-	}
-	for i, arg := range plan.Args {
-		if len(arg) >= maxArg { // the prompt, as a rule
-			return fail(invalid("argument %d of agent %s has %d bytes; the system takes %d", i+1, l.agent.Id, len(arg), maxArg).
-				WithHint("put the long text into a file"))
-		}
-	}
-	if err := checkBatch(program, plan.Args, l.spec.Prompt, l.spec.SystemPrompt); err != nil {
-		return fail(err)
-	}
-	record := journal.Plan{
-		Spawn: l.attempt, Attempt: l.attempt, Program: program, Args: plan.Args, EnvSet: sortedKeys(plan.EnvSet), EnvUnset: plan.EnvUnset,
-		Cwd: cwd, Stdin: strings.ToLower(strings.TrimPrefix(plan.Stdin.String(), "STDIN_")), Collect: plan.Collect, PTY: plan.Pty,
-		SessionID: plan.SessionId, Version: l.program.version, State: plan.State, Warnings: plan.Warnings,
-	}
-	for _, f := range plan.Files {
-		if err := os.WriteFile(filepath.Join(l.meta.TempDir, f.Name), f.Content, 0o600); err != nil {
-			return fail(folders.Error("temp folder of the run", l.meta.TempDir, err))
-		}
-		record.Files = append(record.Files, f.Name)
-	}
-	var terminal *shim.Size
-	if plan.Pty {
-		terminal = &shim.Size{Cols: terminalCols, Rows: terminalRows}
-	}
-	parent := Parent{}
-	if l.spec.Parent != nil {
-		parent = *l.spec.Parent
-	}
-	return shim.Spawn{
-		ParentPID: parent.PID, ParentStart: parent.Start,
-		Number: l.attempt, Retry: l.attempt < l.spec.Retry.attempts(), Program: program, Args: plan.Args, Env: l.env(plan), Cwd: cwd,
-		Stdin:   plan.Stdin == pb.Stdin_STDIN_OPEN || plan.Stdin == pb.Stdin_STDIN_PROMPT,
-		Close:   plan.Stdin == pb.Stdin_STDIN_PROMPT,
-		Initial: plan.InitialStdin, Collect: plan.Collect, Grace: l.grace(), Terminal: terminal,
-		Umask:  l.spec.Umask,
-		Limits: []shim.Limit{{Kind: "run", After: l.timeLeft()}, {Kind: "inactivity", After: l.idleLimit(plan)}},
-	}, record, nil
+	return order.Prepare(plan)
 }
 
 // timeLeft is the run's limit of time for this attempt; 0 if there is none.
@@ -405,52 +324,6 @@ func (l *launch) world() []string {
 		return l.spec.Environ
 	}
 	return l.h.opts.Env
-}
-
-func (l *launch) grace() time.Duration {
-	if l.spec.Grace > 0 {
-		return l.spec.Grace
-	}
-	return defaultGrace
-}
-
-// env is the agent's environment: the caller's, then the user's own additions,
-// then the adapter's, then ours.
-func (l *launch) env(plan *pluginapi.Plan) []string {
-	vars := map[string]string{}
-	for _, variable := range l.world() {
-		if name, value, ok := strings.Cut(variable, "="); ok && name != "" {
-			vars[name] = value
-		}
-	}
-	for name, value := range l.spec.Env {
-		vars[process.EnvName(name)] = value
-	}
-	for _, name := range plan.EnvUnset {
-		delete(vars, process.EnvName(name))
-	}
-	if plan.Pty {
-		// Of the agent's terminal, not of the caller's.
-		vars["TERM"] = "xterm-256color"
-		delete(vars, "COLUMNS")
-		delete(vars, "LINES")
-	}
-	for name, value := range plan.EnvSet {
-		vars[process.EnvName(name)] = value
-	}
-	for _, name := range tempEnv {
-		vars[name] = l.meta.TempDir
-	}
-	owner := l.meta.RunID
-	if outer := vars[process.RunEnv]; outer != "" {
-		owner = outer + ":" + owner
-	}
-	vars[process.RunEnv] = owner
-	env := make([]string, 0, len(vars))
-	for _, name := range sortedKeys(vars) {
-		env = append(env, name+"="+vars[name])
-	}
-	return env
 }
 
 // run makes the run, whose last recorded state is state.
@@ -532,20 +405,6 @@ func (r *hosted) firstPrompt(attempt int, prompt string) error {
 
 func firstInput(attempt int, prompt string) journal.Input {
 	return journal.Input{Kind: code.InputPrompt, ID: promptID(attempt), Text: prompt, By: "user", First: true}
-}
-
-func (l *launch) idleLimit(plan *pluginapi.Plan) time.Duration {
-	switch {
-	case l.spec.IdleTimeout < 0:
-		return 0
-	case l.spec.IdleTimeout > 0:
-		return l.spec.IdleTimeout
-	case plan.InactivitySeconds > 0:
-		return time.Duration(plan.InactivitySeconds) * time.Second
-	case l.agent.InactivitySeconds > 0:
-		return time.Duration(l.agent.InactivitySeconds) * time.Second
-	}
-	return defaultIdle
 }
 
 // undo removes what a failed start has made.

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -286,7 +287,7 @@ func (s *RunSpec) checkCapabilities(agent *pluginapi.Agent) error {
 			return invalid("effort %q is not one of %s", s.Effort, strings.Join(levels, ", "))
 		}
 	}
-	if s.Driver != "" && !contains(agent.Drivers, s.Driver) {
+	if s.Driver != "" && !slices.Contains(agent.Drivers, s.Driver) {
 		return pluginapi.Errorf(pluginapi.CodeCapability, "agent %s has no driver %q", agent.Id, s.Driver).
 			WithHint("%s", driverHint(agent))
 	}

@@ -1,4 +1,4 @@
-package host
+package spawn
 
 import (
 	"fmt"
@@ -22,17 +22,15 @@ const (
 	maxArg = 128 << 10
 )
 
-// checkPlan demands that a plan can be carried out, whatever the plugin meant. The
-// error names the field and its value: its author must find it. launch is the user's own
-// command, which may be relative to the working directory.
-func checkPlan(plugin string, plan *pluginapi.Plan, launch *Launch) error {
+// check demands that a plan can be carried out, whatever the plugin meant. The error names
+// the field and its value: its author must find it.
+func (o Order) check(plan *pluginapi.Plan) error {
 	bad := func(field string, value any, format string, args ...any) error {
 		text := fmt.Sprint(value)
 		if s, ok := value.(string); ok {
 			text = fmt.Sprintf("%.80q", s)
 		}
-		return pluginapi.Errorf(pluginapi.CodePluginInvalid, "plugin %s made an invalid plan: %s %s: %s", plugin, field, text, fmt.Sprintf(format, args...)).
-			WithHint("report it to the plugin's author")
+		return o.bad("%s %s: %s", field, text, fmt.Sprintf(format, args...))
 	}
 	words := func(field, value string) error {
 		switch {
@@ -51,7 +49,7 @@ func checkPlan(plugin string, plan *pluginapi.Plan, launch *Launch) error {
 		return bad("program", plan.Program, "a plan needs one")
 	case len(plan.Program) > maxArg:
 		return bad("program", plan.Program, "it has %d bytes; at most %d are taken", len(plan.Program), maxArg)
-	case !plan.Shell && !launch.begins(plan.Program) && !filepath.IsAbs(plan.Program) && strings.ContainsAny(plan.Program, `/`+string(filepath.Separator)):
+	case !plan.Shell && !o.begins(plan.Program) && !filepath.IsAbs(plan.Program) && strings.ContainsAny(plan.Program, `/`+string(filepath.Separator)):
 		return bad("program", plan.Program, "it must be absolute, or a name that is found in PATH")
 	case plan.Cwd != "" && !filepath.IsAbs(plan.Cwd):
 		return bad("cwd", plan.Cwd, "it must be absolute")
@@ -75,7 +73,7 @@ func checkPlan(plugin string, plan *pluginapi.Plan, launch *Launch) error {
 		}
 		size, longest = size+len(arg)+1, max(longest, len(arg))
 	}
-	if size-longest > maxPlanBytes { // the longest may be the user's own text: see prepareSpawn
+	if size-longest > maxPlanBytes { // the longest may be the user's own text: see Prepare
 		return bad("args", size, "bytes in all; at most %d are taken", maxPlanBytes)
 	}
 	size = 0
@@ -116,7 +114,9 @@ func checkPlan(plugin string, plan *pluginapi.Plan, launch *Launch) error {
 	return nil
 }
 
-// begins reports whether the user's own command begins with that program.
-func (l *Launch) begins(program string) bool {
-	return l != nil && len(l.Argv) > 0 && l.Argv[0] == program
+// begins reports whether the user's own command, which may be relative to the working
+// directory, begins with that program.
+func (o Order) begins(program string) bool {
+	argv := o.Launch.GetArgv()
+	return len(argv) > 0 && argv[0] == program
 }

@@ -1,4 +1,4 @@
-package host
+package program
 
 import (
 	"bytes"
@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -20,9 +21,11 @@ import (
 	pb "github.com/amux-dev/amux/pluginapi/amuxplugin1"
 )
 
+// StoreTime is how long a command may take that reads an agent's store.
+const StoreTime = time.Minute
+
 const (
 	execTime  = 10 * time.Second
-	storeTime = time.Minute // of a command that reads an agent's store
 	execLimit = 1 << 20
 
 	// Of a command that prints a whole session into a file.
@@ -30,31 +33,31 @@ const (
 	fileLimit = 4 << 30
 )
 
-// command is how short commands of the caller's world are run for an adapter. Nothing of
+// Command is how short commands of the caller's world are run for an adapter. Nothing of
 // one goes on when it has ended or was cut off.
-type command struct {
-	env  []string
-	cwd  string
-	time time.Duration // 0: execTime
-	dir  string        // for what is printed into files; "": nothing is
+type Command struct {
+	Env  []string
+	Cwd  string
+	Time time.Duration // 0: 10 s
+	Dir  string        // for what is printed into files; "": nothing is
 
 	limit int64 // of such a file; 0: fileLimit
 }
 
-// exec runs what an adapter asks for.
-func (c command) exec(ctx context.Context, wanted *pb.Exec) *pluginapi.ExecResult {
-	if !wanted.GetToFile() || c.dir == "" {
+// Exec runs what an adapter asks for.
+func (c Command) Exec(ctx context.Context, wanted *pb.Exec) *pluginapi.ExecResult {
+	if !wanted.GetToFile() || c.Dir == "" {
 		return c.run(ctx, wanted.GetArgv())
 	}
 	result := &pluginapi.ExecResult{Argv: wanted.GetArgv(), ExitCode: -1}
-	if os.MkdirAll(c.dir, 0o700) != nil {
+	if os.MkdirAll(c.Dir, 0o700) != nil {
 		return result
 	}
-	file, err := os.CreateTemp(c.dir, "stdout")
+	file, err := os.CreateTemp(c.Dir, "stdout")
 	if err != nil {
 		return result
 	}
-	c.time = fileTime
+	c.Time = fileTime
 	full := c.runToFile(ctx, result, file)
 	if err := file.Close(); err != nil || full {
 		result.ExitCode = -1 // what is there is not all
@@ -67,7 +70,7 @@ func (c command) exec(ctx context.Context, wanted *pb.Exec) *pluginapi.ExecResul
 // runToFile runs a command that writes into the file itself: some end before a pipe has
 // taken what they print (measured with opencode export: 128 KiB of 63 MB). One that
 // prints more than fileLimit is cut off.
-func (c command) runToFile(ctx context.Context, result *pluginapi.ExecResult, file *os.File) (full bool) {
+func (c Command) runToFile(ctx context.Context, result *pluginapi.ExecResult, file *os.File) (full bool) {
 	ctx, cancel := context.WithCancel(ctx)
 	limit := cmp.Or(c.limit, fileLimit)
 	large := func() bool {
@@ -94,7 +97,7 @@ func (c command) runToFile(ctx context.Context, result *pluginapi.ExecResult, fi
 }
 
 // run runs a command and keeps what it prints, as far as execLimit.
-func (c command) run(ctx context.Context, argv []string) *pluginapi.ExecResult {
+func (c Command) run(ctx context.Context, argv []string) *pluginapi.ExecResult {
 	result := &pluginapi.ExecResult{Argv: argv, ExitCode: -1}
 	var stdout limited
 	c.runInto(ctx, result, &stdout)
@@ -102,30 +105,35 @@ func (c command) run(ctx context.Context, argv []string) *pluginapi.ExecResult {
 	return result
 }
 
-func (c command) runInto(ctx context.Context, result *pluginapi.ExecResult, stdout io.Writer) {
+func (c Command) runInto(ctx context.Context, result *pluginapi.ExecResult, stdout io.Writer) {
 	path := ""
 	if len(result.Argv) > 0 {
-		path = lookPath(result.Argv[0], c.env, c.cwd)
+		path = Look(result.Argv[0], c.Env, c.Cwd)
 	}
 	if path == "" {
 		return
 	}
-	if c.time == 0 {
-		c.time = execTime
+	if c.Time == 0 {
+		c.Time = execTime
 	}
-	ctx, cancel := context.WithTimeout(ctx, c.time)
+	ctx, cancel := context.WithTimeout(ctx, c.Time)
 	defer cancel()
 	var stderr limited
 	mark := ulid.Make().String()
 	var left []process.ID
 	cmd := exec.CommandContext(ctx, path, result.Argv[1:]...)
-	cmd.Env, cmd.Dir, cmd.Stdout, cmd.Stderr = withMark(c.env, mark), c.cwd, stdout, &stderr
+	cmd.Env, cmd.Dir, cmd.Stdout, cmd.Stderr = withMark(c.Env, mark), c.Cwd, stdout, &stderr
 	cmd.WaitDelay = time.Second
 	cmd.Cancel = func() error {
 		left = descendants(cmd.Process.Pid) // which lose their parent
 		return cmd.Process.Kill()
 	}
-	err := startChild(cmd)
+	err := process.Starting(func() (int, error) { // as a child that is known to be ours
+		if err := cmd.Start(); err != nil {
+			return 0, err
+		}
+		return cmd.Process.Pid, nil
+	})
 	if err == nil {
 		err = cmd.Wait()
 		sweepCommand(mark, left)
@@ -136,6 +144,19 @@ func (c command) runInto(ctx context.Context, result *pluginapi.ExecResult, stdo
 	} else if err == nil {
 		result.ExitCode = 0
 	}
+}
+
+// version runs a command, and finds its version in what it prints.
+func (c Command) version(ctx context.Context, argv []string, pattern string) string {
+	result := c.run(ctx, argv)
+	expression, err := regexp.Compile("(?m)" + pattern)
+	if err != nil {
+		return ""
+	}
+	if match := expression.FindSubmatch(append(result.Stdout, result.Stderr...)); len(match) > 1 {
+		return string(match[1])
+	}
+	return ""
 }
 
 // withMark is an environment with a mark for all that is started in it.

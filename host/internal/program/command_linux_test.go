@@ -1,4 +1,4 @@
-package host
+package program
 
 import (
 	"context"
@@ -47,8 +47,8 @@ func TestCommandLeavesNothing(t *testing.T) {
 			defer cancel()
 			done := make(chan int32)
 			go func() {
-				c := command{env: os.Environ(), time: time.Hour}
-				done <- c.exec(ctx, &pb.Exec{Argv: []string{"sh", "-c", script + test.last}}).ExitCode
+				c := Command{Env: os.Environ(), Time: time.Hour}
+				done <- c.Exec(ctx, &pb.Exec{Argv: []string{"sh", "-c", script + test.last}}).ExitCode
 			}()
 			pids := map[string]process.ID{}
 			for end := time.Now().Add(time.Minute); len(pids) < len(children) && time.Now().Before(end); time.Sleep(time.Millisecond) {

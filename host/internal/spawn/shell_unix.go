@@ -1,12 +1,12 @@
 //go:build unix
 
-package host
+package spawn
 
 const (
 	shell     = "/bin/sh"
 	shellArgs = true // it takes positional arguments
-	// posixShell: what agents call their shell is one.
-	posixShell = true
+	// POSIXShell: what agents call their shell is one.
+	POSIXShell = true
 )
 
 var shellFlags = []string{"-c"}
@@ -16,3 +16,6 @@ func checkBatch(string, []string, ...string) error { return nil }
 
 // positional are $0 and what follows.
 func positional(args []string) []string { return append([]string{"sh"}, args...) }
+
+// tempEnv are the variables that name the folder for temporary files.
+var tempEnv = []string{"TMPDIR"}

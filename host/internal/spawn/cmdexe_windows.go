@@ -1,4 +1,4 @@
-package host
+package spawn
 
 import (
 	"path/filepath"

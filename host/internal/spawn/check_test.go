@@ -1,4 +1,4 @@
-package host
+package spawn
 
 import (
 	"fmt"
@@ -47,7 +47,7 @@ func TestCheckPlan(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			plan := &pluginapi.Plan{Program: "agent", Args: []string{"-p"}, Cwd: "/", Stdin: pb.Stdin_STDIN_OPEN, EnvSet: map[string]string{"A": "b"}}
 			test.spoil(plan)
-			err := checkPlan("acme", plan, nil)
+			err := Order{Plugin: "acme"}.check(plan)
 			if test.says == "" {
 				if err != nil {
 					t.Error(err)

@@ -1,4 +1,4 @@
-package host
+package program
 
 import (
 	"bytes"
@@ -23,24 +23,24 @@ func TestLimited(t *testing.T) {
 // What a session's command prints goes into a file, all of it; who prints more than is
 // taken is ended.
 func TestCommandToFile(t *testing.T) {
-	c := command{env: os.Environ(), dir: filepath.Join(t.TempDir(), "scratch")}
+	c := Command{Env: os.Environ(), Dir: filepath.Join(t.TempDir(), "scratch")}
 	if runtime.GOOS == "windows" {
 		t.Skip("it is a shell's command")
 	}
 	print := []string{"sh", "-c", "head -c 3000000 /dev/zero; exit 3"}
-	result := c.exec(t.Context(), &pb.Exec{Argv: print, ToFile: true})
+	result := c.Exec(t.Context(), &pb.Exec{Argv: print, ToFile: true})
 	info, err := os.Stat(result.StdoutFile)
 	if err != nil || info.Size() != 3_000_000 || len(result.Stdout) != 0 || result.ExitCode != 3 {
 		t.Errorf("file %v, %v; exit %d, %d bytes of stdout", info, err, result.ExitCode, len(result.Stdout))
 	}
-	if result := c.exec(t.Context(), &pb.Exec{Argv: print}); result.StdoutFile != "" || len(result.Stdout) != execLimit {
+	if result := c.Exec(t.Context(), &pb.Exec{Argv: print}); result.StdoutFile != "" || len(result.Stdout) != execLimit {
 		t.Errorf("not asked for: file %q, %d bytes", result.StdoutFile, len(result.Stdout))
 	}
-	if result := c.exec(t.Context(), &pb.Exec{Argv: []string{"no-such-program"}, ToFile: true}); result.ExitCode != -1 {
+	if result := c.Exec(t.Context(), &pb.Exec{Argv: []string{"no-such-program"}, ToFile: true}); result.ExitCode != -1 {
 		t.Errorf("no program: exit %d", result.ExitCode)
 	}
 	c.limit = 100_000
-	if result := c.exec(t.Context(), &pb.Exec{Argv: []string{"sh", "-c", "cat /dev/zero"}, ToFile: true}); result.StdoutFile != "" || result.ExitCode != -1 {
+	if result := c.Exec(t.Context(), &pb.Exec{Argv: []string{"sh", "-c", "cat /dev/zero"}, ToFile: true}); result.StdoutFile != "" || result.ExitCode != -1 {
 		t.Errorf("too much: file %q, exit %d", result.StdoutFile, result.ExitCode)
 	}
 }
