@@ -10,6 +10,7 @@ import (
 
 	"github.com/amux-dev/amux/host/internal/engine"
 	"github.com/amux-dev/amux/host/internal/folders"
+	"github.com/amux-dev/amux/host/internal/plugins"
 	"github.com/amux-dev/amux/host/journal"
 	"github.com/amux-dev/amux/host/process"
 	"github.com/amux-dev/amux/host/registry"
@@ -137,7 +138,7 @@ func (c *recovery) adopt(ctx context.Context, id string) (_ *Run, retErr error) 
 	dialCtx, cancel := context.WithTimeout(ctx, answerWait)
 	defer cancel()
 	start, _ := process.Start(os.Getpid())
-	r.shim.conn, err = h.edges.dial.DialHost(dialCtx, shimInfo, shim.Hello{HostDir: h.plugins.socket, HostPID: os.Getpid(), HostStart: start})
+	r.shim.conn, err = h.edges.dial.DialHost(dialCtx, shimInfo, shim.Hello{HostDir: h.plugins.Folder, HostPID: os.Getpid(), HostStart: start})
 	if errors.Is(err, shim.ErrGone) {
 		dir.Unlock()
 		return nil, nil // it has just left: Recover's
@@ -160,12 +161,12 @@ func (c *recovery) adopt(ctx context.Context, id string) (_ *Run, retErr error) 
 	if r.log, err = h.edges.log(dir.Path("events.jsonl"), meta); err != nil {
 		return nil, fail(err)
 	}
-	r.plugin = runPlugin{h: h, verified: registry.Verified{
+	r.plugin = plugins.Service{Pool: h.plugins, Verified: registry.Verified{
 		Plugin: registry.Plugin{Name: meta.Plugin, Manifest: &registry.Manifest{}}, SHA256: meta.PluginHash,
 	}}
 	if plugin, agent, _, err := h.catalog.find(meta.Agent, r.spec.Launch); err == nil {
 		plugin.Name, plugin.Description = meta.Plugin, nil // what is installed now may be another version
-		r.agent, r.plugin.verified.Plugin = agent, plugin
+		r.agent, r.plugin.Verified.Plugin = agent, plugin
 	}
 	if !past.prompted && (r.spec.Prompt != "" || !r.spec.Conversation) {
 		// Its host died between the agent's start and the first prompt, or while the

@@ -110,7 +110,7 @@ func (h *Host) DetectAuth(ctx context.Context, name string) (*pluginapi.AuthResp
 	if err != nil {
 		return nil, err
 	}
-	process, err := h.plugins.get(ctx, verified)
+	process, err := h.plugins.Get(ctx, verified)
 	if err != nil {
 		return nil, err
 	}
@@ -122,7 +122,7 @@ func (h *Host) DetectAuth(ctx context.Context, name string) (*pluginapi.AuthResp
 			Guidance: agent.AuthGuidance,
 		}, nil
 	}
-	h.plugins.hangs(ctx, process, err)
+	h.plugins.Hangs(ctx, process, err)
 	return resp, err
 }
 
@@ -136,7 +136,7 @@ func (h *Host) AgentPlugins(ctx context.Context, name string) ([]*pluginapi.Agen
 	list, err := process.ListPlugins(ctx, &pluginapi.PluginsQuery{
 		Agent: h.catalog.adapter(name), Caller: caller(agent, h.opts.Env, h.opts.ProjectDir, nil),
 	}, h.queries.command("").Exec)
-	h.plugins.hangs(ctx, process, err)
+	h.plugins.Hangs(ctx, process, err)
 	return list, err
 }
 
@@ -150,6 +150,6 @@ func (h *Host) AgentModels(ctx context.Context, name string) ([]*pluginapi.Model
 	list, err := process.ListModels(ctx, &pluginapi.ModelsQuery{
 		Agent: h.catalog.adapter(name), Caller: caller(agent, h.opts.Env, h.opts.ProjectDir, nil),
 	}, h.queries.command("").Exec)
-	h.plugins.hangs(ctx, process, err)
+	h.plugins.Hangs(ctx, process, err)
 	return list, err
 }

@@ -191,7 +191,7 @@ func (l *launch) again(ctx context.Context, r *hosted, retry *journal.Retry) err
 		l.attempt, l.options = retry.Attempt, engine.OptionsOf(first, retry)
 		defer func() { l.options = first }()
 	}
-	plan, err := l.makePlan(ctx, adapter.NewPatience(l.h.limits.call))
+	plan, err := l.makePlan(ctx, adapter.NewPatience(l.h.limits.Call))
 	if err != nil {
 		return err
 	}

@@ -5,7 +5,7 @@ import "time"
 // Limit makes a host wait no longer than d for a plugin, and take no more than
 // volume bytes for one input. It is called before the host has done anything.
 func (h *Host) Limit(d time.Duration, volume int) {
-	h.limits.start, h.limits.call, h.limits.progress, h.limits.stall, h.limits.volume = d, d, d, 5*d/2, volume
+	h.limits.Start, h.limits.Call, h.limits.Progress, h.limits.Stall, h.limits.volume = d, d, d, 5*d/2, volume
 }
 
 // CountSyncs has a host call f with the run when it would bring its journal and events
@@ -16,7 +16,7 @@ func (h *Host) CountSyncs(f func(*Run) error) { h.syncing = f }
 func (h *Host) LimitAnswers(d time.Duration) { h.limits.answer = d }
 
 // LimitMemory lets the process of a plugin hold no more than that many bytes.
-func (h *Host) LimitMemory(bytes int64) { h.limits.memory = bytes }
+func (h *Host) LimitMemory(bytes int64) { h.limits.Memory = bytes }
 
 // LimitStall bounds what the plugin processes of a run take together without progress.
-func (h *Host) LimitStall(d time.Duration) { h.limits.stall = d }
+func (h *Host) LimitStall(d time.Duration) { h.limits.Stall = d }

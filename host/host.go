@@ -16,6 +16,7 @@ import (
 	"github.com/amux-dev/amux/host/adapter"
 	"github.com/amux-dev/amux/host/internal/engine"
 	"github.com/amux-dev/amux/host/internal/folders"
+	"github.com/amux-dev/amux/host/internal/plugins"
 	"github.com/amux-dev/amux/host/internal/program"
 	"github.com/amux-dev/amux/host/internal/spawn"
 	"github.com/amux-dev/amux/host/process"
@@ -33,7 +34,7 @@ type Host struct {
 	log      hclog.Logger
 	registry *registry.Registry
 	store    *store.Store
-	plugins  *plugins
+	plugins  *plugins.Pool
 	limits   limits
 
 	edges   edges
@@ -58,23 +59,15 @@ type Host struct {
 
 // limits are how long a plugin and people may take, and how much a plugin may say.
 type limits struct {
-	start    time.Duration // up to its handshake
-	call     time.Duration // for a call
-	progress time.Duration // for an input
-	stall    time.Duration // for all plugin processes of a run together, since the last progress
-	volume   int           // bytes of what it makes of one input, besides what a long line gives
-	answer   time.Duration // for people, to a question of the agent
-	memory   int64         // bytes that a plugin's process may hold
+	plugins.Limits
+	volume int           // bytes of what it makes of one input, besides what a long line gives
+	answer time.Duration // for people, to a question of the agent
 }
 
 // engine are the limits of an adapter's conversation.
 func (l *limits) engine() engine.Limits {
-	return engine.Limits{Progress: l.progress, Volume: l.volume, Stdin: shim.StdinLimit}
+	return engine.Limits{Progress: l.Progress, Volume: l.volume, Stdin: shim.StdinLimit}
 }
-
-// pluginMemory is more than any adapter needs: four times the longest line, for some
-// runs at once.
-const pluginMemory = 4 << 30
 
 // CheckSystem returns an error where the processes of a run could not be found, and so
 // not be ended: on Linux without /proc. New calls it.
@@ -154,8 +147,10 @@ func New(opts Options) (*Host, error) {
 	h := &Host{
 		opts: opts, log: opts.Logger, store: store.New(opts.ConfigDir),
 		limits: limits{
-			start: 10 * time.Second, call: 10 * time.Second, progress: 4 * time.Second, stall: 10 * time.Second,
-			volume: pluginapi.MaxLine, answer: answerTime, memory: pluginMemory,
+			Limits: plugins.Limits{
+				Start: 10 * time.Second, Call: 10 * time.Second, Progress: 4 * time.Second, Stall: 10 * time.Second, Memory: plugins.MaxMemory,
+			},
+			volume: pluginapi.MaxLine, answer: answerTime,
 		},
 		registry: registry.New(registry.Options{
 			ConfigDir: opts.ConfigDir, PluginDir: process.EnvValue(opts.Env, "AMUX_PLUGIN_DIR"), ProjectDir: opts.ProjectDir,
@@ -167,14 +162,14 @@ func New(opts Options) (*Host, error) {
 	h.archive = archive{&h.opts, h.store, h.log}
 	h.queries.host, h.teller.host, h.recovery.host = h, h, h
 	h.edges = machine(&h.archive)
-	h.plugins = &plugins{
-		opts: opts, edges: &h.edges, shared: map[string]*slot{}, all: map[*adapter.Process]*use{}, limits: &h.limits,
+	h.plugins = plugins.New(plugins.Options{
+		Start:  func(ctx context.Context, o adapter.Options) (*adapter.Process, error) { return h.edges.plugin(ctx, o) },
+		Pinned: h.registry.Pinned, Env: opts.Env, AutoMTLS: opts.AutoMTLS, Subreaper: opts.Subreaper, Logger: opts.Logger, Limits: &h.limits.Limits,
 		// The process's pid and start time are in the name, so that a later host
 		// can tell whose is left over; the rest tells its hosts apart.
-		socket: filepath.Join(opts.RuntimeDir, pluginFolder+strconv.Itoa(os.Getpid())+"-"+selfStart()+"-"+strings.ToLower(rand.Text()[:4])),
-	}
+		Folder: filepath.Join(opts.RuntimeDir, pluginFolder+strconv.Itoa(os.Getpid())+"-"+selfStart()+"-"+strings.ToLower(rand.Text()[:4])),
+	})
 	h.closing, h.close = context.WithCancel(context.Background())
-	h.plugins.closing, h.plugins.end = context.WithCancel(context.Background())
 	return h, nil
 }
 
@@ -207,7 +202,7 @@ func (h *Host) prepare() error {
 	if err := folders.Config(h.opts.ConfigDir); err != nil {
 		return err
 	}
-	for _, dir := range []string{h.opts.RuntimeDir, h.plugins.socket} {
+	for _, dir := range []string{h.opts.RuntimeDir, h.plugins.Folder} {
 		if err := folders.Runtime(dir); err != nil {
 			return err
 		}
@@ -226,7 +221,7 @@ func (h *Host) enter(ctx context.Context) (_ context.Context, leave func(err err
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.closing.Err() != nil {
-		return nil, nil, errClosed()
+		return nil, nil, plugins.ErrClosed()
 	}
 	h.starting.Add(1)
 	inner, cancel := context.WithCancel(ctx)
@@ -234,7 +229,7 @@ func (h *Host) enter(ctx context.Context) (_ context.Context, leave func(err err
 	return inner, func(err error) error {
 		given := ctx.Err()
 		if inner.Err() != nil && given == nil {
-			given = errClosed()
+			given = plugins.ErrClosed()
 		}
 		stop()
 		cancel()
@@ -275,7 +270,7 @@ func (h *Host) Close(ctx context.Context) error {
 	}
 	wg.Wait()
 	h.sweeping.Wait()
-	h.plugins.close()
-	_ = os.RemoveAll(h.plugins.socket)
+	h.plugins.Close()
+	_ = os.RemoveAll(h.plugins.Folder)
 	return ctx.Err()
 }

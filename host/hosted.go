@@ -14,12 +14,11 @@ import (
 	"sync"
 	"time"
 
-	"github.com/amux-dev/amux/host/adapter"
 	"github.com/amux-dev/amux/host/eventlog"
 	"github.com/amux-dev/amux/host/internal/engine"
 	"github.com/amux-dev/amux/host/internal/folders"
+	"github.com/amux-dev/amux/host/internal/plugins"
 	"github.com/amux-dev/amux/host/journal"
-	"github.com/amux-dev/amux/host/registry"
 	"github.com/amux-dev/amux/host/shim"
 	"github.com/amux-dev/amux/pluginapi"
 	pb "github.com/amux-dev/amux/pluginapi/amuxplugin1"
@@ -35,7 +34,7 @@ type hosted struct {
 	src       *liveSource
 	engine    *engine.Engine
 	shim      shimLink
-	plugin    runPlugin
+	plugin    plugins.Service
 	attempts  attempts
 	inherited *inherited // of a run that another process has begun; nil for one of this
 	disk      disk       // how the record gets there
@@ -79,59 +78,6 @@ func (s *shimLink) release() {
 		<-s.conn.Gone()
 	}
 	s.wait()
-}
-
-// runPlugin is the plugin that a run was started with, and its processes.
-type runPlugin struct {
-	h        *Host
-	verified registry.Verified
-	shared   *adapter.Process // that it begins with; nil until one is found
-	own      *adapter.Process // its own, after the shared one failed it
-}
-
-// converse begins a conversation: the first with the shared process, others with a new
-// one of the run's own.
-func (p *runPlugin) converse(ctx context.Context, attempt int) (reading engine.Reading, err error) {
-	if p.shared == nil && attempt == 1 {
-		if p.verified.Path, err = p.h.registry.Pinned(p.verified.SHA256); err != nil {
-			return reading, err
-		}
-		if p.shared, err = p.h.plugins.get(ctx, p.verified); err != nil {
-			return reading, err
-		}
-	}
-	process := p.shared
-	if attempt > 1 {
-		p.end()
-		if p.own, err = p.h.plugins.start(ctx, p.verified); err != nil {
-			return reading, err
-		}
-		process = p.own
-	}
-	conv, leave, err := p.h.plugins.converse(ctx, process)
-	if err != nil {
-		return reading, err
-	}
-	reading.Conversation, reading.Leave = conv, leave
-	return reading, nil
-}
-
-// hangs notes that the process in use hangs.
-func (p *runPlugin) hangs() {
-	if p.own == nil {
-		p.h.plugins.retire(p.shared)
-	}
-}
-
-// memory is how many bytes the process in use holds.
-func (p *runPlugin) memory() int64 { return cmp.Or(p.own, p.shared).Memory() }
-
-// end ends the run's own process, if there is one.
-func (p *runPlugin) end() {
-	if p.own != nil {
-		p.h.plugins.drop(p.own)
-		p.own = nil
-	}
 }
 
 // begin makes a run one of this host's.
@@ -269,20 +215,20 @@ func (r *hosted) main(ctx context.Context) {
 		r.endFaulty(ctx)
 		return
 	}
-	var suspect crashSuspect
-	var past lives
+	var suspect plugins.Suspect
+	var past plugins.Lives
 	for attempt := 1; ; attempt++ {
 		since := time.Now()
-		reading, err := r.plugin.converse(ctx, attempt)
+		reading, err := r.plugin.Converse(ctx, attempt > 1)
 		took := time.Since(since)
 		if err == nil {
-			if suspect.single {
-				reading.After, reading.UpTo = suspect.from, suspect.to
+			if suspect.Single {
+				reading.After, reading.UpTo = suspect.From, suspect.To
 			}
 			if attempt > 1 || r.inherited != nil {
 				reading.Behind = r.src.Committed()
 			}
-			reading.Progress = past.left(r.h.limits)
+			reading.Progress = past.Left(r.h.limits.Limits)
 			err = r.engine.Run(ctx, reading)
 		}
 		if err == nil {
@@ -298,21 +244,21 @@ func (r *hosted) main(ctx context.Context) {
 			broken = &engine.Broken{Cause: err, Done: r.engine.Answered()}
 		}
 		if broken.Further {
-			past = lives{}
+			past = plugins.Lives{}
 		}
 		if pluginapi.AsError(broken.Cause).Code == pluginapi.CodeDiskFull {
 			r.abandon(broken.Cause, r.engine) // the journal has the rest; the next start of amux tells it
 			return
 		}
 		if errors.Is(broken.Cause, engine.ErrHung) {
-			r.plugin.hangs()
+			r.plugin.Hangs()
 		}
 		r.h.log.Named("run").Debug("conversation failed", "run_id", r.id(), "attempt", attempt, "error", err)
 		// A typed error of the SDK is the adapter's own word; to ask again would
 		// give it again.
 		took += broken.Stalled
-		slow := broken.Stalled > r.h.limits.progress/4
-		if !past.again(ctx, broken.Cause, took, r.h.limits) || !suspect.again(broken, slow) {
+		slow := broken.Stalled > r.h.limits.Progress/4
+		if !past.Again(ctx, broken.Cause, took, r.h.limits.Limits) || !suspect.Again(broken, slow) {
 			r.fault(ctx, broken)
 			return
 		}
@@ -324,8 +270,8 @@ const answerTime = 10 * time.Minute
 
 // fault ends a run whose adapter cannot go on, and tells the rest without it.
 func (r *hosted) fault(ctx context.Context, broken *engine.Broken) {
-	record := faultOf(broken, r.plugin.verified.Plugin.Name)
-	if held := r.plugin.memory(); errors.Is(broken.Cause, engine.ErrHung) && held > r.h.limits.memory/8 {
+	record := faultOf(broken, r.plugin.Verified.Plugin.Name)
+	if held := r.plugin.Memory(); errors.Is(broken.Cause, engine.ErrHung) && held > r.h.limits.Memory/8 {
 		// It is more than slow, and would have reached its limit.
 		record.Msg += fmt.Sprintf("; it holds %d MiB of memory", held>>20)
 		record.Hint = "its adapter may recurse or collect without end: report it to the plugin's author"
@@ -391,7 +337,7 @@ func (r *hosted) part() {
 	r.attempts.Wait()
 	r.attempts.place.leave()
 	r.src.close()
-	r.plugin.end()
+	r.plugin.End()
 	r.end(r.failed(r.engine.Status().State, code.ReasonHostGone, r.hostGone()))
 }
 
@@ -449,7 +395,7 @@ func (r *hosted) clear(told *engine.Summary, result Result) {
 	}
 	r.shim.conn.Close()
 	r.src.close()
-	r.plugin.end()
+	r.plugin.End()
 	if r.spec.NoRecord {
 		_ = r.dir.Remove()
 	}

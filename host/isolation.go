@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/amux-dev/amux/host/internal/plugins"
 	"github.com/amux-dev/amux/internal/sys/sandbox"
 )
 
@@ -40,9 +41,9 @@ func PluginIsolation(env, declared []string) Isolation {
 		Environment:  []string{"TMPDIR"},
 	}
 	if offered.Limits {
-		i.Memory, i.Descriptors = pluginMemory, sandbox.Files
+		i.Memory, i.Descriptors = plugins.MaxMemory, sandbox.Files
 	}
-	for _, variable := range pluginEnv(env, declared) {
+	for _, variable := range plugins.Env(env, declared) {
 		name, _, _ := strings.Cut(variable, "=")
 		i.Environment = append(i.Environment, name)
 	}

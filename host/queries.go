@@ -32,7 +32,7 @@ func (q *queries) capable(ctx context.Context, name, what string, can func(*plug
 	if err != nil {
 		return nil, nil, err
 	}
-	process, err := q.host.plugins.get(ctx, verified)
+	process, err := q.host.plugins.Get(ctx, verified)
 	return process, agent, err
 }
 

@@ -242,3 +242,12 @@ func input(to backend, in journal.Input) error {
 	}
 	return to.command(in.Kind, func(c *shim.Conn) error { return c.Append(journal.KindInput, record) })
 }
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}

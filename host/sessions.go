@@ -54,7 +54,7 @@ func (h *Host) Sessions(ctx context.Context, q SessionQuery) ([]Session, error) 
 		})
 		return true
 	})
-	h.plugins.hangs(ctx, process, err)
+	h.plugins.Hangs(ctx, process, err)
 	slices.SortStableFunc(sessions, func(a, b Session) int {
 		if a.Updated == nil || b.Updated == nil {
 			return 0
@@ -94,7 +94,7 @@ func (h *Host) ReadSession(ctx context.Context, agent, id string, allBranches bo
 	if broken != nil {
 		return broken
 	}
-	h.plugins.hangs(ctx, process, err)
+	h.plugins.Hangs(ctx, process, err)
 	return err
 }
 

@@ -19,6 +19,7 @@ import (
 	"github.com/amux-dev/amux/host/adapter"
 	"github.com/amux-dev/amux/host/internal/engine"
 	"github.com/amux-dev/amux/host/internal/folders"
+	"github.com/amux-dev/amux/host/internal/plugins"
 	"github.com/amux-dev/amux/host/internal/program"
 	"github.com/amux-dev/amux/host/internal/spawn"
 	"github.com/amux-dev/amux/host/journal"
@@ -84,11 +85,11 @@ func (h *Host) Start(ctx context.Context, spec RunSpec) (_ *Run, retErr error) {
 	}
 	// The plugin's start is the longest part, and the shim needs none of it.
 	started := make(chan error, 1)
-	patience := adapter.NewPatience(h.limits.call)
+	patience := adapter.NewPatience(h.limits.Call)
 	go func() {
 		var err error
 		since := time.Now()
-		l.process, err = h.plugins.get(ctx, l.plugin)
+		l.process, err = h.plugins.Get(ctx, l.plugin)
 		patience.Spend(time.Since(since))
 		started <- err
 	}()
@@ -125,14 +126,14 @@ func (l *launch) makePlan(ctx context.Context, patience *adapter.Patience) (*plu
 	plan, err := l.plan(ctx, patience)
 	for tries := 1; err != nil && tries < maxPlans && !patience.Over() && l.process.Died(err); tries++ {
 		since := time.Now()
-		l.process, err = l.h.plugins.get(ctx, l.plugin)
+		l.process, err = l.h.plugins.Get(ctx, l.plugin)
 		patience.Spend(time.Since(since))
 		if err == nil {
 			plan, err = l.plan(ctx, patience)
 		}
 	}
 	if err != nil {
-		l.h.plugins.hangs(ctx, l.process, err)
+		l.h.plugins.Hangs(ctx, l.process, err)
 	}
 	return plan, err
 }
@@ -163,8 +164,6 @@ func (l *launch) check(ctx context.Context) error {
 	l.options = l.spec.options(agent)
 	return loadAttachments(l.options.Attachments)
 }
-
-func errClosed() error { return pluginapi.Errorf(pluginapi.CodeHostGone, "the host is closed") }
 
 // createDir makes the run's directory and temp dir, writes run.json and the
 // first records.
@@ -232,7 +231,7 @@ func (l *launch) launchShim() error {
 		l.shim, err = l.h.edges.launch(l.h.opts.ShimPath, l.dir.Dir, shim.Hello{
 			Version: shim.Version, Nonce: l.nonce, Host: true, RunID: l.meta.RunID, TempDir: l.meta.TempDir,
 			Socket: folders.Socket(l.h.opts.RuntimeDir, l.meta.RunID), Detached: l.spec.Detached,
-			HostDir: l.h.plugins.socket, HostPID: l.meta.HostPID, HostStart: l.meta.HostStart,
+			HostDir: l.h.plugins.Folder, HostPID: l.meta.HostPID, HostStart: l.meta.HostStart,
 		})
 		if err != nil {
 			return 0, err
@@ -341,7 +340,7 @@ func (l *launch) run(state string) (*hosted, error) {
 		recorded: &recorded{h: l.h, spec: l.spec, meta: l.meta, agent: l.agent, dir: l.dir},
 		log:      log, src: &liveSource{edges: &l.h.edges, file: file, path: l.dir.Path("journal"), conn: l.shim.Conn},
 		shim:   shimLink{conn: l.shim.Conn, exited: l.shim.Exited, forget: l.shim.Leave},
-		plugin: runPlugin{h: l.h, verified: l.plugin, shared: l.process}, done: make(chan struct{}),
+		plugin: plugins.Service{Pool: l.h.plugins, Verified: l.plugin, Shared: l.process}, done: make(chan struct{}),
 	}
 	r.self = &Run{r.recorded, r}
 	r.attempts.run, r.attempts.place, r.attempts.queued = r, l.place, state == engine.Queued

@@ -8,9 +8,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/amux-dev/amux/host/adapter"
 	"github.com/amux-dev/amux/host/eventlog"
 	"github.com/amux-dev/amux/host/internal/engine"
+	"github.com/amux-dev/amux/host/internal/plugins"
 	"github.com/amux-dev/amux/host/registry"
 	"github.com/amux-dev/amux/host/store"
 	"github.com/amux-dev/amux/pluginapi"
@@ -48,25 +48,26 @@ func (t *teller) retell(ctx context.Context, meta store.Meta, other *registry.Pl
 		}
 		start.Options = spec.recorded(agent)
 	}
-	var lived lives
+	service := plugins.Service{Pool: t.host.plugins, Verified: verified}
+	defer service.End()
+	var lived plugins.Lives
 	for attempt := 1; ; attempt++ {
 		since := time.Now()
-		reading, stop := engine.Reading{}, func() {}
+		var reading engine.Reading
 		if !mute {
-			reading, stop, err = t.converse(ctx, verified, attempt > 1)
+			reading, err = service.Converse(ctx, attempt > 1)
 		}
 		took := time.Since(since)
 		if err == nil {
 			err = e.Run(ctx, reading)
 		}
-		stop()
 		if err == nil {
 			return e, nil
 		}
 		if broken, ok := errors.AsType[*engine.Broken](err); ok {
 			took += broken.Stalled
 		}
-		if errors.Is(err, engine.ErrHung) || !lived.again(ctx, err, took, t.host.limits) {
+		if errors.Is(err, engine.ErrHung) || !lived.Again(ctx, err, took, t.host.limits.Limits) {
 			return e, err
 		}
 	}
@@ -88,34 +89,6 @@ func ownEvents(log *eventlog.Log) func() uint64 {
 		})
 		return own
 	}
-}
-
-// converse begins a conversation with the shared process of a plugin, or with one of
-// its own. stop ends it.
-func (t *teller) converse(ctx context.Context, plugin registry.Verified, own bool) (reading engine.Reading, stop func(), err error) {
-	stop = func() {}
-	var process *adapter.Process
-	if own {
-		process, err = t.host.plugins.start(ctx, plugin)
-	} else {
-		process, err = t.host.plugins.get(ctx, plugin)
-	}
-	if err != nil {
-		return reading, stop, err
-	}
-	conv, leave, err := t.host.plugins.converse(ctx, process)
-	if err == nil {
-		reading.Conversation, reading.Leave = conv, leave
-	}
-	stop = func() {
-		if leave != nil {
-			leave()
-		}
-		if own {
-			t.host.plugins.drop(process)
-		}
-	}
-	return reading, stop, err
 }
 
 // plugin returns the plugin to make a run's events with, and the agent as it

@@ -113,6 +113,9 @@ func (e *Engine) Run(ctx context.Context, r Reading) error {
 	}
 	p, err := newPass(e, r)
 	if err != nil {
+		if r.Leave != nil {
+			r.Leave()
+		}
 		return err
 	}
 	err = p.run(ctx)

@@ -182,7 +182,7 @@ func (o Order) env(plan *pluginapi.Plan) []string {
 	return env
 }
 
-// bad is the error of a plan that cannot be.
+// bad is the error of an invalid plan.
 func (o Order) bad(format string, args ...any) error {
 	return pluginapi.Errorf(pluginapi.CodePluginInvalid, "plugin %s made an invalid plan: %s", o.Plugin, fmt.Sprintf(format, args...)).
 		WithHint("report it to the plugin's author")

@@ -1,4 +1,7 @@
-package host
+// Package plugins has the plugin processes of a host: one for each executable, started
+// when the first run needs it and shared by all, and those that a run gets for itself
+// when the shared one has failed it.
+package plugins
 
 import (
 	"context"
@@ -7,6 +10,9 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
 
 	"github.com/amux-dev/amux/host/adapter"
 	"github.com/amux-dev/amux/host/process"
@@ -15,13 +21,34 @@ import (
 	"github.com/amux-dev/amux/pluginapi"
 )
 
-// plugins are the plugin processes of one host: one for each executable, started
-// when the first run needs it and shared by all.
-type plugins struct {
-	opts   Options
-	edges  *edges
-	socket string // folder for their private folders
-	limits *limits
+// MaxMemory is more than any adapter needs: four times the longest line, for some runs at
+// once.
+const MaxMemory = 4 << 30
+
+// Limits are how long a plugin may take, and what its process may hold.
+type Limits struct {
+	Start    time.Duration // up to its handshake
+	Call     time.Duration // for a call
+	Progress time.Duration // for an input
+	Stall    time.Duration // for all processes of a run together, since the last progress
+	Memory   int64         // bytes
+}
+
+// Options say how processes are started.
+type Options struct {
+	Start     func(context.Context, adapter.Options) (*adapter.Process, error)
+	Pinned    func(sha256 string) (path string, err error) // finds the copy of an executable
+	Folder    string                                       // for their private folders
+	Env       []string                                     // of the caller
+	AutoMTLS  bool
+	Subreaper bool // this process adopts what they leave
+	Logger    hclog.Logger
+	Limits    *Limits
+}
+
+// Pool has the processes of one host. It is safe for concurrent use.
+type Pool struct {
+	Options
 
 	mu     sync.Mutex
 	shared map[string]*slot // by name and hash
@@ -31,6 +58,16 @@ type plugins struct {
 	end     context.CancelFunc
 	work    sync.WaitGroup // starts
 }
+
+// New makes a pool. It starts nothing.
+func New(o Options) *Pool {
+	p := &Pool{Options: o, shared: map[string]*slot{}, all: map[*adapter.Process]*use{}}
+	p.closing, p.end = context.WithCancel(context.Background())
+	return p
+}
+
+// ErrClosed is the error of a host that is closed.
+func ErrClosed() error { return pluginapi.Errorf(pluginapi.CodeHostGone, "the host is closed") }
 
 // use is what becomes of a process: it may be retired, and then lives as long as a
 // conversation does that it holds.
@@ -46,12 +83,12 @@ type slot struct {
 	err     error
 }
 
-// get returns the shared process of a plugin, starting it if there is none.
-func (p *plugins) get(ctx context.Context, v registry.Verified) (*adapter.Process, error) {
+// Get returns the shared process of a plugin, starting it if there is none.
+func (p *Pool) Get(ctx context.Context, v registry.Verified) (*adapter.Process, error) {
 	p.mu.Lock()
 	if p.closing.Err() != nil {
 		p.mu.Unlock()
-		return nil, errClosed()
+		return nil, ErrClosed()
 	}
 	key := v.Plugin.Name + " " + v.SHA256
 	s := p.shared[key]
@@ -93,11 +130,11 @@ func (p *plugins) get(ctx context.Context, v registry.Verified) (*adapter.Proces
 }
 
 // start starts a process of its own, which the caller ends by drop.
-func (p *plugins) start(ctx context.Context, v registry.Verified) (*adapter.Process, error) {
-	process, err := p.edges.plugin(ctx, adapter.Options{
-		Name: v.Plugin.Name, Path: v.Path, SocketDir: p.socket, Env: pluginEnv(p.opts.Env, v.Plugin.Manifest.Process.Env),
-		AutoMTLS: p.opts.AutoMTLS, StartTime: p.limits.start, CallTime: p.limits.call, Memory: p.limits.memory,
-		Logger: p.opts.Logger.Named("plugin"), Starting: p.starting,
+func (p *Pool) start(ctx context.Context, v registry.Verified) (*adapter.Process, error) {
+	process, err := p.Start(ctx, adapter.Options{
+		Name: v.Plugin.Name, Path: v.Path, SocketDir: p.Folder, Env: Env(p.Env, v.Plugin.Manifest.Process.Env),
+		AutoMTLS: p.AutoMTLS, StartTime: p.Limits.Start, CallTime: p.Limits.Call, Memory: p.Limits.Memory,
+		Logger: p.Logger.Named("plugin"), Starting: p.starting,
 	})
 	if err != nil {
 		return nil, err
@@ -110,7 +147,7 @@ func (p *plugins) start(ctx context.Context, v registry.Verified) (*adapter.Proc
 	p.mu.Unlock()
 	if closed {
 		process.Kill()
-		return nil, errClosed()
+		return nil, ErrClosed()
 	}
 	return process, nil
 }
@@ -141,23 +178,7 @@ func honest(said *pluginapi.Description, p registry.Plugin) error {
 		WithHint("reinstall the plugin; its author makes describe.json again: amux plugin package")
 }
 
-// converse opens a conversation with a process. When it is over, done is called.
-func (p *plugins) converse(ctx context.Context, process *adapter.Process) (_ *adapter.Conversation, done func(), err error) {
-	p.count(process, 1)
-	ctx, cancel := context.WithCancel(ctx)
-	done = sync.OnceFunc(func() {
-		cancel()
-		p.count(process, -1)
-	})
-	conv, err := process.Converse(ctx)
-	if err != nil {
-		done()
-		return nil, nil, err
-	}
-	return conv, done, nil
-}
-
-func (p *plugins) count(process *adapter.Process, by int) {
+func (p *Pool) count(process *adapter.Process, by int) {
 	p.mu.Lock()
 	u := p.all[process]
 	over := false
@@ -173,7 +194,7 @@ func (p *plugins) count(process *adapter.Process, by int) {
 
 // retire keeps a process that hangs in some run from being given to another. Those
 // it serves well it goes on serving.
-func (p *plugins) retire(process *adapter.Process) {
+func (p *Pool) retire(process *adapter.Process) {
 	p.mu.Lock()
 	for key, s := range p.shared {
 		if isClosed(s.ready) && s.process == process {
@@ -187,15 +208,15 @@ func (p *plugins) retire(process *adapter.Process) {
 	p.count(process, 0)
 }
 
-// hangs retires a process that has given no answer to a call.
-func (p *plugins) hangs(ctx context.Context, process *adapter.Process, err error) {
+// Hangs retires a process that has given no answer to a call.
+func (p *Pool) Hangs(ctx context.Context, process *adapter.Process, err error) {
 	if ctx.Err() == nil && errors.Is(err, adapter.ErrDied) {
 		p.retire(process)
 	}
 }
 
 // drop ends a process that nobody shares.
-func (p *plugins) drop(ended *adapter.Process) {
+func (p *Pool) drop(ended *adapter.Process) {
 	p.mu.Lock()
 	delete(p.all, ended)
 	p.mu.Unlock()
@@ -204,22 +225,22 @@ func (p *plugins) drop(ended *adapter.Process) {
 }
 
 // sweep kills what plugins that have ended left outside their sessions.
-func (p *plugins) sweep() {
-	if p.opts.Subreaper {
+func (p *Pool) sweep() {
+	if p.Subreaper {
 		process.Sweep("", true)
 	}
 }
 
 // starting starts a child that is known to be ours.
-func (p *plugins) starting(start func() (int, error)) error {
+func (p *Pool) starting(start func() (int, error)) error {
 	if p.closing.Err() != nil {
-		return errClosed()
+		return ErrClosed()
 	}
 	return process.Starting(start)
 }
 
-// close ends all processes, also those that are being started.
-func (p *plugins) close() {
+// Close ends all processes, also those that are being started.
+func (p *Pool) Close() {
 	p.mu.Lock()
 	p.end()
 	all := p.all
@@ -234,9 +255,9 @@ func (p *plugins) close() {
 	p.sweep()
 }
 
-// pluginEnv is the environment of a plugin process: what any program needs to
+// Env is the environment of a plugin process: what any program needs to
 // run, and what its manifest declares.
-func pluginEnv(env, declared []string) []string {
+func Env(env, declared []string) []string {
 	return slices.DeleteFunc(slices.Clone(env), func(variable string) bool {
 		name, _, _ := strings.Cut(variable, "=")
 		return !slices.Contains(plainEnv, strings.ToUpper(name)) && !slices.ContainsFunc(declared, func(pattern string) bool {
