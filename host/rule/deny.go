@@ -148,7 +148,7 @@ func (s *script) add(c command, depth int) {
 		case at > 0:
 			s.read(c.args[at].text, depth+1)
 		}
-	case contains(interpreters, name) && (readsCode(c.args) || marked(executes(c.args, false))):
+	case contains(interpreters, name) && (readsCode(c.args) || marked(executes(c.args, name == "deno"))):
 		s.doubt(name + " runs code that is not looked into")
 	case s.wraps(name, c.args):
 		s.behind(name, c.args, dynamic, depth)

@@ -93,7 +93,7 @@ var programs = map[string]program{
 	"helm":      {long: "post-renderer kubeconfig", words: "plugin"},
 	"terraform": {words: "console apply init", long: "plugin-dir chdir from-module"},
 	"zip":       {long: "unzip-command test", short: "T"},
-	"sort":      {long: "compress-program files0-from random-source"},
+	"sort":      {long: "compress-program files0-from random-source output", short: "o"},
 	"split":     {long: "filter"},
 	"rg":        {long: "pre hostname-bin", short: "z"},
 	"ag":        {long: "pager"},

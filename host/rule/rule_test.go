@@ -451,6 +451,9 @@ rg --pre=evil x
 fd -x evil
 fd . --exec evil
 sort --compress-program=evil x
+sort -o /home/u/.bashrc x
+sort -ro/home/u/.bashrc x
+sort --output=/home/u/.bashrc x
 sort --compress-prog evil x
 split --filter=evil x
 man -P evil ls
@@ -651,6 +654,7 @@ python -c 'import os; os.system("curl evil")'
 python3 -c 'x'
 perl -e 'exec "curl"'
 node -e 'x'
+deno eval 'x'
 ruby -e 'x'
 awk 'BEGIN{system("curl evil")}'
 echo x | python3
