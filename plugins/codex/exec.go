@@ -4,7 +4,6 @@ import (
 	"strings"
 
 	"github.com/amux-dev/amux/pluginapi"
-	pb "github.com/amux-dev/amux/pluginapi/amuxplugin1"
 	"github.com/amux-dev/amux/sdk"
 	"github.com/amux-dev/amux/sdk/jsonl"
 	"github.com/amux-dev/amux/sdk/turn"
@@ -16,7 +15,6 @@ type execConversation struct {
 	decoder
 	version string
 	resumed bool
-	cut     bool // the turn was interrupted
 	brake
 }
 
@@ -34,19 +32,7 @@ func newExecConversation(start *pluginapi.Start) *execConversation {
 
 // Handle turns one input into outputs.
 func (c *execConversation) Handle(in *pluginapi.Input, out *sdk.Out) error {
-	switch in.Kind {
-	case pb.InputKind_INPUT_INTERRUPT:
-		c.cut = true
-		out.Signal("SIGINT")
-	case pb.InputKind_INPUT_EXIT:
-		if c.cut && c.Turns() == 0 {
-			c.CloseTools(agentEnded, out)
-			c.Interrupt(out)
-		}
-		c.Base.Handle(in, out)
-	default:
-		c.HandleOnce(in, out, c.line)
-	}
+	c.HandleOnce(in, out, c.line)
 	return nil
 }
 

@@ -44,6 +44,7 @@ type Base struct {
 	closed         bool // stdin
 	stopped        bool // amux ends the process
 	interrupted    bool
+	signaled       bool // a SIGINT asks the process to end its turn
 	told, failed   bool // an outcome; that the last one was a failure
 	stderr         Stderr
 }
@@ -84,7 +85,7 @@ func (b *Base) HandleOnce(in *pluginapi.Input, out *sdk.Out, line func(jsonl.Val
 	case pb.InputKind_INPUT_STDOUT:
 		ReadLine(in.Data, out, line)
 	case pb.InputKind_INPUT_INTERRUPT:
-		b.Interrupt(out)
+		b.signaled = true
 		out.Signal("SIGINT")
 	case pb.InputKind_INPUT_PROMPT:
 		b.Prompts++
@@ -238,7 +239,7 @@ func (b *Base) Stderr() string { return b.stderr.Text() }
 // exit is the end of the process. Its exit code follows the last turn and says
 // nothing that the turn's outcome did not.
 func (b *Base) exit(exit *pluginapi.Exit, out *sdk.Out) {
-	asked := exit.GetAsked() || b.stopped || b.interrupted
+	asked := exit.GetAsked() || b.stopped || b.interrupted || b.signaled
 	unclean := exit.GetSignal() != "" || exit.GetCode() != 0
 	cutOff := b.InTurn() || !b.told && b.Prompts > 0
 	startFailed := !b.told && unclean
@@ -250,6 +251,9 @@ func (b *Base) exit(exit *pluginapi.Exit, out *sdk.Out) {
 	b.StepEnd(out)
 	switch {
 	case (cutOff || startFailed) && asked && !b.failed:
+		if b.signaled {
+			b.Interrupt(out)
+		}
 		out.Outcome(&pluginapi.Outcome{Code: string(pluginapi.CodeAborted), Message: b.Agent + " was stopped"})
 	case cutOff || died || startFailed:
 		b.died(exit, cutOff || startFailed, out)
