@@ -62,9 +62,6 @@ func (d Death) Outcome() *pluginapi.Outcome {
 // signalled is the exit code above which a shell says that a signal ended the program.
 const signalled = 128
 
-// Tell emits how the process ended, a refusal with its event.
-func (d Death) Tell(guidance []string, out *sdk.Out) { tell(d.Outcome(), guidance, nil, out) }
-
 // tell emits an outcome that is no success, with its event; that of a crash is the host's.
 // window is how many tokens the model takes, if that is known.
 func tell(o *pluginapi.Outcome, guidance []string, window *int64, out *sdk.Out) {
