@@ -59,6 +59,10 @@ func (s *supervisor) giveUp(child *child, reason journal.EndReason, record []byt
 	case late:
 		return errNoChild
 	}
-	s.recorder.tryAppend(journal.KindInput, record)
+	if !s.recorder.append(journal.KindInput, record) { // waits for room: without the record the run would wait for its agent
+		s.exit.write(journal.Encode(journal.Exit{Code: -1, Reason: journal.ReasonDiskFull}))
+		s.finish()
+		return errDiskFull
+	}
 	return nil
 }
