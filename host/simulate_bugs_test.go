@@ -54,6 +54,10 @@ func TestPlantedBugs(t *testing.T) {
 			"skip: e.cfg.Log.Count()}", "skip: e.cfg.Log.Count() + min(1, e.cfg.Log.Count())}",
 		},
 		{
+			"a stop that hides that output was lost", "shim/end.go",
+			"if s.recorder.gaveUp.Load() {\n		exit.Reason", "if s.recorder.gaveUp.Load() && exit.Reason == \"\" {\n		exit.Reason",
+		},
+		{
 			"an exit that only one host knows", "internal/engine/pass.go",
 			"if p.ledger.beside {", "if p.ledger.beside && false {",
 		},

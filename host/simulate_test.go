@@ -253,7 +253,8 @@ type simulation struct {
 	mu       sync.Mutex
 	runs     []*simulatedRun
 	host     *simulatedHost
-	crashes  int // of hosts that are to come
+	rivals   bool // there are other hosts that take up what they find
+	crashes  int  // of hosts that are to come
 	cut      bool
 	filled   bool
 	plugins  int
@@ -335,7 +336,11 @@ func (s *simulation) newHost(kind string) *simulatedHost {
 		p.OnDeath(func() { // its locks end with it
 			locks, _ := filepath.Glob(s.Disk() + "/config/runs/*/lock")
 			for _, lock := range locks {
-				_ = os.Remove(lock)
+				// With another host it is not known whose one is that it has for a moment only;
+				// that is given up at the next step.
+				if len(s.Procs("host")) == 0 || h.runs.has(filepath.Base(filepath.Dir(lock))) {
+					_ = os.Remove(lock)
+				}
 			}
 		})
 	}
@@ -463,7 +468,7 @@ func (s *simulation) play() {
 	}
 	s.crashes = max(0, r.IntN(6)-2)
 	s.host = s.newHost("host")
-	s.doom()
+	s.doom(s.host)
 	s.arrange(ctx)
 	for n, run := range s.runs {
 		h, after := s.host, time.Duration(n)*s.span(1, time.Second)
@@ -506,14 +511,14 @@ func (s *simulation) play() {
 	time.Sleep(2 * time.Hour) // the goroutines of the dead end meanwhile
 }
 
-// doom says when the host dies, if it does.
-func (s *simulation) doom() {
+// doom says when a host dies, if it does.
+func (s *simulation) doom(h *simulatedHost) {
 	if s.crashes == 0 {
 		return
 	}
 	s.crashes--
 	if s.rand.IntN(3) == 0 {
-		h, after := s.host, s.span(0, 30*time.Second)
+		after := s.span(0, 30*time.Second)
 		go func() {
 			select {
 			case <-time.After(after):
@@ -526,7 +531,7 @@ func (s *simulation) doom() {
 		}()
 		return
 	}
-	s.host.proc.DieAt(s.step(
+	h.proc.DieAt(s.step(
 		"write journal", "write events.jsonl", "write events.jsonl", "write events.sum", "truncate events.jsonl", "sync journal", "sync events.jsonl",
 		"open journal", "open events.jsonl", "send", "send", "receive", "receive", "dial", "launch", "start plugin"))
 }
@@ -577,6 +582,16 @@ func (s *simulation) arrange(ctx context.Context) {
 		from := s.span(0, 20*time.Second)
 		later(from, func() { s.Fill(true) })
 		later(from+s.span(10*time.Millisecond, time.Minute), func() { s.Fill(false) })
+		if r.IntN(2) == 0 { // who sees that nothing goes on
+			h, run := s.newHost("client"), s.runs[0]
+			later(from+s.span(10*time.Millisecond, 30*time.Second), func() {
+				h.do(func() {
+					if found, err := h.Open(ctx, run.id); err == nil && found.Stop(ctx) == nil {
+						s.Count("client: stop on a full disk")
+					}
+				})
+			})
+		}
 	}
 }
 
@@ -622,8 +637,13 @@ func (s *simulation) over() bool {
 // which takes up what there is.
 func (s *simulation) tend(ctx context.Context) {
 	time.Sleep(s.span(50*time.Millisecond, 2*time.Second))
-	if s.host.proc.Alive() {
-		s.host.do(func() { _ = s.host.Recover(ctx) })
+	if h := s.host; h.proc.Alive() {
+		h.do(func() {
+			_ = h.Recover(ctx)
+			if s.rivals { // of which one may have died
+				_, _ = h.Adopt(ctx)
+			}
+		})
 		return
 	}
 	for _, run := range s.runs { // whoever waits for it was killed with the host
@@ -632,12 +652,28 @@ func (s *simulation) tend(ctx context.Context) {
 		run.mu.Unlock()
 	}
 	s.host = s.newHost("host")
-	s.doom()
-	h := s.host
-	h.do(func() {
-		_ = h.Recover(ctx)
-		_, _ = h.Adopt(ctx)
-	})
+	s.doom(s.host)
+	hosts := []*simulatedHost{s.host}
+	if orphans := s.host.Orphans(); s.rand.IntN(3) == 0 {
+		if s.rivals = true; len(orphans) > 0 {
+			s.Count("two hosts for a run")
+		}
+		rival := s.newHost("host")
+		s.doom(rival)
+		hosts = append(hosts, rival)
+	}
+	var wg sync.WaitGroup
+	for _, h := range hosts {
+		after := s.span(0, 2*time.Millisecond)
+		wg.Go(func() {
+			h.do(func() {
+				time.Sleep(after)
+				_ = h.Recover(ctx)
+				_, _ = h.Adopt(ctx)
+			})
+		})
+	}
+	wg.Wait()
 }
 
 // client is a person, in a process of their own.
