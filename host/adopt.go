@@ -11,7 +11,7 @@ import (
 	"github.com/amux-dev/amux/host/internal/engine"
 	"github.com/amux-dev/amux/host/internal/folders"
 	"github.com/amux-dev/amux/host/internal/plugins"
-	"github.com/amux-dev/amux/host/journal"
+	"github.com/amux-dev/amux/host/internal/record"
 	"github.com/amux-dev/amux/host/process"
 	"github.com/amux-dev/amux/host/registry"
 	"github.com/amux-dev/amux/host/shim"
@@ -53,22 +53,11 @@ func (h *Host) Orphans() []string {
 			continue
 		}
 		dir := h.store.Run(id)
-		if meta, err := dir.ReadMeta(); err == nil && isDetached(meta) && orphaned(dir) {
+		if meta, err := dir.ReadMeta(); err == nil && record.Detached(meta) && record.Orphaned(dir) {
 			ids = append(ids, id)
 		}
 	}
 	return ids
-}
-
-func isDetached(meta store.Meta) bool {
-	var spec struct{ Detached bool }
-	return json.Unmarshal(meta.Spec, &spec) == nil && spec.Detached
-}
-
-// orphaned reports that the shim of a detached run is all that it has.
-func orphaned(dir *store.Run) bool {
-	shimInfo, err := shim.ReadInfo(dir.Dir)
-	return err == nil && shimLives(shimInfo) && !dir.Held()
 }
 
 // lockTries is how often the lock of a run is tried for that somebody holds who
@@ -83,10 +72,10 @@ func (c *recovery) adopt(ctx context.Context, id string) (_ *Run, retErr error) 
 	}
 	dir := h.store.Run(id)
 	meta, err := dir.ReadMeta()
-	if err != nil || !isDetached(meta) {
+	if err != nil || !record.Detached(meta) {
 		return nil, nil // Recover's, or another host is making it
 	}
-	if shimInfo, err := shim.ReadInfo(dir.Dir); err != nil || !shimLives(shimInfo) {
+	if shimInfo, err := shim.ReadInfo(dir.Dir); err != nil || !record.ShimLives(shimInfo) {
 		return nil, nil
 	}
 	for try := 1; ; try++ {
@@ -118,7 +107,7 @@ func (c *recovery) adopt(ctx context.Context, id string) (_ *Run, retErr error) 
 			r.log.Close()
 		}
 		if r.src != nil {
-			r.src.close()
+			r.src.Close()
 		}
 		if r.shim.conn != nil {
 			r.shim.conn.Close()
@@ -151,14 +140,14 @@ func (c *recovery) adopt(ctx context.Context, id string) (_ *Run, retErr error) 
 	if err != nil {
 		return nil, fail(err)
 	}
-	r.src = &liveSource{edges: &h.edges, file: file, path: dir.Path("journal"), conn: r.shim.conn}
-	past, err := readPast(r.src)
+	r.src = &record.Live{File: file, Conn: r.shim.conn, Write: h.edges.writer(dir)}
+	past, err := record.ReadPast(r.src)
 	if err != nil {
 		return nil, fail(err)
 	}
-	r.inherited.fault = past.fault
-	state := cmp.Or(past.state, engine.Starting)
-	if r.log, err = h.edges.log(dir.Path("events.jsonl"), meta); err != nil {
+	r.inherited.fault = past.Fault
+	state := cmp.Or(past.State, engine.Starting)
+	if r.log, err = h.edges.log(dir, meta); err != nil {
 		return nil, fail(err)
 	}
 	r.plugin = plugins.Service{Pool: h.plugins, Verified: registry.Verified{
@@ -168,66 +157,14 @@ func (c *recovery) adopt(ctx context.Context, id string) (_ *Run, retErr error) 
 		plugin.Name, plugin.Description = meta.Plugin, nil // what is installed now may be another version
 		r.agent, r.plugin.Verified.Plugin = agent, plugin
 	}
-	if !past.prompted && (r.spec.Prompt != "" || !r.spec.Conversation) {
+	if !past.Prompted && (r.spec.Prompt != "" || !r.spec.Conversation) {
 		// Its host died between the agent's start and the first prompt, or while the
 		// shim was about to start it.
-		in := firstInput(past.attempt, engine.OptionsOf(r.spec.options(r.agent), past.retry).Prompt)
-		r.inherited.prompt, r.inherited.attempt = &in, past.attempt
+		in := firstInput(past.Attempt, engine.OptionsOf(r.spec.options(r.agent), past.Retry).Prompt)
+		r.inherited.prompt, r.inherited.attempt = &in, past.Attempt
 	}
 	r.attempts.run, r.attempts.place, r.attempts.queued = r, h.opts.Queue.takeNow(), state == engine.Queued
 	r.engine = r.newEngine(state)
 	r.begin(context.WithoutCancel(ctx))
 	return r.self, nil
-}
-
-// past is what the host of a run has to know of what was before it, and the engine
-// does not tell it.
-type past struct {
-	state    string // the last that was recorded
-	fault    *journal.Fault
-	attempt  int            // the last
-	retry    *journal.Retry // what it follows, if it is not the first
-	agents   bool           // an agent was started, in whatever attempt
-	spawned  bool
-	prompted bool
-}
-
-// readPast reads a journal from its start.
-func readPast(src engine.Journal) (past, error) {
-	var p past
-	reader, err := journal.NewReader(src)
-	if err != nil {
-		return p, err
-	}
-	for {
-		rec, err := reader.Next(src.Committed())
-		if err != nil {
-			return p, nil // the end, or a torn tail
-		}
-		switch rec.Kind {
-		case journal.KindState:
-			var state journal.State
-			err = rec.Decode(&state)
-			p.state = state.To
-		case journal.KindRetry:
-			p.retry, p.spawned, p.prompted = &journal.Retry{}, false, false
-			err = rec.Decode(p.retry)
-		case journal.KindPlan:
-			var plan journal.Plan
-			err = rec.Decode(&plan)
-			p.attempt = plan.Attempt
-		case journal.KindSpawned:
-			p.agents, p.spawned = true, true
-		case journal.KindInput:
-			var in journal.Input
-			err = rec.Decode(&in)
-			p.prompted = p.prompted || in.First
-		case journal.KindFault:
-			p.fault = &journal.Fault{}
-			err = rec.Decode(p.fault)
-		}
-		if err != nil {
-			return p, err
-		}
-	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/amux-dev/amux/host/internal/record"
 	"github.com/amux-dev/amux/host/store"
 	"github.com/amux-dev/amux/pluginapi"
 )
@@ -34,7 +35,7 @@ func (a *archive) find(ref string) (*store.Run, error) {
 	}
 	switch len(found) {
 	case 0:
-		return nil, noRun(ref)
+		return nil, record.NoRun(ref)
 	case 1:
 		return a.store.Run(found[0]), nil
 	}

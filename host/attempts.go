@@ -9,6 +9,7 @@ import (
 
 	"github.com/amux-dev/amux/host/adapter"
 	"github.com/amux-dev/amux/host/internal/engine"
+	"github.com/amux-dev/amux/host/internal/record"
 	"github.com/amux-dev/amux/host/journal"
 	"github.com/amux-dev/amux/host/shim"
 	"github.com/amux-dev/amux/pluginapi"
@@ -136,7 +137,7 @@ func (a *attempts) startInTurn(ctx context.Context) {
 	case <-a.run.h.closing.Done(): // who closes the host ends the run
 		return
 	}
-	if err := a.run.src.append(journal.KindState, journal.Encode(itsTurn)); err != nil {
+	if err := a.run.src.Append(journal.KindState, journal.Encode(itsTurn)); err != nil {
 		a.cannotStart(1, err)
 		return
 	}
@@ -174,14 +175,14 @@ func (a *attempts) cannotStart(attempt int, err error) {
 		err = a.run.startError(err)
 	}
 	e := pluginapi.AsError(err)
-	err = a.run.src.append(journal.KindSpawnFailed, journal.Encode(journal.SpawnFailed{
+	err = a.run.src.Append(journal.KindSpawnFailed, journal.Encode(journal.SpawnFailed{
 		Spawn: attempt, Error: e.Error(), Code: string(e.Code), Hint: e.Hint,
 	}))
 	if err == nil || errors.Is(err, shim.ErrGone) {
 		return // the engine finds out that the shim was killed
 	}
 	// The disk is full.
-	amendExit(a.run.dir.Path("exit"), journal.ReasonDiskFull)
+	record.AmendExit(a.run.dir.Path("exit"), journal.ReasonDiskFull)
 	_ = a.run.shim.conn.Release()
 }
 
@@ -202,7 +203,7 @@ func (l *launch) again(ctx context.Context, r *hosted, retry *journal.Retry) err
 	if err != nil {
 		return err
 	}
-	if err := r.src.append(journal.KindPlan, journal.Encode(record)); err != nil {
+	if err := r.src.Append(journal.KindPlan, journal.Encode(record)); err != nil {
 		return err
 	}
 	if err := r.shim.conn.Spawn(spawn); err != nil {

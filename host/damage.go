@@ -2,17 +2,9 @@ package host
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
-	"io/fs"
-	"strings"
 
-	"github.com/amux-dev/amux/host/eventlog"
-	"github.com/amux-dev/amux/host/internal/engine"
-	"github.com/amux-dev/amux/host/journal"
-	"github.com/amux-dev/amux/host/store"
-	"github.com/amux-dev/amux/internal/sys/fault"
+	"github.com/amux-dev/amux/host/internal/record"
 	"github.com/amux-dev/amux/pluginapi"
 )
 
@@ -42,12 +34,7 @@ func (i Integrity) Err(runID string) error {
 		return nil
 	}
 	return pluginapi.Errorf(pluginapi.CodeRecordDamaged, "the record of run %s cannot be trusted: %s", runID, i.Damage[0]).
-		WithHint("%s", damageHint(runID))
-}
-
-// damageHint is the way out for the damaged record of a run.
-func damageHint(runID string) string {
-	return strings.ReplaceAll(pluginapi.CodeRecordDamaged.Info().Hint, "RUN", shortID(runID))
+		WithHint("%s", record.DamageHint(runID))
 }
 
 // Check reads the record of a run that has ended, and compares it with its checksums.
@@ -57,104 +44,13 @@ func (h *Host) Check(ctx context.Context, ref string) (Integrity, error) {
 	if err != nil {
 		return Integrity{}, err
 	}
-	return check(ctx, dir)
+	found, err := record.Check(ctx, dir)
+	return Integrity{found.Journal, found.Events, found.Unsummed, append([]Damage{}, damages(found.Damage)...)}, err
 }
 
-func check(ctx context.Context, dir *store.Run) (Integrity, error) {
-	found := Integrity{Damage: []Damage{}}
-	fail := func(err error) (Integrity, error) {
-		return found, pluginapi.Errorf(pluginapi.CodeParse, "record of run %s: %w", dir.ID, fault.Plain(err))
+func damages(found []record.Damage) (list []Damage) {
+	for _, d := range found {
+		list = append(list, Damage(d))
 	}
-	info, err := inspect(dir)
-	if err != nil {
-		return fail(err)
-	}
-	if info.End == nil && info.Damage == nil {
-		return found, nil
-	}
-	log := dir.Path("events.jsonl")
-	events, err := eventlog.Check(log, dir.ID)
-	if errors.Is(err, fs.ErrNotExist) {
-		found.Damage = append(found.Damage, Damage{File: "events.jsonl", Reason: "it is missing"})
-	} else if err != nil {
-		return fail(err)
-	}
-	found.Events, found.Unsummed = events.Size, events.Size-events.Summed
-	for _, d := range events.Damage {
-		found.Damage = append(found.Damage, ofEvents(d))
-	}
-	if info.End == nil && len(found.Damage) == 0 {
-		found.Damage = append(found.Damage, Damage{File: "events.jsonl", Offset: events.Size, Reason: "it ends before the run does"})
-	}
-	damage, size, err := checkJournal(ctx, dir.Path("journal"), info)
-	if err != nil {
-		return fail(err)
-	}
-	found.Journal = size
-	if damage != nil {
-		found.Damage = append(found.Damage, *damage)
-	}
-	return found, nil
-}
-
-func ofEvents(d *eventlog.Damage) Damage {
-	file := "events.jsonl"
-	if d.Sums {
-		file = "events.sum"
-	}
-	return Damage{file, d.Offset, d.Size, d.What}
-}
-
-// damageOf is the record of events that are lost.
-func damageOf(d *eventlog.Damage) *journal.Damage {
-	return &journal.Damage{File: ofEvents(d).File, Offset: d.Offset, Size: d.Size, Kept: d.Kept, What: d.What}
-}
-
-// checkJournal reads the journal of a run that has ended.
-func checkJournal(ctx context.Context, path string, info RunInfo) (*Damage, int64, error) {
-	src, err := openFileSource(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return &Damage{File: "journal", Reason: "it is missing"}, 0, nil
-	}
-	if err != nil {
-		return nil, 0, err
-	}
-	defer src.Close()
-	bad := func(offset int64, reason string) (*Damage, int64, error) {
-		return &Damage{"journal", offset, src.size - offset, reason}, src.size, nil
-	}
-	reader, err := journal.NewReader(src)
-	if errors.Is(err, journal.ErrFormat) {
-		return bad(0, err.Error())
-	}
-	if err != nil {
-		return nil, 0, err
-	}
-	ended := false
-	for {
-		if err := ctx.Err(); err != nil {
-			return nil, 0, err
-		}
-		rec, err := reader.Next(src.size)
-		damage, isDamage := errors.AsType[*journal.Damage](err)
-		switch {
-		case isDamage:
-			return bad(damage.Offset, damage.What)
-		case errors.Is(err, journal.ErrTorn):
-			return bad(reader.Offset(), "it ends within a record")
-		case errors.Is(err, io.EOF) && !ended && info.Code != pluginapi.CodeDiskFull: // the disk took no more
-			return bad(src.size, "it ends before the run does")
-		case errors.Is(err, io.EOF):
-			return nil, src.size, nil
-		case err != nil:
-			return nil, 0, err
-		}
-		if rec.Kind == journal.KindState {
-			var state journal.State
-			if err := rec.Decode(&state); err != nil {
-				return bad(rec.Offset, "a record does not say what state the run is in")
-			}
-			ended = engine.Terminal(state.To)
-		}
-	}
+	return list
 }

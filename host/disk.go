@@ -44,7 +44,7 @@ func (d *disk) attach(r *hosted) {
 		return
 	}
 	d.dir, d.open = r.dir.Dir, r.h.edges.open
-	d.sync = func() error { return errors.Join(r.src.sync(), r.log.Sync()) }
+	d.sync = func() error { return errors.Join(r.src.Sync(), r.log.Sync()) }
 	if syncing := r.h.syncing; syncing != nil {
 		d.sync = func() error { return syncing(r.self) }
 	}

@@ -36,16 +36,18 @@ func (e *edges) journal(dir *store.Run) (rawio.File, error) {
 	return e.open(dir.Path("journal"), os.O_RDWR, 0)
 }
 
-// writer opens a journal to go on with it.
-func (e *edges) writer(path string) (*journal.Writer, error) {
-	file, err := e.open(path, journal.OpenFlags, 0o600)
-	if err != nil {
-		return nil, err
+// writer opens a run's journal to go on with it.
+func (e *edges) writer(dir *store.Run) func() (*journal.Writer, error) {
+	return func() (*journal.Writer, error) {
+		file, err := e.open(dir.Path("journal"), journal.OpenFlags, 0o600)
+		if err != nil {
+			return nil, err
+		}
+		return journal.NewWriter(file, time.Now)
 	}
-	return journal.NewWriter(file, time.Now)
 }
 
 // log opens an event log to go on with it.
-func (e *edges) log(path string, meta store.Meta) (*eventlog.Log, error) {
-	return eventlog.OpenOn(e.open, path, meta.RunID, meta.Agent, true)
+func (e *edges) log(dir *store.Run, meta store.Meta) (*eventlog.Log, error) {
+	return eventlog.OpenOn(e.open, dir.Path("events.jsonl"), meta.RunID, meta.Agent, true)
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/amux-dev/amux/host/internal/engine"
+	"github.com/amux-dev/amux/host/internal/record"
 	"github.com/amux-dev/amux/host/journal"
 	"github.com/amux-dev/amux/host/shim"
 	"github.com/amux-dev/amux/pluginapi"
@@ -65,7 +66,7 @@ func (e effects) Kill(reason journal.EndReason) {
 	_ = e.r.shim.conn.Kill(shim.Stop{Reason: reason, By: "host"}) // it may have ended
 }
 
-func (e effects) Append(kind journal.Kind, record []byte) error { return e.r.src.append(kind, record) }
+func (e effects) Append(kind journal.Kind, record []byte) error { return e.r.src.Append(kind, record) }
 
 // Settle lets the shim go. If that has left without a word, what it left running is
 // killed.
@@ -76,10 +77,10 @@ func (e effects) Settle(lost bool) (engine.Settled, error) {
 	settled := engine.Settled{Heard: true}
 	if lost {
 		r.h.edges.sweep(r.meta)
-		if exit, ok := readExit(r.dir.Path("exit")); ok {
+		if exit, ok := record.ReadExit(r.dir.Path("exit")); ok {
 			settled.Exit = &exit
 		}
 		settled.Started = r.inherited == nil // no host has died, but the shim
 	}
-	return settled, r.src.takeOver()
+	return settled, r.src.TakeOver()
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/amux-dev/amux/host/internal/engine"
 	"github.com/amux-dev/amux/host/internal/folders"
 	"github.com/amux-dev/amux/host/internal/plugins"
+	"github.com/amux-dev/amux/host/internal/record"
 	"github.com/amux-dev/amux/host/journal"
 	"github.com/amux-dev/amux/host/shim"
 	"github.com/amux-dev/amux/pluginapi"
@@ -31,7 +32,7 @@ type hosted struct {
 	*recorded
 	self      *Run
 	log       *eventlog.Log
-	src       *liveSource
+	src       *record.Live
 	engine    *engine.Engine
 	shim      shimLink
 	plugin    plugins.Service
@@ -67,13 +68,13 @@ func (s *shimLink) wait() {
 	if s.exited != nil {
 		<-s.exited
 	} else {
-		waitGone(context.Background(), s.info)
+		record.WaitGone(context.Background(), s.info)
 	}
 }
 
 // release lets the shim go, if it has not, and waits for that.
 func (s *shimLink) release() {
-	if !isClosed(s.conn.Gone()) {
+	if !s.conn.Left() {
 		_ = s.conn.Release()
 		<-s.conn.Gone()
 	}
@@ -180,7 +181,7 @@ func (r *hosted) question(kind, id string) (string, error) {
 		if err := r.unstarted(); err != nil {
 			return "", err
 		}
-		return r.questionInEvents(kind, id)
+		return record.Question(r.dir, kind, id)
 	}
 	if id != "" {
 		return id, nil
@@ -277,7 +278,7 @@ func (r *hosted) fault(ctx context.Context, broken *engine.Broken) {
 		record.Hint = "its adapter may recurse or collect without end: report it to the plugin's author"
 	}
 	record.Done, record.Behind = r.engine.Answered(), !r.engine.CaughtUp()
-	_ = r.src.appendLate(journal.KindFault, journal.Encode(record)) // without it the end is told all the same
+	_ = r.src.AppendLate(journal.KindFault, journal.Encode(record)) // without it the end is told all the same
 	if r.shim.conn.Kill(shim.Stop{Reason: journal.ReasonFault, By: "host"}) != nil {
 		// The agent has ended already.
 		r.h.log.Named("run").Debug("nothing to kill", "run_id", r.id())
@@ -336,7 +337,7 @@ func (r *hosted) part() {
 	r.shim.conn.Close()
 	r.attempts.Wait()
 	r.attempts.place.leave()
-	r.src.close()
+	r.src.Close()
 	r.plugin.End()
 	r.end(r.failed(r.engine.Status().State, code.ReasonHostGone, r.hostGone()))
 }
@@ -372,7 +373,7 @@ func (r *hosted) abandon(err error, told *engine.Engine) {
 		state = told.Summary().State
 	}
 	if state == engine.Failed {
-		amendExit(r.dir.Path("exit"), reason)
+		record.AmendExit(r.dir.Path("exit"), reason)
 	}
 	r.clear(nil, r.failed(state, string(reason), e))
 }
@@ -394,7 +395,7 @@ func (r *hosted) clear(told *engine.Summary, result Result) {
 		r.dir.MarkEnded()
 	}
 	r.shim.conn.Close()
-	r.src.close()
+	r.src.Close()
 	r.plugin.End()
 	if r.spec.NoRecord {
 		_ = r.dir.Remove()

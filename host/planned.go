@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/amux-dev/amux/host/journal"
-	"github.com/amux-dev/amux/host/store"
 )
 
 // Planned is what a plugin's plan is about to start.
@@ -27,28 +26,4 @@ func (l *launch) planned(ctx context.Context, record journal.Plan) error {
 		Agent: l.spec.Agent, Plugin: l.plugin.Plugin.Name, PluginVersion: l.plugin.Plugin.Version, Trust: l.plugin.Plugin.Trust,
 		Program: record.Program, Args: record.Args, Cwd: record.Cwd,
 	})
-}
-
-// startedProgram is the program of a run's first plan; "" if there is none yet.
-func startedProgram(dir *store.Run) string {
-	src, err := openFileSource(dir.Path("journal"))
-	if err != nil {
-		return ""
-	}
-	defer src.Close()
-	reader, err := journal.NewReader(src)
-	if err != nil {
-		return ""
-	}
-	for {
-		rec, err := reader.Next(src.Committed())
-		if err != nil {
-			return ""
-		}
-		if rec.Kind == journal.KindPlan {
-			var plan journal.Plan
-			_ = rec.Decode(&plan) // then there is no program
-			return plan.Program
-		}
-	}
 }

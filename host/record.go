@@ -3,8 +3,8 @@ package host
 import (
 	"cmp"
 	"errors"
-	"strings"
 
+	"github.com/amux-dev/amux/host/internal/record"
 	"github.com/amux-dev/amux/host/shim"
 	"github.com/amux-dev/amux/host/store"
 	"github.com/amux-dev/amux/pluginapi"
@@ -23,9 +23,9 @@ type recorded struct {
 
 func (r *recorded) id() string { return r.meta.RunID }
 
-func (r *recorded) notActive() error {
-	return pluginapi.Errorf(pluginapi.CodeRunNotActive, "run %s has already finished", r.id())
-}
+func (r *recorded) notActive() error { return record.NotActive(r.id()) }
+
+func (r *recorded) hostGone() *pluginapi.Error { return record.HostGone(r.id()) }
 
 // notYet is the answer of a run that has no process now, to all but a stop.
 func (r *recorded) notYet(what string) error {
@@ -65,15 +65,4 @@ func (r *recorded) startError(err error) error {
 		return (&pluginapi.Error{Code: pluginapi.CodeSpawn, Op: "agent " + r.meta.Agent, Msg: refused.Msg, Err: err}).WithHint("%s", refused.Hint)
 	}
 	return r.commandError("start the agent", err)
-}
-
-// isHosted reports whether somebody will write the rest of a run's events.
-func isHosted(dir *store.Run) bool {
-	shimInfo, err := shim.ReadInfo(dir.Dir)
-	return err == nil && shimLives(shimInfo) || dir.Held()
-}
-
-func (r *recorded) hostGone() *pluginapi.Error {
-	return pluginapi.Errorf(pluginapi.CodeHostGone, "the process that hosted run %s has died", r.id()).
-		WithHint("%s", strings.ReplaceAll(pluginapi.CodeHostGone.Info().Hint, "RUN", shortID(r.id())))
 }

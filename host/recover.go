@@ -13,11 +13,11 @@ import (
 	"github.com/amux-dev/amux/host/eventlog"
 	"github.com/amux-dev/amux/host/internal/engine"
 	"github.com/amux-dev/amux/host/internal/folders"
+	"github.com/amux-dev/amux/host/internal/record"
 	"github.com/amux-dev/amux/host/journal"
 	"github.com/amux-dev/amux/host/process"
 	"github.com/amux-dev/amux/host/shim"
 	"github.com/amux-dev/amux/host/store"
-	"github.com/amux-dev/amux/internal/sys/rawio"
 	"github.com/amux-dev/amux/pluginapi"
 )
 
@@ -44,7 +44,7 @@ func (h *Host) Recover(ctx context.Context) error {
 // up. A run that does not exist is no error.
 func (h *Host) RecoverRun(ctx context.Context, ref string) (orphan bool, err error) {
 	dir, err := h.archive.find(ref)
-	if errors.Is(err, errNoRun) {
+	if errors.Is(err, record.ErrNone) {
 		return false, nil
 	}
 	if err != nil || !dir.Active() || h.runs.has(dir.ID) {
@@ -54,7 +54,7 @@ func (h *Host) RecoverRun(ctx context.Context, ref string) (orphan bool, err err
 		return false, err
 	}
 	meta, err := dir.ReadMeta()
-	return err == nil && dir.Active() && isDetached(meta) && orphaned(dir), nil
+	return err == nil && dir.Active() && record.Detached(meta) && record.Orphaned(dir), nil
 }
 
 // Abandoned lists the runs that have no end, and neither a host nor a shim that lives:
@@ -69,7 +69,7 @@ func (h *Host) Abandoned() []string {
 		if dir.Held() {
 			continue
 		}
-		if info, err := shim.ReadInfo(dir.Dir); err != nil || !shimLives(info) {
+		if info, err := shim.ReadInfo(dir.Dir); err != nil || !record.ShimLives(info) {
 			ids = append(ids, id)
 		}
 	}
@@ -103,15 +103,11 @@ func (h *Host) SweepOrphans() {
 		if err != nil || dir.Lock() != nil {
 			continue
 		}
-		if info, err := shim.ReadInfo(dir.Dir); err != nil || !shimLives(info) {
+		if info, err := shim.ReadInfo(dir.Dir); err != nil || !record.ShimLives(info) {
 			h.edges.sweep(meta)
 		}
 		dir.Unlock()
 	}
-}
-
-func shimLives(info shim.Info) bool {
-	return info.BootID == process.BootID() && process.Alive(process.ID{PID: info.PID, Start: info.Start})
 }
 
 // sweepFolders removes what hosts that were killed have left in the runtime
@@ -164,10 +160,10 @@ func (c *recovery) recoverRun(ctx context.Context, id string) error {
 		return pluginapi.Errorf(pluginapi.CodeParse, "run %s: %w", id, err)
 	}
 	info, err := shim.ReadInfo(dir.Dir)
-	if err == nil && shimLives(info) {
+	if err == nil && record.ShimLives(info) {
 		// A detached one is for a host that serves: see Adopt. That of a foreground
 		// run leaves within moments of its host's death.
-		if isDetached(meta) || !waitGone(ctx, info) {
+		if record.Detached(meta) || !record.WaitGone(ctx, info) {
 			return nil
 		}
 	}
@@ -177,31 +173,17 @@ func (c *recovery) recoverRun(ctx context.Context, id string) error {
 	return c.conclude(ctx, dir, meta)
 }
 
-func waitGone(ctx context.Context, info shim.Info) bool {
-	for range 100 {
-		if !shimLives(info) {
-			return true
-		}
-		select {
-		case <-time.After(10 * time.Millisecond):
-		case <-ctx.Done():
-			return false
-		}
-	}
-	return false
-}
-
 // conclude makes the last events of a run that nothing writes any more.
 func (c *recovery) conclude(ctx context.Context, dir *store.Run, meta store.Meta) error {
 	fail := func(err error) error {
 		return pluginapi.Errorf(pluginapi.AsError(err).Code, "recover run %s: %w", meta.RunID, err)
 	}
-	writer, err := c.host.edges.writer(dir.Path("journal"))
+	writer, err := c.host.edges.writer(dir)()
 	if err != nil {
 		return fail(err)
 	}
 	defer writer.Close()
-	log, err := c.host.edges.log(dir.Path("events.jsonl"), meta)
+	log, err := c.host.edges.log(dir, meta)
 	if err != nil {
 		return fail(err)
 	}
@@ -211,15 +193,15 @@ func (c *recovery) conclude(ctx context.Context, dir *store.Run, meta store.Meta
 		return fail(err)
 	}
 	defer file.Close()
-	src := &ownSource{File: file, writer: writer}
+	src := &record.Own{File: file, Writer: writer}
 	var ended time.Time
-	if info, err := readInfo(dir); err == nil && info.End != nil {
+	if info, err := record.Read(dir); err == nil && info.End != nil {
 		ended = *info.Ended // its host died with nothing left to tell
 	} else if ended, err = c.tellRest(ctx, dir, meta, src, log); err != nil {
 		return fail(err)
 	}
 	if mode := syncMode(meta, c.host.opts); mode != SyncOff {
-		_ = errors.Join(src.sync(), log.Sync()) // a disk that fails is told by whoever reads
+		_ = errors.Join(src.Sync(), log.Sync()) // a disk that fails is told by whoever reads
 	}
 	log.Finish() // else its last event would be waited for
 	var end pluginapi.RunEnd
@@ -230,14 +212,14 @@ func (c *recovery) conclude(ctx context.Context, dir *store.Run, meta store.Meta
 }
 
 // tellRest makes the events that the log of a run lacks, and returns the time of the end.
-func (c *recovery) tellRest(ctx context.Context, dir *store.Run, meta store.Meta, src *ownSource, log *eventlog.Log) (ended time.Time, err error) {
-	effects := deadRun{writer: src.writer, dir: dir}
+func (c *recovery) tellRest(ctx context.Context, dir *store.Run, meta store.Meta, src *record.Own, log *eventlog.Log) (ended time.Time, err error) {
+	effects := deadRun{writer: src.Writer, dir: dir}
 	e, err := c.host.teller.retell(ctx, meta, nil, src, log, effects)
 	if err != nil && ctx.Err() == nil && pluginapi.AsError(err).Code != pluginapi.CodeDiskFull {
 		if cut := log.Cut(); cut != nil {
 			// They would have been made again.
-			damage := damageOf(cut)
-			if err := src.writer.Append(journal.KindDamage, journal.Encode(damage)); err != nil {
+			damage := record.Lost(cut)
+			if err := src.Writer.Append(journal.KindDamage, journal.Encode(damage)); err != nil {
 				return ended, err
 			}
 		}
@@ -253,12 +235,12 @@ func (c *recovery) tellRest(ctx context.Context, dir *store.Run, meta store.Meta
 
 // tellEnd makes the end of a run whose plugin cannot go on, or cannot be had. If it ever had
 // an agent, events of that are missing.
-func (c *recovery) tellEnd(ctx context.Context, meta store.Meta, src *ownSource, e *engine.Engine, cause error) error {
-	past, err := readPast(src)
+func (c *recovery) tellEnd(ctx context.Context, meta store.Meta, src *record.Own, e *engine.Engine, cause error) error {
+	past, err := record.ReadPast(src)
 	if err != nil {
 		return err
 	}
-	if !past.agents || past.fault != nil {
+	if !past.Started || past.Fault != nil {
 		return e.Finish(ctx, nil)
 	}
 	broken, ok := errors.AsType[*engine.Broken](cause)
@@ -268,7 +250,7 @@ func (c *recovery) tellEnd(ctx context.Context, meta store.Meta, src *ownSource,
 	fault := faultOf(broken, meta.Plugin)
 	if e.CaughtUp() {
 		fault.Done = e.Answered()
-		if err := src.writer.Append(journal.KindFault, journal.Encode(fault)); err != nil {
+		if err := src.Writer.Append(journal.KindFault, journal.Encode(fault)); err != nil {
 			return err
 		}
 	}
@@ -286,23 +268,8 @@ type deadRun struct {
 func (d deadRun) Append(kind journal.Kind, record []byte) error { return d.writer.Append(kind, record) }
 
 func (d deadRun) Settle(bool) (settled engine.Settled, err error) {
-	if exit, ok := readExit(d.dir.Path("exit")); ok {
+	if exit, ok := record.ReadExit(d.dir.Path("exit")); ok {
 		settled.Exit = &exit
 	}
 	return settled, nil
 }
-
-// ownSource is the journal of a dead run, which this process has taken over.
-type ownSource struct {
-	rawio.File
-	writer *journal.Writer
-}
-
-func (s *ownSource) sync() error { return s.Sync() }
-
-func (s *ownSource) Alone() bool { return true }
-
-func (s *ownSource) Committed() int64 { return s.writer.Size() }
-
-// Wait finds each time that no shim writes: of several readings each is told.
-func (s *ownSource) Wait(context.Context) error { return engine.ErrShimGone }

@@ -6,16 +6,15 @@ import (
 	"context"
 	"errors"
 	"io"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/oklog/ulid/v2"
 
 	"github.com/amux-dev/amux/host/internal/engine"
-	"github.com/amux-dev/amux/host/journal"
+	"github.com/amux-dev/amux/host/internal/follow"
+	"github.com/amux-dev/amux/host/internal/record"
 	"github.com/amux-dev/amux/host/shim"
-	"github.com/amux-dev/amux/internal/sys/fault"
 	"github.com/amux-dev/amux/pluginapi"
 	"github.com/amux-dev/amux/pluginapi/code"
 )
@@ -27,11 +26,14 @@ import (
 type remote struct{ *recorded }
 
 func (r remote) lines(ctx context.Context, from uint64, yield func(line []byte) bool) error {
-	return r.followLines(ctx, from, yield)
+	return followLines(ctx, r.followed(), from, yield)
 }
 
 func (r remote) copy(ctx context.Context, w io.Writer, from uint64) error {
-	return r.followCopy(ctx, w, from)
+	return r.followed().Events(ctx, from, func(lines []byte) error {
+		_, err := w.Write(lines)
+		return err
+	})
 }
 
 func (r remote) over() bool { return false } // nobody knows before it is asked
@@ -40,7 +42,7 @@ func (r remote) waits(id string) bool {
 	if r.spec.Unattended {
 		return false
 	}
-	questions, err := r.questions()
+	questions, err := record.Questions(r.dir)
 	if err != nil {
 		return false
 	}
@@ -58,7 +60,7 @@ func (r remote) waits(id string) bool {
 
 func (r remote) promptID() string { return newPromptID() }
 
-func (r remote) question(kind, id string) (string, error) { return r.questionInEvents(kind, id) }
+func (r remote) question(kind, id string) (string, error) { return record.Question(r.dir, kind, id) }
 
 // Outcome is what came of Cancel and Delete. Both may be repeated.
 type Outcome string
@@ -78,7 +80,7 @@ const (
 // NotFound or NotCancellable.
 func (h *Host) Cancel(ctx context.Context, ref string, kill bool) (Outcome, error) {
 	r, err := h.Open(ctx, ref)
-	if errors.Is(err, errNoRun) {
+	if errors.Is(err, record.ErrNone) {
 		return NotFound, err
 	}
 	if err != nil {
@@ -98,8 +100,6 @@ func (h *Host) Cancel(ctx context.Context, ref string, kill bool) (Outcome, erro
 	return NotCancellable, err
 }
 
-func shortID(id string) string { return id[max(0, len(id)-6):] }
-
 const (
 	// commandWait is how long a command waits for a run that is being started, or
 	// whose end is being told.
@@ -116,8 +116,8 @@ func (r remote) command(what string, do func(*shim.Conn) error) error {
 		if err == nil || !isRefusal(err) && !errors.Is(err, shim.ErrGone) {
 			return r.commandError(what, err)
 		}
-		hosted := isHosted(r.dir) // before the look at the events: who leaves writes the last one first
-		info, infoErr := readInfo(r.dir)
+		hosted := record.Hosted(r.dir) // before the look at the events: who leaves writes the last one first
+		info, infoErr := record.Read(r.dir)
 		if infoErr != nil || info.End != nil {
 			return r.notActive()
 		}
@@ -144,7 +144,7 @@ func (r remote) command(what string, do func(*shim.Conn) error) error {
 // ask makes one connection to the shim for one command.
 func (r remote) ask(do func(*shim.Conn) error) error {
 	shimInfo, err := shim.ReadInfo(r.dir.Dir)
-	if err != nil || !shimLives(shimInfo) {
+	if err != nil || !record.ShimLives(shimInfo) {
 		return shim.ErrGone
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), answerWait)
@@ -165,9 +165,9 @@ func newPromptID() string { return "prompt-" + ulid.Make().String() }
 
 // wait waits for the last event.
 func (r remote) wait() Result {
-	info, _ := readInfo(r.dir)
-	err := r.followLines(context.Background(), info.Events+1, func([]byte) bool { return true })
-	info, infoErr := readInfo(r.dir)
+	info, _ := record.Read(r.dir)
+	err := r.followed().Events(context.Background(), info.Events+1, func([]byte) error { return nil })
+	info, infoErr := record.Read(r.dir)
 	if infoErr == nil && info.End != nil {
 		return resultOf(info)
 	}
@@ -184,8 +184,8 @@ func (r remote) wait() Result {
 }
 
 // resultOf is the result of a run that has ended.
-func resultOf(info RunInfo) Result {
-	result := Result{RunID: info.ID, State: info.State}
+func resultOf(info record.Info) Result {
+	result := Result{RunID: info.Meta.RunID, State: info.State}
 	if info.End == nil {
 		result.End = pluginapi.RunEnd{State: info.State, Reason: info.Reason, Code: info.Code}
 		return result
@@ -215,73 +215,24 @@ func (r *Run) Signal(ctx context.Context, name string) error {
 	return r.backend.command("signal", func(c *shim.Conn) error { return c.AskSignal(name) })
 }
 
-// Tail writes the last n lines that the agent printed, on stdout and on stderr,
-// in the order in which they came to their ends; the last of each may have none
-// yet. It is what the agent wrote, byte for byte.
-func (r *Run) Tail(n int, w io.Writer) error {
-	src, err := openFileSource(r.dir.Path("journal"))
-	if err != nil {
-		return pluginapi.Errorf(pluginapi.CodeParse, "run %s has no journal: %w", r.ID(), fault.Plain(err))
-	}
-	defer src.Close()
-	reader, err := journal.NewReader(src)
-	if err != nil {
-		return pluginapi.Errorf(pluginapi.CodeParse, "journal of run %s: %w", r.ID(), err)
-	}
-	if n <= 0 {
+func (r *recorded) followed() follow.Run {
+	return follow.Run{Dir: r.dir, Detached: r.spec.Detached, Dial: r.h.edges.dial, OnOrphan: r.h.opts.OnOrphan}
+}
+
+var errEnough = errors.New("the consumer has enough")
+
+// followLines calls yield for every event, without its ending.
+func followLines(ctx context.Context, run follow.Run, from uint64, yield func(line []byte) bool) error {
+	err := run.Events(ctx, from, func(lines []byte) error {
+		for line := range bytes.Lines(lines) {
+			if !yield(line[:len(line)-1]) {
+				return errEnough
+			}
+		}
+		return nil
+	})
+	if errors.Is(err, errEnough) {
 		return nil
 	}
-	last := make([][]byte, 0, min(n, 1000))
-	add := func(line []byte) {
-		if len(last) == n {
-			last = slices.Delete(last, 0, 1)
-		}
-		last = append(last, line)
-	}
-	var begun [2][]byte // a line of each stream that has no end yet
-	first := 0          // the stream whose line was begun first
-	for {
-		rec, err := reader.Next(src.Committed())
-		if err != nil {
-			break // the end, or what is being written
-		}
-		stream := 0
-		switch rec.Kind {
-		case journal.KindStdout:
-		case journal.KindStderr:
-			stream = 1
-		default:
-			continue
-		}
-		for line := range bytes.Lines(rec.Payload) {
-			if len(begun[stream]) == 0 {
-				line = bytes.Clone(line)
-			} else {
-				line = append(begun[stream], line...)
-				begun[stream] = nil
-			}
-			if line[len(line)-1] == '\n' {
-				add(line)
-				continue
-			}
-			begun[stream] = line
-			if len(begun[1-stream]) == 0 {
-				first = stream
-			}
-		}
-	}
-	for _, stream := range []int{first, 1 - first} {
-		if len(begun[stream]) > 0 {
-			add(begun[stream])
-		}
-	}
-	for i, line := range last {
-		if i < len(last)-1 && line[len(line)-1] != '\n' {
-			line = append(line, '\n') // two lines without end
-		}
-		if _, err := w.Write(line); err != nil {
-			return err
-		}
-	}
-	return nil
+	return err
 }

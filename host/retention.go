@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/amux-dev/amux/host/internal/folders"
+	"github.com/amux-dev/amux/host/internal/record"
 	"github.com/amux-dev/amux/host/shim"
 	"github.com/amux-dev/amux/host/store"
 	"github.com/amux-dev/amux/internal/sys/fault"
@@ -42,7 +43,7 @@ type Removed struct {
 // ActiveConflict: stop it first.
 func (h *Host) Delete(ctx context.Context, ref string) (Outcome, error) {
 	dir, err := h.archive.find(ref)
-	if errors.Is(err, errNoRun) {
+	if errors.Is(err, record.ErrNone) {
 		return NotFound, err
 	}
 	if err != nil {
@@ -56,7 +57,7 @@ func (h *Host) Delete(ctx context.Context, ref string) (Outcome, error) {
 const deleteWait = 5 * time.Second
 
 func (a *archive) deleteRun(ctx context.Context, dir *store.Run) (Outcome, error) {
-	gone := func() (Outcome, error) { return NotFound, noRun(dir.ID) }
+	gone := func() (Outcome, error) { return NotFound, record.NoRun(dir.ID) }
 	for deadline := time.Now().Add(deleteWait); ; {
 		err := dir.Lock()
 		if err == nil {
@@ -69,7 +70,7 @@ func (a *archive) deleteRun(ctx context.Context, dir *store.Run) (Outcome, error
 			return "", folders.Error("folder of the run", dir.Dir, err)
 		}
 		// Who holds it may be its host, or somebody who deletes it as we do.
-		info, err := readInfo(dir)
+		info, err := record.Read(dir)
 		if errors.Is(err, fs.ErrNotExist) {
 			return gone()
 		}
@@ -87,13 +88,13 @@ func (a *archive) deleteRun(ctx context.Context, dir *store.Run) (Outcome, error
 	if errors.Is(err, fs.ErrNotExist) {
 		return gone() // it was deleted, or never begun, before we had the lock
 	}
-	if shimInfo, err := shim.ReadInfo(dir.Dir); err == nil && shimLives(shimInfo) {
+	if shimInfo, err := shim.ReadInfo(dir.Dir); err == nil && record.ShimLives(shimInfo) {
 		// Its host has died a moment ago, or it does without one.
-		if !waitGone(ctx, shimInfo) {
+		if !record.WaitGone(ctx, shimInfo) {
 			return ActiveConflict, activeConflict(dir.ID)
 		}
 	}
-	if info, err := readInfo(dir); err == nil && info.End == nil {
+	if info, err := record.Read(dir); err == nil && info.End == nil {
 		a.sweepRun(meta) // nobody will end it, and nothing of it may live on
 		_ = os.RemoveAll(meta.TempDir)
 	}
@@ -106,7 +107,7 @@ func (a *archive) deleteRun(ctx context.Context, dir *store.Run) (Outcome, error
 
 func activeConflict(id string) *pluginapi.Error {
 	return pluginapi.Errorf(pluginapi.CodeInvalidTransition, "run %s has not ended", id).
-		WithHint("stop it first: amux stop %s", shortID(id))
+		WithHint("stop it first: amux stop %s", record.ShortID(id))
 }
 
 // Retain applies the limits to the runs that have ended: 1,000 of them, 30 days,
@@ -130,12 +131,12 @@ func (h *Host) Retain(ctx context.Context) error {
 // recordedAt is when a run ended, as far as its record says: else when it was made, or
 // when its folder was changed last.
 func recordedAt(dir *store.Run) time.Time {
-	info, err := readInfo(dir)
+	info, err := record.Read(dir)
 	switch {
 	case err == nil && info.Ended != nil:
 		return *info.Ended
-	case err == nil && !info.Created.IsZero():
-		return info.Created
+	case err == nil && !info.Meta.Created.IsZero():
+		return info.Meta.Created
 	}
 	if folder, err := os.Stat(dir.Dir); err == nil {
 		return folder.ModTime()
@@ -264,7 +265,7 @@ func (a *archive) leftOver(id string, changed time.Time) bool {
 	dir := a.store.Run(id)
 	if _, err := dir.ReadMeta(); err == nil {
 		shimInfo, err := shim.ReadInfo(dir.Dir)
-		return !(err == nil && shimLives(shimInfo)) && !dir.Held()
+		return !(err == nil && record.ShimLives(shimInfo)) && !dir.Held()
 	}
 	// A run of another configuration folder, or none.
 	return time.Since(changed) > strangeAge &&
@@ -330,9 +331,9 @@ func (a *archive) claimName(name string, mark func() error) error {
 		if err != nil || meta.Name != name {
 			continue
 		}
-		if isHosted(dir) {
+		if record.Hosted(dir) {
 			return invalid("run %s has the name %s and has not ended", id, name).
-				WithHint("choose another name, or stop it: amux stop %s", shortID(id))
+				WithHint("choose another name, or stop it: amux stop %s", record.ShortID(id))
 		}
 	}
 	return mark()

@@ -1,15 +1,16 @@
 package host
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"io"
 	"iter"
-	"time"
 	"unicode/utf8"
 
 	"github.com/amux-dev/amux/host/eventlog"
+	"github.com/amux-dev/amux/host/internal/record"
 	"github.com/amux-dev/amux/host/journal"
 	"github.com/amux-dev/amux/host/shim"
 	"github.com/amux-dev/amux/pluginapi"
@@ -69,18 +70,11 @@ func (r *Run) Events(from uint64) iter.Seq2[Event, error] {
 }
 
 func parseEvent(line []byte) (Event, error) {
-	var head struct {
-		Type  pluginapi.Type `json:"type"`
-		RunID string         `json:"run_id"`
-		Seq   uint64         `json:"seq"`
-		Time  time.Time      `json:"time"`
-		Agent string         `json:"agent"`
+	head, err := record.Parse(line)
+	if err != nil {
+		return Event{}, err
 	}
-	if err := json.Unmarshal(line, &head); err != nil {
-		return Event{}, pluginapi.Errorf(pluginapi.CodeParse, "event: %w", err)
-	}
-	raw := append(json.RawMessage(nil), line...)
-	return Event{head.Type, head.RunID, head.Seq, head.Time, head.Agent, raw}, nil
+	return Event{head.Type, head.RunID, head.Seq, head.Time, head.Agent, bytes.Clone(line)}, nil
 }
 
 // CopyEvents writes the events from number from on to w, one JSON object a line,
@@ -251,3 +245,8 @@ func isClosed(c <-chan struct{}) bool {
 		return false
 	}
 }
+
+// Tail writes the last n lines that the agent printed, on stdout and on stderr,
+// in the order in which they came to their ends; the last of each may have none
+// yet. It is what the agent wrote, byte for byte.
+func (r *Run) Tail(n int, w io.Writer) error { return record.Tail(r.dir, n, w) }

@@ -31,7 +31,7 @@ func TestPlantedBugs(t *testing.T) {
 	for _, bug := range []struct{ name, file, is, becomes string }{
 		{
 			"a sync that leaves the events out", "disk.go",
-			"errors.Join(r.src.sync(), r.log.Sync())", "errors.Join(r.src.sync(), error(nil))",
+			"errors.Join(r.src.Sync(), r.log.Sync())", "errors.Join(r.src.Sync(), error(nil))",
 		},
 		{
 			"a write to stdin that is done again after a restart", "shim/command.go",
@@ -62,7 +62,7 @@ func TestPlantedBugs(t *testing.T) {
 			"if p.ledger.beside {", "if p.ledger.beside && false {",
 		},
 		{
-			"a dead shim of which one reading is told", "recover.go",
+			"a dead shim of which one reading is told", "internal/record/source.go",
 			"return engine.ErrShimGone }", "defer func() { s.told = true }(); if s.told { return errors.New(\"the journal has no end\") }; return engine.ErrShimGone }",
 		},
 	} {
@@ -72,8 +72,8 @@ func TestPlantedBugs(t *testing.T) {
 				t.Fatal(err)
 			}
 			text := strings.Replace(string(source), bug.is, bug.becomes, 1)
-			if bug.file == "recover.go" {
-				text = strings.Replace(text, "	writer *journal.Writer\n}", "	writer *journal.Writer\n	told bool\n}", 1)
+			if bug.file == "internal/record/source.go" {
+				text = strings.Replace(text, "	Writer *journal.Writer\n}", "	Writer *journal.Writer\n	told bool\n}", 1)
 			}
 			if text == string(source) {
 				t.Fatalf("%s has no %q", bug.file, bug.is)

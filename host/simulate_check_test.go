@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/amux-dev/amux/host/internal/engine"
+	"github.com/amux-dev/amux/host/internal/record"
 	"github.com/amux-dev/amux/host/journal"
 	"github.com/amux-dev/amux/host/store"
 	"github.com/amux-dev/amux/pluginapi"
@@ -154,7 +155,7 @@ func (s *simulation) checkEvents(run *simulatedRun, dir *store.Run, rec *recorde
 
 // checkJournal reads the journal.
 func (s *simulation) checkJournal(run *simulatedRun, dir *store.Run, rec *recordedRun, fail func(string, ...any)) {
-	src, err := openFileSource(dir.Path("journal"))
+	src, err := record.Open(dir.Path("journal"))
 	if err != nil {
 		rec.damage = true
 		if !s.cut {
@@ -238,7 +239,7 @@ func joined(parts []string) string {
 func printed(events []string) string {
 	var deltas []string
 	for _, line := range events {
-		if !isType([]byte(line), "text_delta") {
+		if !record.IsType([]byte(line), "text_delta") {
 			continue
 		}
 		var e struct {

@@ -20,6 +20,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"github.com/oklog/ulid/v2"
 
+	"github.com/amux-dev/amux/host/internal/record"
 	"github.com/amux-dev/amux/host/internal/sim"
 	"github.com/amux-dev/amux/host/store"
 	"github.com/amux-dev/amux/pluginapi"
@@ -751,7 +752,7 @@ func (s *simulation) act(ctx context.Context, h *simulatedHost, run *simulatedRu
 	}
 	switch {
 	case what < 10:
-		questions, err := found.questions()
+		questions, err := record.Questions(found.dir)
 		if err != nil || len(questions.Open()) == 0 {
 			return
 		}

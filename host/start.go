@@ -21,6 +21,7 @@ import (
 	"github.com/amux-dev/amux/host/internal/folders"
 	"github.com/amux-dev/amux/host/internal/plugins"
 	"github.com/amux-dev/amux/host/internal/program"
+	"github.com/amux-dev/amux/host/internal/record"
 	"github.com/amux-dev/amux/host/internal/spawn"
 	"github.com/amux-dev/amux/host/journal"
 	"github.com/amux-dev/amux/host/process"
@@ -207,7 +208,7 @@ func (l *launch) createDir(queued bool) error {
 }
 
 func (l *launch) firstRecords(queued bool) error {
-	w, err := l.h.edges.writer(l.dir.Path("journal"))
+	w, err := l.h.edges.writer(l.dir)()
 	if err != nil {
 		return err
 	}
@@ -331,14 +332,14 @@ func (l *launch) run(state string) (*hosted, error) {
 	if err != nil {
 		return nil, folders.Error("folder of the run", l.dir.Dir, err)
 	}
-	log, err := l.h.edges.log(l.dir.Path("events.jsonl"), l.meta)
+	log, err := l.h.edges.log(l.dir, l.meta)
 	if err != nil {
 		file.Close()
 		return nil, folders.Error("folder of the run", l.dir.Dir, err)
 	}
 	r := &hosted{
 		recorded: &recorded{h: l.h, spec: l.spec, meta: l.meta, agent: l.agent, dir: l.dir},
-		log:      log, src: &liveSource{edges: &l.h.edges, file: file, path: l.dir.Path("journal"), conn: l.shim.Conn},
+		log:      log, src: &record.Live{File: file, Conn: l.shim.Conn, Write: l.h.edges.writer(l.dir)},
 		shim:   shimLink{conn: l.shim.Conn, exited: l.shim.Exited, forget: l.shim.Leave},
 		plugin: plugins.Service{Pool: l.h.plugins, Verified: l.plugin, Shared: l.process}, done: make(chan struct{}),
 	}
@@ -355,7 +356,7 @@ func (l *launch) queue(ctx context.Context) (*Run, error) {
 		return nil, err
 	}
 	if err := ctx.Err(); err != nil {
-		r.src.close()
+		r.src.Close()
 		r.log.Close()
 		return nil, err
 	}
@@ -371,11 +372,11 @@ func (l *launch) begin(ctx context.Context, spawn shim.Spawn, record journal.Pla
 		return nil, err
 	}
 	fail := func(err error) (*Run, error) {
-		r.src.close()
+		r.src.Close()
 		r.log.Close()
 		return nil, err
 	}
-	if err := r.src.append(journal.KindPlan, journal.Encode(record)); err != nil {
+	if err := r.src.Append(journal.KindPlan, journal.Encode(record)); err != nil {
 		return fail(r.commandError("record the plan", err))
 	}
 	if err := ctx.Err(); err != nil {

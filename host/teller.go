@@ -11,6 +11,7 @@ import (
 	"github.com/amux-dev/amux/host/eventlog"
 	"github.com/amux-dev/amux/host/internal/engine"
 	"github.com/amux-dev/amux/host/internal/plugins"
+	"github.com/amux-dev/amux/host/internal/record"
 	"github.com/amux-dev/amux/host/registry"
 	"github.com/amux-dev/amux/host/store"
 	"github.com/amux-dev/amux/pluginapi"
@@ -27,17 +28,17 @@ type teller struct{ host *Host }
 func (t *teller) retell(ctx context.Context, meta store.Meta, other *registry.Plugin, src engine.Journal, log *eventlog.Log, effects engine.Effects) (*engine.Engine, error) {
 	var spec RunSpec
 	specErr := json.Unmarshal(meta.Spec, &spec)
-	past, err := readPast(src)
+	past, err := record.ReadPast(src)
 	start := &pb.Start{Agent: spec.adapter()}
 	e := engine.New(engine.Config{
 		Journal: src, Log: log, Limits: t.host.limits.engine(), Start: start, CheckAnswer: t.host.opts.answerCheck(spec.JSONSchema), Effects: effects,
-		Fault: past.fault, OwnEvents: ownEvents(log),
+		Fault: past.Fault, OwnEvents: ownEvents(log),
 	})
 	if err = errors.Join(specErr, err); err != nil {
 		return e, err
 	}
 	var verified registry.Verified
-	mute := past.fault != nil && past.fault.Done == 0 && !past.fault.Behind // the adapter was never heard
+	mute := past.Fault != nil && past.Fault.Done == 0 && !past.Fault.Behind // the adapter was never heard
 	if !mute {
 		if err := t.host.prepare(); err != nil {
 			return e, err

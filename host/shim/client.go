@@ -190,6 +190,16 @@ func (c *Conn) Wake() <-chan struct{} { return c.wake }
 // Gone is closed when the shim has left.
 func (c *Conn) Gone() <-chan struct{} { return c.gone }
 
+// Left reports that the shim has left.
+func (c *Conn) Left() bool {
+	select {
+	case <-c.gone:
+		return true
+	default:
+		return false
+	}
+}
+
 // Close leaves; the shim of a foreground run whose host leaves ends the run.
 func (c *Conn) Close() error { return c.conn.Close() }
 

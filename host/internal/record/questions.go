@@ -1,4 +1,4 @@
-package host
+package record
 
 import (
 	"bufio"
@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/amux-dev/amux/host/internal/engine"
+	"github.com/amux-dev/amux/host/store"
 	"github.com/amux-dev/amux/internal/sys/fault"
 	"github.com/amux-dev/amux/pluginapi"
 	"github.com/amux-dev/amux/pluginapi/code"
@@ -19,16 +20,16 @@ var asking = []pluginapi.Type{
 	code.EventApprovalRequest, code.EventInputRequired, code.EventApprovalGranted, code.EventApprovalDenied, code.EventInputAnswered, code.EventRetry,
 }
 
-// questions reads what the agent has asked: what waits for an answer, and what has
+// Questions reads what the agent has asked: what waits for an answer, and what has
 // got one.
-func (r *recorded) questions() (*engine.Questions, error) {
+func Questions(dir *store.Run) (*engine.Questions, error) {
 	questions := &engine.Questions{Answered: map[string]bool{}}
-	file, err := os.Open(r.dir.Path("events.jsonl"))
+	file, err := os.Open(dir.Path("events.jsonl"))
 	if errors.Is(err, os.ErrNotExist) {
 		return questions, nil // the run is being started
 	}
 	if err != nil {
-		return nil, pluginapi.Errorf(pluginapi.CodeParse, "events of run %s: %w", r.id(), fault.Plain(err))
+		return nil, pluginapi.Errorf(pluginapi.CodeParse, "events of run %s: %w", dir.ID, fault.Plain(err))
 	}
 	defer file.Close()
 	lines := bufio.NewReaderSize(file, 256<<10)
@@ -37,7 +38,7 @@ func (r *recorded) questions() (*engine.Questions, error) {
 		if err != nil {
 			return questions, nil // the end, or a line that is being written
 		}
-		if i := slices.IndexFunc(asking, func(t pluginapi.Type) bool { return isType(line, string(t)) }); i >= 0 && !long {
+		if i := slices.IndexFunc(asking, func(t pluginapi.Type) bool { return IsType(line, string(t)) }); i >= 0 && !long {
 			questions.Learn(asking[i], line)
 		}
 	}
@@ -50,7 +51,7 @@ func wantedLine(r *bufio.Reader) (line []byte, cut bool, err error) {
 	if err == nil || !errors.Is(err, bufio.ErrBufferFull) {
 		return line, false, err
 	}
-	if isType(line, code.EventApprovalRequest) || isType(line, code.EventInputRequired) {
+	if IsType(line, code.EventApprovalRequest) || IsType(line, code.EventInputRequired) {
 		whole := bytes.Clone(line)
 		rest, err := r.ReadBytes('\n')
 		return append(whole, rest...), false, err
@@ -62,13 +63,13 @@ func wantedLine(r *bufio.Reader) (line []byte, cut bool, err error) {
 	return line, true, err
 }
 
-// questionInEvents finds the question that an answer of this kind is for, by the events;
+// Question finds the question that an answer of this kind is for, by the events;
 // an empty id is the only one that waits.
-func (r *recorded) questionInEvents(kind, id string) (string, error) {
-	if info, err := readInfo(r.dir); err != nil || info.End != nil {
-		return "", r.notActive()
+func Question(dir *store.Run, kind, id string) (string, error) {
+	if info, err := Read(dir); err != nil || info.End != nil {
+		return "", NotActive(dir.ID)
 	}
-	questions, err := r.questions()
+	questions, err := Questions(dir)
 	if err != nil {
 		return "", err
 	}
@@ -86,10 +87,10 @@ func (r *recorded) questionInEvents(kind, id string) (string, error) {
 			for _, q := range fitting {
 				ids = append(ids, q.ID)
 			}
-			return "", invalid("run %s waits for %d answers", r.id(), len(ids)).
+			return "", pluginapi.Errorf(pluginapi.CodeValidation, "run %s waits for %d answers", dir.ID, len(ids)).
 				WithHint("name one by its interaction id: %s", strings.Join(ids, ", "))
 		case len(open) == 0:
-			return "", pluginapi.Errorf(pluginapi.CodeNoPendingInteraction, "run %s waits for no answer", r.id())
+			return "", pluginapi.Errorf(pluginapi.CodeNoPendingInteraction, "run %s waits for no answer", dir.ID)
 		}
 		id = open[0].ID
 	}
@@ -99,13 +100,13 @@ func (r *recorded) questionInEvents(kind, id string) (string, error) {
 		case fits(q):
 			return id, nil
 		case q.Approval:
-			return "", invalid("%s of run %s asks for leave, not for an answer", id, r.id()).WithHint("use amux approve or amux deny")
+			return "", pluginapi.Errorf(pluginapi.CodeValidation, "%s of run %s asks for leave, not for an answer", id, dir.ID).WithHint("use amux approve or amux deny")
 		default:
-			return "", invalid("%s of run %s is a question", id, r.id()).WithHint("use amux answer or amux deny")
+			return "", pluginapi.Errorf(pluginapi.CodeValidation, "%s of run %s is a question", id, dir.ID).WithHint("use amux answer or amux deny")
 		}
 	}
 	if questions.Answered[id] {
 		return "", pluginapi.Errorf(pluginapi.CodeAlreadyAnswered, "somebody else has answered %s", id)
 	}
-	return "", pluginapi.Errorf(pluginapi.CodeInteractionNotFound, "run %s has asked no question with the id %q", r.id(), id)
+	return "", pluginapi.Errorf(pluginapi.CodeInteractionNotFound, "run %s has asked no question with the id %q", dir.ID, id)
 }

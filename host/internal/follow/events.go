@@ -1,4 +1,7 @@
-package host
+// Package follow reads what becomes of a run that another process hosts, as it comes: its
+// events, and what is on its terminal. A shim's doorbell says that something is about to
+// come, the files say what.
+package follow
 
 import (
 	"bytes"
@@ -9,7 +12,9 @@ import (
 	"os"
 	"time"
 
+	"github.com/amux-dev/amux/host/internal/record"
 	"github.com/amux-dev/amux/host/shim"
+	"github.com/amux-dev/amux/host/store"
 	"github.com/amux-dev/amux/internal/sys/fault"
 	"github.com/amux-dev/amux/pluginapi"
 	"github.com/amux-dev/amux/pluginapi/code"
@@ -22,11 +27,19 @@ const (
 	followLast  = 250 * time.Millisecond
 )
 
-// follower reads the events of a run that another process hosts, as they are
-// written. The shim's doorbell tells that something is about to come, the file
-// tells what. It is for one goroutine, and holds nothing that outlives close.
+// Run is a run that is followed.
+type Run struct {
+	Dir      *store.Run
+	Detached bool
+	Dial     shim.Dialer
+	// OnOrphan finds a host for a detached run that has none; nil: nobody can.
+	OnOrphan func(context.Context) error
+}
+
+// follower reads the events of a run as they are written. It is for one goroutine, and
+// holds nothing that outlives close.
 type follower struct {
-	r      *recorded
+	Run
 	file   *os.File
 	offset int64 // of the first event that was not read
 	skip   uint64
@@ -36,10 +49,6 @@ type follower struct {
 	called time.Time  // OnOrphan
 	last   time.Time  // when there was something to read, or a host was looked for
 	conn   *shim.Conn // nil: only the clock tells
-}
-
-func (r *recorded) follow(from uint64) *follower {
-	return &follower{r: r, skip: max(from, 1) - 1, pause: followFirst, last: time.Now()}
 }
 
 func (f *follower) close() {
@@ -88,18 +97,18 @@ func (f *follower) next(ctx context.Context) ([]byte, error) {
 // unhosted is an error if nobody is left who would write events, and nobody can be
 // found.
 func (f *follower) unhosted(ctx context.Context) error {
-	if isHosted(f.r.dir) && (!f.r.spec.Detached || !orphaned(f.r.dir)) {
+	if record.Hosted(f.Dir) && (!f.Detached || !record.Orphaned(f.Dir)) {
 		return nil
 	}
-	if !f.r.spec.Detached || !isHosted(f.r.dir) {
-		return f.r.hostGone()
+	if !f.Detached || !record.Hosted(f.Dir) {
+		return record.HostGone(f.Dir.ID)
 	}
 	if time.Since(f.called) < time.Second {
 		return nil // it was called for
 	}
 	f.called = time.Now()
-	e := f.r.hostGone()
-	if find := f.r.h.opts.OnOrphan; find == nil {
+	e := record.HostGone(f.Dir.ID)
+	if find := f.OnOrphan; find == nil {
 		return e
 	} else if err := find(ctx); err != nil {
 		e.Msg += ", and no other is available: " + err.Error()
@@ -111,8 +120,8 @@ func (f *follower) unhosted(ctx context.Context) error {
 // idle waits until it is worth to look again.
 func (f *follower) idle(ctx context.Context) error {
 	if f.conn == nil && f.pause < followLast {
-		if shimInfo, err := shim.ReadInfo(f.r.dir.Dir); err == nil && shimLives(shimInfo) {
-			f.conn, _ = f.r.h.edges.dial.Dial(ctx, shimInfo) // the clock alone will do
+		if shimInfo, err := shim.ReadInfo(f.Dir.Dir); err == nil && record.ShimLives(shimInfo) {
+			f.conn, _ = f.Dial.Dial(ctx, shimInfo) // the clock alone will do
 		}
 	}
 	var wake <-chan struct{}
@@ -143,12 +152,12 @@ func (f *follower) idle(ctx context.Context) error {
 // is there, its writer may take it back.
 func (f *follower) read() ([]byte, error) {
 	if f.file == nil {
-		file, err := os.Open(f.r.dir.Path("events.jsonl"))
+		file, err := os.Open(f.Dir.Path("events.jsonl"))
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil, nil // the run is being started
 		}
 		if err != nil {
-			return nil, pluginapi.Errorf(pluginapi.CodeParse, "events of run %s: %w", f.r.id(), fault.Plain(err))
+			return nil, pluginapi.Errorf(pluginapi.CodeParse, "events of run %s: %w", f.Dir.ID, fault.Plain(err))
 		}
 		f.file = file
 	}
@@ -159,7 +168,7 @@ func (f *follower) read() ([]byte, error) {
 		}
 		n, err := f.file.ReadAt(f.buf[:size], f.offset)
 		if err != nil && !errors.Is(err, io.EOF) {
-			return nil, pluginapi.Errorf(pluginapi.CodeParse, "events of run %s: %w", f.r.id(), fault.Plain(err))
+			return nil, pluginapi.Errorf(pluginapi.CodeParse, "events of run %s: %w", f.Dir.ID, fault.Plain(err))
 		}
 		end := bytes.LastIndexByte(f.buf[:n], '\n') + 1
 		if end == 0 && n == size {
@@ -175,7 +184,7 @@ func (f *follower) read() ([]byte, error) {
 		f.offset += int64(end)
 		data := f.buf[:end]
 		last := data[bytes.LastIndexByte(data[:end-1], '\n')+1:]
-		f.ended = isType(last, code.EventRunEnd)
+		f.ended = record.IsType(last, code.EventRunEnd)
 		for f.skip > 0 && len(data) > 0 {
 			data = data[bytes.IndexByte(data, '\n')+1:]
 			f.skip--
@@ -186,45 +195,20 @@ func (f *follower) read() ([]byte, error) {
 	}
 }
 
-// isType reports whether line is an event of that type; every event begins with
-// its type.
-func isType(line []byte, t string) bool {
-	rest, ok := bytes.CutPrefix(line, []byte(`{"type":"`))
-	return ok && len(rest) > len(t) && string(rest[:len(t)]) == t && rest[len(t)] == '"'
-}
-
-// lines calls f for every event from number from on, without its ending.
-func (r *recorded) followLines(ctx context.Context, from uint64, yield func(line []byte) bool) error {
-	f := r.follow(from)
+// Events calls yield with whole lines from event number from on, as they come, until the
+// run has ended or yield fails. HOST_GONE says that nobody is left to end it.
+func (r Run) Events(ctx context.Context, from uint64, yield func(lines []byte) error) error {
+	f := &follower{Run: r, skip: max(from, 1) - 1, pause: followFirst, last: time.Now()}
 	defer f.close()
 	for {
 		data, err := f.next(ctx)
 		if errors.Is(err, io.EOF) {
 			return nil
 		}
-		if err != nil {
-			return err
-		}
-		for line := range bytes.Lines(data) {
-			if !yield(line[:len(line)-1]) {
-				return nil
-			}
-		}
-	}
-}
-
-func (r *recorded) followCopy(ctx context.Context, w io.Writer, from uint64) error {
-	f := r.follow(from)
-	defer f.close()
-	for {
-		data, err := f.next(ctx)
-		if errors.Is(err, io.EOF) {
-			return nil
+		if err == nil {
+			err = yield(data)
 		}
 		if err != nil {
-			return err
-		}
-		if _, err := w.Write(data); err != nil {
 			return err
 		}
 	}

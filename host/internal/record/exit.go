@@ -1,4 +1,4 @@
-package host
+package record
 
 import (
 	"encoding/json"
@@ -7,8 +7,8 @@ import (
 	"github.com/amux-dev/amux/host/journal"
 )
 
-// readExit reads what the shim wrote beside a journal that took no more.
-func readExit(path string) (exit journal.Exit, ok bool) {
+// ReadExit reads what the shim wrote beside a journal that took no more.
+func ReadExit(path string) (exit journal.Exit, ok bool) {
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return exit, false
@@ -21,10 +21,10 @@ func readExit(path string) (exit journal.Exit, ok bool) {
 	return exit, false
 }
 
-// amendExit writes a reason of the host's own into the file, once the shim is
+// AmendExit writes a reason of the host's own into the file, once the shim is
 // gone. The file has had its room from the start, whatever the disk says now.
-func amendExit(path string, reason journal.EndReason) {
-	exit, _ := readExit(path)
+func AmendExit(path string, reason journal.EndReason) {
+	exit, _ := ReadExit(path)
 	exit.Reason = reason
 	if f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE, 0o600); err == nil {
 		_, _ = f.WriteAt(append(journal.Encode(exit), '\n'), 0)

@@ -1,0 +1,49 @@
+package record
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/amux-dev/amux/host/process"
+	"github.com/amux-dev/amux/host/shim"
+	"github.com/amux-dev/amux/host/store"
+)
+
+// ShimLives reports whether the process of a shim is there.
+func ShimLives(info shim.Info) bool {
+	return info.BootID == process.BootID() && process.Alive(process.ID{PID: info.PID, Start: info.Start})
+}
+
+// WaitGone waits a moment for the end of a shim, and reports whether it has come.
+func WaitGone(ctx context.Context, info shim.Info) bool {
+	for range 100 {
+		if !ShimLives(info) {
+			return true
+		}
+		select {
+		case <-time.After(10 * time.Millisecond):
+		case <-ctx.Done():
+			return false
+		}
+	}
+	return false
+}
+
+// Detached reports whether a run may go on without a host.
+func Detached(meta store.Meta) bool {
+	var spec struct{ Detached bool }
+	return json.Unmarshal(meta.Spec, &spec) == nil && spec.Detached
+}
+
+// Orphaned reports that the shim of a detached run is all that it has.
+func Orphaned(dir *store.Run) bool {
+	shimInfo, err := shim.ReadInfo(dir.Dir)
+	return err == nil && ShimLives(shimInfo) && !dir.Held()
+}
+
+// Hosted reports whether somebody will write the rest of a run's events.
+func Hosted(dir *store.Run) bool {
+	shimInfo, err := shim.ReadInfo(dir.Dir)
+	return err == nil && ShimLives(shimInfo) || dir.Held()
+}

@@ -1,0 +1,113 @@
+package record
+
+import (
+	"context"
+	"io"
+	"os"
+
+	"github.com/amux-dev/amux/host/internal/engine"
+	"github.com/amux-dev/amux/host/journal"
+	"github.com/amux-dev/amux/host/store"
+)
+
+// File is a journal that nobody writes any more, or that is not waited for.
+type File struct {
+	*os.File
+	Bytes int64
+}
+
+// Open opens a journal as it is now.
+func Open(path string) (*File, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return &File{f, info.Size()}, nil
+}
+
+func (s *File) Committed() int64 { return s.Bytes }
+
+func (s *File) Wait(context.Context) error { return io.EOF }
+
+func (s *File) Alone() bool { return true }
+
+// Past is what the host of a run has to know of what was before it, and the engine
+// does not tell it.
+type Past struct {
+	State    string // the last that was recorded
+	Fault    *journal.Fault
+	Attempt  int            // the last
+	Retry    *journal.Retry // what it follows, if it is not the first
+	Started  bool           // an agent was, in whatever attempt
+	Spawned  bool
+	Prompted bool
+}
+
+// ReadPast reads a journal from its start.
+func ReadPast(src engine.Journal) (Past, error) {
+	var p Past
+	reader, err := journal.NewReader(src)
+	if err != nil {
+		return p, err
+	}
+	for {
+		rec, err := reader.Next(src.Committed())
+		if err != nil {
+			return p, nil // the end, or a torn tail
+		}
+		switch rec.Kind {
+		case journal.KindState:
+			var state journal.State
+			err = rec.Decode(&state)
+			p.State = state.To
+		case journal.KindRetry:
+			p.Retry, p.Spawned, p.Prompted = &journal.Retry{}, false, false
+			err = rec.Decode(p.Retry)
+		case journal.KindPlan:
+			var plan journal.Plan
+			err = rec.Decode(&plan)
+			p.Attempt = plan.Attempt
+		case journal.KindSpawned:
+			p.Started, p.Spawned = true, true
+		case journal.KindInput:
+			var in journal.Input
+			err = rec.Decode(&in)
+			p.Prompted = p.Prompted || in.First
+		case journal.KindFault:
+			p.Fault = &journal.Fault{}
+			err = rec.Decode(p.Fault)
+		}
+		if err != nil {
+			return p, err
+		}
+	}
+}
+
+// Program is the program of a run's first plan; "" if there is none yet.
+func Program(dir *store.Run) string {
+	src, err := Open(dir.Path("journal"))
+	if err != nil {
+		return ""
+	}
+	defer src.Close()
+	reader, err := journal.NewReader(src)
+	if err != nil {
+		return ""
+	}
+	for {
+		rec, err := reader.Next(src.Committed())
+		if err != nil {
+			return ""
+		}
+		if rec.Kind == journal.KindPlan {
+			var plan journal.Plan
+			_ = rec.Decode(&plan) // then there is no program
+			return plan.Program
+		}
+	}
+}
