@@ -40,7 +40,7 @@ func (i Integrity) Err(runID string) error {
 // Check reads the record of a run that has ended, and compares it with its checksums.
 // Of a run that has not ended it finds nothing: its files still change.
 func (h *Host) Check(ctx context.Context, ref string) (Integrity, error) {
-	dir, err := h.archive.find(ref)
+	dir, err := h.archive.Find(ref)
 	if err != nil {
 		return Integrity{}, err
 	}

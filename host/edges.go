@@ -8,6 +8,7 @@ import (
 
 	"github.com/amux-dev/amux/host/adapter"
 	"github.com/amux-dev/amux/host/eventlog"
+	"github.com/amux-dev/amux/host/internal/archive"
 	"github.com/amux-dev/amux/host/journal"
 	"github.com/amux-dev/amux/host/shim"
 	"github.com/amux-dev/amux/host/store"
@@ -26,8 +27,8 @@ type edges struct {
 }
 
 // machine are the edges to this machine.
-func machine(a *archive) edges {
-	return edges{open: rawio.OpenFile, launch: shim.Launch, dial: shim.Connect, sweep: a.sweepRun, plugin: adapter.Start, random: rand.Float64}
+func machine(a *archive.Archive) edges {
+	return edges{open: rawio.OpenFile, launch: shim.Launch, dial: shim.Connect, sweep: a.Sweep, plugin: adapter.Start, random: rand.Float64}
 }
 
 // journal opens a journal to read it; some systems sync only what is open for

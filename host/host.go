@@ -2,18 +2,16 @@ package host
 
 import (
 	"context"
-	"crypto/rand"
 	"os"
 	"path/filepath"
 	"runtime"
-	"strconv"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/amux-dev/amux/host/adapter"
+	"github.com/amux-dev/amux/host/internal/archive"
 	"github.com/amux-dev/amux/host/internal/engine"
 	"github.com/amux-dev/amux/host/internal/folders"
 	"github.com/amux-dev/amux/host/internal/plugins"
@@ -45,7 +43,7 @@ type Host struct {
 
 	catalog  catalog
 	queries  queries
-	archive  archive
+	archive  archive.Archive
 	teller   teller
 	recovery recovery
 	runs     liveRuns // that this host hosts
@@ -159,15 +157,16 @@ func New(opts Options) (*Host, error) {
 		}),
 	}
 	h.catalog = catalog{&h.opts, h.registry, program.Versions(filepath.Join(opts.ConfigDir, "cache", "programs.json"))}
-	h.archive = archive{&h.opts, h.store, h.log}
+	h.archive = archive.Archive{
+		Store: h.store, Registry: h.registry, Log: h.log, ConfigDir: opts.ConfigDir, RuntimeDir: opts.RuntimeDir, TempDir: opts.TempDir,
+		IndexProjects: opts.IndexProjects, Subreaper: opts.Subreaper,
+	}
 	h.queries.host, h.teller.host, h.recovery.host = h, h, h
 	h.edges = machine(&h.archive)
 	h.plugins = plugins.New(plugins.Options{
 		Start:  func(ctx context.Context, o adapter.Options) (*adapter.Process, error) { return h.edges.plugin(ctx, o) },
 		Pinned: h.registry.Pinned, Env: opts.Env, AutoMTLS: opts.AutoMTLS, Subreaper: opts.Subreaper, Logger: opts.Logger, Limits: &h.limits.Limits,
-		// The process's pid and start time are in the name, so that a later host
-		// can tell whose is left over; the rest tells its hosts apart.
-		Folder: filepath.Join(opts.RuntimeDir, pluginFolder+strconv.Itoa(os.Getpid())+"-"+selfStart()+"-"+strings.ToLower(rand.Text()[:4])),
+		Folder: plugins.NewFolder(opts.RuntimeDir),
 	})
 	h.closing, h.close = context.WithCancel(context.Background())
 	return h, nil
@@ -178,13 +177,6 @@ func adoptOrphans() error {
 		return pluginapi.Errorf(pluginapi.CodeInternal, "become a subreaper: %w", err)
 	}
 	return nil
-}
-
-const pluginFolder = "plugins-"
-
-func selfStart() string {
-	start, _ := process.Start(os.Getpid())
-	return strconv.FormatUint(start, 36)
 }
 
 func exeSuffix() string {

@@ -391,7 +391,7 @@ func (r *hosted) clear(told *engine.Summary, result Result) {
 	_ = os.RemoveAll(r.meta.TempDir)
 	_ = os.Remove(folders.Socket(r.h.opts.RuntimeDir, r.id())) // a shim that was killed leaves it
 	if told != nil && !told.Ended.IsZero() {
-		r.h.archive.index(r.meta, result.End, told.Ended)
+		r.h.archive.Index(r.meta, result.End, told.Ended)
 		r.dir.MarkEnded()
 	}
 	r.shim.conn.Close()

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/amux-dev/amux/host/eventlog"
+	"github.com/amux-dev/amux/host/internal/archive"
 	"github.com/amux-dev/amux/host/internal/folders"
 	"github.com/amux-dev/amux/host/internal/record"
 	"github.com/amux-dev/amux/host/journal"
@@ -100,7 +101,7 @@ func infoOf(found record.Info, spec RunSpec, dir *store.Run) RunInfo {
 // its shim. Wait and Events end with HOST_GONE if that process dies; Recover
 // then makes the rest.
 func (h *Host) Open(ctx context.Context, ref string) (*Run, error) {
-	dir, err := h.archive.find(ref)
+	dir, err := h.archive.Find(ref)
 	if err != nil {
 		return nil, err
 	}
@@ -139,6 +140,52 @@ func (h *Host) Open(ctx context.Context, ref string) (*Run, error) {
 	return &Run{r, &finished{r, log, result}}, nil
 }
 
+// Delete removes the record of a run that has ended. A run that has not is
+// ActiveConflict: stop it first.
+func (h *Host) Delete(ctx context.Context, ref string) (Outcome, error) {
+	dir, err := h.archive.Find(ref)
+	if err == nil {
+		err = h.archive.Delete(ctx, dir)
+	}
+	switch {
+	case err == nil:
+		return Deleted, nil
+	case errors.Is(err, record.ErrNone):
+		return NotFound, err
+	case errors.Is(err, archive.ErrActive):
+		return ActiveConflict, err
+	}
+	return "", err
+}
+
+// Retain applies the limits to the runs that have ended: 1,000 of them, 30 days,
+// 5 GB. How old a run is, its record says: its id may be of any time, since a caller
+// may choose it. It costs a look at one folder where there is nothing to do.
+func (h *Host) Retain(ctx context.Context) error { return h.archive.Retain(ctx) }
+
+// Removed is one thing that Clean has removed, or would.
+type Removed struct {
+	Kind string `json:"kind"` // run, temp dir, socket, plugin copy
+	Path string `json:"path"`
+	Why  string `json:"why"`
+	Size int64  `json:"size"`
+}
+
+// Clean applies the limits of Retain and removes what hosts that died have left
+// behind: temp dirs, sockets, copies of plugins that no run names and that are
+// not current. With dry it only says what it would remove.
+func (h *Host) Clean(ctx context.Context, dry bool) ([]Removed, error) {
+	var removed []Removed
+	list, err := h.archive.Clean(ctx, dry)
+	for _, r := range list {
+		removed = append(removed, Removed(r))
+	}
+	if err == nil && !dry {
+		h.sweepFolders()
+	}
+	return removed, err
+}
+
 // Replay makes the events of a recorded run again, from its journal and the
 // plugin it was started with, and writes them to w, one JSON object a line. Of a
 // journal that is damaged it writes what stands before the damage, and returns
@@ -160,7 +207,7 @@ type ReplayOptions struct {
 // ReplayWith is Replay with options. Plans are in the journal and not made again, and
 // neither the record nor anything else is changed by what the plugin answers.
 func (h *Host) ReplayWith(ctx context.Context, ref string, o ReplayOptions, w io.Writer) error {
-	dir, err := h.archive.find(ref)
+	dir, err := h.archive.Find(ref)
 	if err != nil {
 		return err
 	}

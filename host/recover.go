@@ -5,17 +5,14 @@ import (
 	"encoding/json"
 	"errors"
 	"os"
-	"path/filepath"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/amux-dev/amux/host/eventlog"
 	"github.com/amux-dev/amux/host/internal/engine"
 	"github.com/amux-dev/amux/host/internal/folders"
+	"github.com/amux-dev/amux/host/internal/plugins"
 	"github.com/amux-dev/amux/host/internal/record"
 	"github.com/amux-dev/amux/host/journal"
-	"github.com/amux-dev/amux/host/process"
 	"github.com/amux-dev/amux/host/shim"
 	"github.com/amux-dev/amux/host/store"
 	"github.com/amux-dev/amux/pluginapi"
@@ -43,7 +40,7 @@ func (h *Host) Recover(ctx context.Context) error {
 // the run has ended or is hosted, and reports whether it is one that Adopt would take
 // up. A run that does not exist is no error.
 func (h *Host) RecoverRun(ctx context.Context, ref string) (orphan bool, err error) {
-	dir, err := h.archive.find(ref)
+	dir, err := h.archive.Find(ref)
 	if errors.Is(err, record.ErrNone) {
 		return false, nil
 	}
@@ -74,6 +71,12 @@ func (h *Host) Abandoned() []string {
 		}
 	}
 	return ids
+}
+
+// sweepFolders clears up after hosts that were killed.
+func (h *Host) sweepFolders() {
+	plugins.SweepFolders(h.opts.RuntimeDir)
+	h.sweeping.Go(h.SweepOrphans)
 }
 
 // recovery ends runs whose host has died, and takes up those that go on without.
@@ -108,27 +111,6 @@ func (h *Host) SweepOrphans() {
 		}
 		dir.Unlock()
 	}
-}
-
-// sweepFolders removes what hosts that were killed have left in the runtime
-// folder: their plugins' private folders, and sockets nobody listens on.
-func (h *Host) sweepFolders() {
-	entries, err := os.ReadDir(h.opts.RuntimeDir)
-	if err != nil {
-		return
-	}
-	for _, e := range entries {
-		if name, ok := strings.CutPrefix(e.Name(), pluginFolder); ok {
-			pid, rest, _ := strings.Cut(name, "-")
-			start, _, _ := strings.Cut(rest, "-")
-			number, err1 := strconv.Atoi(pid)
-			since, err2 := strconv.ParseUint(start, 36, 64)
-			if err1 == nil && err2 == nil && !process.Alive(process.ID{PID: number, Start: since}) {
-				_ = os.RemoveAll(filepath.Join(h.opts.RuntimeDir, e.Name()))
-			}
-		}
-	}
-	h.sweeping.Go(h.SweepOrphans)
 }
 
 // recoverRun finishes one run that is marked active.
@@ -206,7 +188,7 @@ func (c *recovery) conclude(ctx context.Context, dir *store.Run, meta store.Meta
 	log.Finish() // else its last event would be waited for
 	var end pluginapi.RunEnd
 	_ = log.From(log.Count()).Lines(ctx, func(line []byte) bool { return json.Unmarshal(line, &end) == nil })
-	c.host.archive.index(meta, end, ended)
+	c.host.archive.Index(meta, end, ended)
 	dir.MarkEnded()
 	return nil
 }

@@ -191,7 +191,7 @@ func (l *launch) createDir(queued bool) error {
 		AmuxVersion: l.h.opts.Version, HostPID: os.Getpid(), HostStart: start, BootID: process.BootID(),
 	}
 	// Marked before it can be seen: who dies here leaves nothing that looks alive.
-	err = l.h.archive.claimName(l.meta.Name, func() error { return errors.Join(dir.MarkActive(), dir.WriteMeta(l.meta)) })
+	err = l.h.archive.ClaimName(l.meta.Name, func() error { return errors.Join(dir.MarkActive(), dir.WriteMeta(l.meta)) })
 	if err == nil {
 		if err := os.Mkdir(l.meta.TempDir, 0o700); err != nil {
 			return folders.Error("temp folder", l.h.opts.TempDir, err)

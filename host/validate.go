@@ -14,13 +14,13 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/amux-dev/amux/host/internal/archive"
 	"github.com/amux-dev/amux/host/shim"
 	"github.com/amux-dev/amux/internal/sys/fault"
 	"github.com/amux-dev/amux/pluginapi"
 )
 
 var (
-	ulidRule    = regexp.MustCompile(`^[0-7][0-9A-HJKMNP-TV-Z]{25}$`)
 	nameRule    = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9._-]{0,63}$`)
 	varNameRule = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 	mcpNameRule = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
@@ -33,7 +33,7 @@ func invalid(format string, args ...any) *pluginapi.Error {
 // validate checks what can be checked without knowing the agent, and makes paths
 // absolute.
 func (s *RunSpec) validate() error {
-	if s.RunID != "" && !ulidRule.MatchString(s.RunID) {
+	if s.RunID != "" && !archive.IsID(s.RunID) {
 		return invalid("run id %q is not a ULID", s.RunID).WithHint("26 characters, like 01ARYZ6S41TSV4RRFFQ69G5FAV; or leave it out")
 	}
 	if s.Name != "" && !nameRule.MatchString(s.Name) {

@@ -1,4 +1,4 @@
-package host
+package archive
 
 import (
 	"context"
@@ -39,25 +39,17 @@ type Removed struct {
 	Size int64  `json:"size"`
 }
 
-// Delete removes the record of a run that has ended. A run that has not is
-// ActiveConflict: stop it first.
-func (h *Host) Delete(ctx context.Context, ref string) (Outcome, error) {
-	dir, err := h.archive.find(ref)
-	if errors.Is(err, record.ErrNone) {
-		return NotFound, err
-	}
-	if err != nil {
-		return "", err
-	}
-	return h.archive.deleteRun(ctx, dir)
-}
-
 // deleteWait is how long Delete waits for a host that has told the end of its run
 // and is clearing up.
 const deleteWait = 5 * time.Second
 
-func (a *archive) deleteRun(ctx context.Context, dir *store.Run) (Outcome, error) {
-	gone := func() (Outcome, error) { return NotFound, record.NoRun(dir.ID) }
+// ErrActive is inside the error of a run that has not ended.
+var ErrActive = errors.New("the run has not ended")
+
+// Delete removes the record of a run that has ended. Its error holds ErrActive if that has
+// not, and record.ErrNone if it is gone.
+func (a *Archive) Delete(ctx context.Context, dir *store.Run) error {
+	gone := func() error { return record.NoRun(dir.ID) }
 	for deadline := time.Now().Add(deleteWait); ; {
 		err := dir.Lock()
 		if err == nil {
@@ -67,7 +59,7 @@ func (a *archive) deleteRun(ctx context.Context, dir *store.Run) (Outcome, error
 			return gone()
 		}
 		if !errors.Is(err, store.ErrLocked) {
-			return "", folders.Error("folder of the run", dir.Dir, err)
+			return folders.Error("folder of the run", dir.Dir, err)
 		}
 		// Who holds it may be its host, or somebody who deletes it as we do.
 		info, err := record.Read(dir)
@@ -75,12 +67,12 @@ func (a *archive) deleteRun(ctx context.Context, dir *store.Run) (Outcome, error
 			return gone()
 		}
 		if err != nil || info.End == nil || time.Now().After(deadline) {
-			return ActiveConflict, activeConflict(dir.ID)
+			return activeConflict(dir.ID)
 		}
 		select {
 		case <-time.After(time.Millisecond):
 		case <-ctx.Done():
-			return "", ctx.Err()
+			return ctx.Err()
 		}
 	}
 	defer dir.Unlock()
@@ -91,37 +83,38 @@ func (a *archive) deleteRun(ctx context.Context, dir *store.Run) (Outcome, error
 	if shimInfo, err := shim.ReadInfo(dir.Dir); err == nil && record.ShimLives(shimInfo) {
 		// Its host has died a moment ago, or it does without one.
 		if !record.WaitGone(ctx, shimInfo) {
-			return ActiveConflict, activeConflict(dir.ID)
+			return activeConflict(dir.ID)
 		}
 	}
 	if info, err := record.Read(dir); err == nil && info.End == nil {
-		a.sweepRun(meta) // nobody will end it, and nothing of it may live on
+		a.Sweep(meta) // nobody will end it, and nothing of it may live on
 		_ = os.RemoveAll(meta.TempDir)
 	}
-	_ = os.Remove(folders.Socket(a.opts.RuntimeDir, dir.ID))
+	_ = os.Remove(folders.Socket(a.RuntimeDir, dir.ID))
 	if err := dir.Delete(); err != nil {
-		return "", folders.Error("folder of the run", dir.Dir, err)
+		return folders.Error("folder of the run", dir.Dir, err)
 	}
-	return Deleted, nil
+	return nil
 }
 
 func activeConflict(id string) *pluginapi.Error {
-	return pluginapi.Errorf(pluginapi.CodeInvalidTransition, "run %s has not ended", id).
-		WithHint("stop it first: amux stop %s", record.ShortID(id))
+	e := pluginapi.Errorf(pluginapi.CodeInvalidTransition, "run %s has not ended", id).WithHint("stop it first: amux stop %s", record.ShortID(id))
+	e.Err = ErrActive
+	return e
 }
 
 // Retain applies the limits to the runs that have ended: 1,000 of them, 30 days,
 // 5 GB. How old a run is, its record says: its id may be of any time, since a caller
 // may choose it. It costs a look at one folder where there is nothing to do.
-func (h *Host) Retain(ctx context.Context) error {
-	ids := h.store.List()
-	stamp := filepath.Join(h.opts.ConfigDir, "runs", ".sized")
+func (a *Archive) Retain(ctx context.Context) error {
+	ids := a.Store.List()
+	stamp := filepath.Join(a.ConfigDir, "runs", ".sized")
 	info, err := os.Stat(stamp)
 	sizes := err != nil || time.Since(info.ModTime()) > sizeEvery
 	if !sizes && len(ids) <= keepRuns {
 		return nil
 	}
-	_, err = h.archive.retain(ctx, ids, false)
+	_, err = a.retain(ctx, ids, false)
 	if sizes && len(ids) > 0 {
 		_ = os.WriteFile(stamp, nil, 0o600) // a look more at the next end of a run
 	}
@@ -145,9 +138,9 @@ func recordedAt(dir *store.Run) time.Time {
 }
 
 // retain deletes, or names, what is over the limits.
-func (a *archive) retain(ctx context.Context, ids []string, dry bool) ([]Removed, error) {
+func (a *Archive) retain(ctx context.Context, ids []string, dry bool) ([]Removed, error) {
 	active := map[string]bool{}
-	for _, id := range a.store.Active() {
+	for _, id := range a.Store.Active() {
 		active[id] = true
 	}
 	type ended struct {
@@ -160,7 +153,7 @@ func (a *archive) retain(ctx context.Context, ids []string, dry bool) ([]Removed
 			return nil, err
 		}
 		if !active[id] {
-			dir := a.store.Run(id)
+			dir := a.Store.Run(id)
 			runs = append(runs, ended{dir, recordedAt(dir)})
 		}
 	}
@@ -195,11 +188,12 @@ func (a *archive) retain(ctx context.Context, ids []string, dry bool) ([]Removed
 			continue
 		}
 		if !dry {
-			if outcome, err := a.deleteRun(ctx, dir); outcome != Deleted {
-				if outcome == "" {
-					return removed, err
-				}
+			err := a.Delete(ctx, dir)
+			if errors.Is(err, ErrActive) || errors.Is(err, record.ErrNone) {
 				continue // it has come alive, or was deleted by somebody else
+			}
+			if err != nil {
+				return removed, err
 			}
 		}
 		removed = append(removed, Removed{"run", filepath.ToSlash(dir.Dir), why, size})
@@ -224,20 +218,20 @@ func folderSize(dir string) (size int64) {
 // Clean applies the limits of Retain and removes what hosts that died have left
 // behind: temp dirs, sockets, copies of plugins that no run names and that are
 // not current. With dry it only says what it would remove.
-func (h *Host) Clean(ctx context.Context, dry bool) ([]Removed, error) {
-	removed, err := h.archive.retain(ctx, h.store.List(), dry)
+func (a *Archive) Clean(ctx context.Context, dry bool) ([]Removed, error) {
+	removed, err := a.retain(ctx, a.Store.List(), dry)
 	if err != nil {
 		return removed, err
 	}
 	// Who is removed for what reason; the rest is one rule: nothing alive.
-	for _, left := range slices.Concat(h.archive.leftTempDirs(), h.archive.leftSockets()) {
+	for _, left := range slices.Concat(a.leftTempDirs(), a.leftSockets()) {
 		if dry || os.RemoveAll(filepath.FromSlash(left.Path)) == nil {
 			removed = append(removed, left)
 		}
 	}
 	named := map[string]bool{}
-	for _, id := range h.store.List() {
-		meta, err := h.store.Run(id).ReadMeta()
+	for _, id := range a.Store.List() {
+		meta, err := a.Store.Run(id).ReadMeta()
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
@@ -246,35 +240,34 @@ func (h *Host) Clean(ctx context.Context, dry bool) ([]Removed, error) {
 		}
 		named[meta.PluginHash] = true
 	}
-	for _, path := range h.registry.UnusedCopies(func(hash string) bool { return named[hash] }, strangeAge) {
+	for _, path := range a.Registry.UnusedCopies(func(hash string) bool { return named[hash] }, strangeAge) {
 		size := folderSize(path)
 		if dry || os.RemoveAll(path) == nil {
 			removed = append(removed, Removed{"plugin copy", filepath.ToSlash(path), "no run names it", size})
 		}
 	}
 	if !dry {
-		h.store.Sweep()
-		h.sweepFolders()
+		a.Store.Sweep()
 	}
 	return removed, nil
 }
 
 // leftOver reports whether a thing of the run id, which was changed last at that
 // time, is of a run that has no process any more.
-func (a *archive) leftOver(id string, changed time.Time) bool {
-	dir := a.store.Run(id)
+func (a *Archive) leftOver(id string, changed time.Time) bool {
+	dir := a.Store.Run(id)
 	if _, err := dir.ReadMeta(); err == nil {
 		shimInfo, err := shim.ReadInfo(dir.Dir)
 		return !(err == nil && record.ShimLives(shimInfo)) && !dir.Held()
 	}
 	// A run of another configuration folder, or none.
 	return time.Since(changed) > strangeAge &&
-		!a.marked(id) && !folders.Answers(folders.Socket(a.opts.RuntimeDir, id))
+		!a.marked(id) && !folders.Answers(folders.Socket(a.RuntimeDir, id))
 }
 
 // leftTempDirs finds temp dirs of runs that nothing lives of.
-func (a *archive) leftTempDirs() (left []Removed) {
-	entries, err := os.ReadDir(a.opts.TempDir)
+func (a *Archive) leftTempDirs() (left []Removed) {
+	entries, err := os.ReadDir(a.TempDir)
 	if err != nil {
 		return nil
 	}
@@ -285,8 +278,8 @@ func (a *archive) leftTempDirs() (left []Removed) {
 			continue
 		}
 		replay := strings.HasPrefix(name, "replay-") && time.Since(info.ModTime()) > strangeAge
-		if replay || ulidRule.MatchString(name) && a.leftOver(name, info.ModTime()) {
-			path := filepath.Join(a.opts.TempDir, e.Name())
+		if replay || IsID(name) && a.leftOver(name, info.ModTime()) {
+			path := filepath.Join(a.TempDir, e.Name())
 			left = append(left, Removed{"temp dir", filepath.ToSlash(path), "its run has ended", folderSize(path)})
 		}
 	}
@@ -294,8 +287,8 @@ func (a *archive) leftTempDirs() (left []Removed) {
 }
 
 // leftSockets finds sockets that nobody listens on.
-func (a *archive) leftSockets() (left []Removed) {
-	entries, err := os.ReadDir(a.opts.RuntimeDir)
+func (a *Archive) leftSockets() (left []Removed) {
+	entries, err := os.ReadDir(a.RuntimeDir)
 	if err != nil {
 		return nil
 	}
@@ -303,10 +296,10 @@ func (a *archive) leftSockets() (left []Removed) {
 		name, ok := strings.CutSuffix(e.Name(), ".sock")
 		id := strings.ToUpper(name)
 		info, err := e.Info()
-		if !ok || err != nil || e.Type() != fs.ModeSocket || !ulidRule.MatchString(id) {
+		if !ok || err != nil || e.Type() != fs.ModeSocket || !IsID(id) {
 			continue
 		}
-		path := filepath.Join(a.opts.RuntimeDir, e.Name())
+		path := filepath.Join(a.RuntimeDir, e.Name())
 		if !folders.Answers(path) && a.leftOver(id, info.ModTime()) {
 			left = append(left, Removed{"socket", filepath.ToSlash(path), "nobody listens on it", 0})
 		}
@@ -314,25 +307,25 @@ func (a *archive) leftSockets() (left []Removed) {
 	return left
 }
 
-// claimName makes mark while no other process claims a name, and refuses a name
+// ClaimName makes mark while no other process claims a name, and refuses a name
 // that an active run has.
-func (a *archive) claimName(name string, mark func() error) error {
+func (a *Archive) ClaimName(name string, mark func() error) error {
 	if name == "" {
 		return mark()
 	}
-	unlock, err := a.store.LockNames()
+	unlock, err := a.Store.LockNames()
 	if err != nil {
 		return pluginapi.Errorf(pluginapi.CodeConfigLock, "the names of runs: %w", fault.Plain(err))
 	}
 	defer unlock()
-	for _, id := range a.store.Active() {
-		dir := a.store.Run(id)
+	for _, id := range a.Store.Active() {
+		dir := a.Store.Run(id)
 		meta, err := dir.ReadMeta()
 		if err != nil || meta.Name != name {
 			continue
 		}
 		if record.Hosted(dir) {
-			return invalid("run %s has the name %s and has not ended", id, name).
+			return pluginapi.Errorf(pluginapi.CodeValidation, "run %s has the name %s and has not ended", id, name).
 				WithHint("choose another name, or stop it: amux stop %s", record.ShortID(id))
 		}
 	}

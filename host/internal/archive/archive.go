@@ -1,0 +1,92 @@
+// Package archive finds, indexes, limits and deletes the records of runs, and clears up
+// what runs have left outside their folders.
+package archive
+
+import (
+	"encoding/json"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/amux-dev/amux/host/internal/record"
+	"github.com/amux-dev/amux/host/registry"
+	"github.com/amux-dev/amux/host/store"
+	"github.com/amux-dev/amux/pluginapi"
+)
+
+// Archive has the runs of a configuration folder, and knows where what they leave lies.
+type Archive struct {
+	Store     *store.Store
+	Registry  *registry.Registry
+	Log       hclog.Logger
+	ConfigDir string
+	// RuntimeDir and TempDir hold sockets and the runs' own folders.
+	RuntimeDir, TempDir string
+	// IndexProjects get an index of their own runs.
+	IndexProjects []string
+	// Subreaper: this process adopts what a dead shim has left.
+	Subreaper bool
+}
+
+var idRule = regexp.MustCompile(`^[0-7][0-9A-HJKMNP-TV-Z]{25}$`)
+
+// IsID reports whether a text is the id of a run, a ULID.
+func IsID(text string) bool { return idRule.MatchString(text) }
+
+// Find resolves what a user calls a run: its id, its name, or a unique start or
+// end of the id of at least four characters.
+func (a *Archive) Find(ref string) (*store.Run, error) {
+	found := a.Store.Find(ref)
+	if len(found) == 0 {
+		var newest time.Time
+		for _, id := range a.Store.List() {
+			meta, err := a.Store.Run(id).ReadMeta()
+			if err == nil && meta.Name == ref && (found == nil || meta.Created.After(newest)) {
+				found, newest = []string{id}, meta.Created
+			}
+		}
+	}
+	switch len(found) {
+	case 0:
+		return nil, record.NoRun(ref)
+	case 1:
+		return a.Store.Run(found[0]), nil
+	}
+	return nil, pluginapi.Errorf(pluginapi.CodeValidation, "%q names %d runs", ref, len(found)).WithHint("give more of the id: %s", strings.Join(found[:min(3, len(found))], ", "))
+}
+
+// Index adds a run that has ended to the user's index, and to that of its project if
+// the user wants one there.
+func (a *Archive) Index(meta store.Meta, end pluginapi.RunEnd, ended time.Time) {
+	project := ""
+	if slices.Contains(a.IndexProjects, meta.Project) {
+		project = meta.Project
+	}
+	line, err := json.Marshal(struct {
+		Version   int              `json:"v"`
+		RunID     string           `json:"run_id"`
+		Name      string           `json:"name,omitempty"`
+		Agent     string           `json:"agent"`
+		SessionID string           `json:"session_id,omitempty"`
+		State     string           `json:"state"`
+		Code      pluginapi.Code   `json:"code,omitempty"`
+		Cwd       string           `json:"cwd"`
+		Project   string           `json:"project,omitempty"`
+		Tags      []string         `json:"tags,omitempty"`
+		Created   time.Time        `json:"created"`
+		Ended     time.Time        `json:"ended"`
+		Turns     int              `json:"turns"`
+		Tokens    pluginapi.Tokens `json:"tokens"`
+		Cost      *pluginapi.Money `json:"cost"`
+	}{1, meta.RunID, meta.Name, meta.Agent, end.SessionID, end.State, end.Code, meta.Cwd, meta.Project, meta.Tags,
+		meta.Created, ended.UTC(), end.Turns, end.Tokens, end.Cost})
+	if err == nil {
+		err = store.AppendIndex(a.ConfigDir, project, line)
+	}
+	if err != nil {
+		a.Log.Named("index").Warn("run is not in the index", "run_id", meta.RunID, "project", project, "error", err)
+	}
+}
