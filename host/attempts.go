@@ -63,15 +63,15 @@ func (a *attempts) Wait() {
 
 // next says whether the run's agent is started again after a failure.
 func (a *attempts) next(f engine.Failure) (next journal.Retry, ok bool) {
-	if a.launch == nil || f.Attempt >= a.run.spec.Retry.attempts() {
+	if a.launch == nil || f.Attempt >= a.run.spec.retry().Attempts() {
 		return next, false
 	}
-	delay, ok := a.run.spec.Retry.delay(f.Attempt, f.RetryAfter, a.run.h.edges.random())
+	delay, ok := a.run.spec.retry().Delay(f.Attempt, f.RetryAfter, a.run.h.edges.random())
 	if !ok || a.run.spec.Timeout > 0 && time.Since(a.launch.began)+delay >= a.run.spec.Timeout {
 		return next, false
 	}
 	next = journal.Retry{
-		Attempt: f.Attempt + 1, MaxAttempts: a.run.spec.Retry.attempts(), DelayMS: delay.Milliseconds(), Code: f.Code, Msg: f.Msg,
+		Attempt: f.Attempt + 1, MaxAttempts: a.run.spec.retry().Attempts(), DelayMS: delay.Milliseconds(), Code: f.Code, Msg: f.Msg,
 	}
 	if a.run.spec.MaxBudget > 0 {
 		next.Budget = a.run.spec.MaxBudget

@@ -97,7 +97,7 @@ func (r *hosted) begin(ctx context.Context) {
 func (r *hosted) newEngine(state string) *engine.Engine {
 	policy := &engine.Policy{
 		Conversation: r.spec.Conversation, Unattended: r.spec.Unattended, AnswerTime: r.h.limits.answer,
-		Judge: judge{&r.spec, r.h.opts.Env}.answer, Retry: r.attempts.next,
+		Judge: r.spec.judge(r.h.opts.Env).Answer, Retry: r.attempts.next,
 	}
 	config := engine.Config{
 		Journal: r.src, Log: r.log, Limits: r.h.limits.engine(), State: state,

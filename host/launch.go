@@ -1,6 +1,7 @@
 package host
 
 import (
+	"github.com/amux-dev/amux/host/internal/policy"
 	"github.com/amux-dev/amux/pluginapi"
 )
 
@@ -22,4 +23,11 @@ func (l *Launch) proto() *pluginapi.Launch {
 
 func configError(format string, args ...any) error {
 	return pluginapi.Errorf(pluginapi.CodeConfig, format, args...).WithHint("see [agents.NAME] in config.toml")
+}
+
+func (s *RunSpec) retry() *policy.Retry { return (*policy.Retry)(s.Retry) }
+
+// judge answers what the run's agent asks; env is the host's.
+func (s *RunSpec) judge(env []string) policy.Judge {
+	return policy.Judge{Mode: string(s.Approve), Allow: s.AllowRules, Deny: s.DenyRules, Cwd: s.Cwd, Env: env}
 }

@@ -50,7 +50,7 @@ func (r remote) waits(id string) bool {
 		if q.ID == id {
 			answer, _ := "", ""
 			if q.Approval {
-				answer, _ = judge{&r.spec, r.h.opts.Env}.answer(q)
+				answer, _ = r.spec.judge(r.h.opts.Env).Answer(q)
 			}
 			return answer == ""
 		}

@@ -302,7 +302,7 @@ func (l *launch) prepareSpawn(plan *pluginapi.Plan) (shim.Spawn, journal.Plan, e
 		World: l.world(), Env: l.spec.Env, Cwd: l.spec.Cwd, TempDir: l.meta.TempDir, RunID: l.meta.RunID, PTY: l.spec.PTY,
 		Texts: []string{l.spec.Prompt, l.spec.SystemPrompt}, Beside: filepath.Dir(l.h.opts.ShimPath), Attempt: l.attempt,
 		Idle: l.spec.IdleTimeout, Left: l.timeLeft(),
-		Spawn: shim.Spawn{Retry: l.attempt < l.spec.Retry.attempts(), Grace: l.spec.Grace, Umask: l.spec.Umask},
+		Spawn: shim.Spawn{Retry: l.attempt < l.spec.retry().Attempts(), Grace: l.spec.Grace, Umask: l.spec.Umask},
 	}
 	if parent := l.spec.Parent; parent != nil {
 		order.Spawn.ParentPID, order.Spawn.ParentStart = parent.PID, parent.Start
@@ -388,7 +388,7 @@ func (l *launch) begin(ctx context.Context, spawn shim.Spawn, record journal.Pla
 		return fail(r.startError(err))
 	}
 	// From here on there is a run, and what goes wrong is its end, not ours.
-	if l.began = time.Now(); l.spec.Retry.attempts() > 1 {
+	if l.began = time.Now(); l.spec.retry().Attempts() > 1 {
 		r.attempts.launch = l
 	}
 	if l.spec.Prompt != "" || !l.spec.Conversation {

@@ -15,6 +15,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/amux-dev/amux/host/internal/archive"
+	"github.com/amux-dev/amux/host/internal/policy"
 	"github.com/amux-dev/amux/host/shim"
 	"github.com/amux-dev/amux/internal/sys/fault"
 	"github.com/amux-dev/amux/pluginapi"
@@ -52,7 +53,7 @@ func (s *RunSpec) validate() error {
 	default:
 		return invalid("approve mode %q is not one of ask, auto, deny, rules", s.Approve)
 	}
-	if err := checkRules(s.AllowRules, s.DenyRules); err != nil {
+	if err := policy.CheckRules(s.AllowRules, s.DenyRules); err != nil {
 		return err
 	}
 	if s.Approve == ApproveRules && len(s.AllowRules)+len(s.DenyRules) == 0 {
@@ -90,7 +91,7 @@ func (s *RunSpec) validate() error {
 	if s.MaxTurns < 0 || s.MaxBudget < 0 || s.Timeout < 0 || s.Grace < 0 {
 		return invalid("max turns, max budget, timeout and grace cannot be negative")
 	}
-	if err := s.Retry.validate(s.Conversation); err != nil {
+	if err := s.retry().Validate(s.Conversation); err != nil {
 		return err
 	}
 	for name, value := range s.Env {

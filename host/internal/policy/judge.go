@@ -1,4 +1,6 @@
-package host
+// Package policy decides for a run what nobody is asked about: requests that its rules or
+// its mode settle, and how often and when a failed agent is started again.
+package policy
 
 import (
 	"cmp"
@@ -12,16 +14,25 @@ import (
 	"github.com/amux-dev/amux/pluginapi/code"
 )
 
-// judge answers the requests of a run's agent by the run's rules and its mode.
-type judge struct {
-	spec *RunSpec
-	env  []string // of the host
+// The modes of a run: who answers where no rule does.
+const (
+	Ask   = "ask"   // people
+	Auto  = "auto"  // the host, which grants it
+	Rules = "rules" // the host, which denies it, as in any other mode
+)
+
+// Judge answers the requests of a run's agent by the run's rules and its mode.
+type Judge struct {
+	Mode        string
+	Allow, Deny []string // rules
+	Cwd         string   // of the agent
+	Env         []string // of the host
 }
 
-// answer says what the host itself answers to an approval: "approve", "deny" with
+// Answer says what the host itself answers to an approval: "approve", "deny" with
 // a reason, or "" if people are to answer. Then the reason, if there is one, says
 // why the host does not.
-func (j judge) answer(asked *engine.Question) (answer, reason string) {
+func (j Judge) Answer(asked *engine.Question) (answer, reason string) {
 	verdict := j.verdict(asked)
 	switch verdict.Effect {
 	case rule.Denied:
@@ -31,34 +42,34 @@ func (j judge) answer(asked *engine.Question) (answer, reason string) {
 	case rule.Unclear:
 		reason = "the rule " + verdict.Rule + " may forbid it: " + verdict.Reason
 	}
-	switch j.spec.Approve {
-	case ApproveAuto:
+	switch j.Mode {
+	case Auto:
 		if verdict.Effect == rule.Unclear {
 			return "", reason
 		}
 		return code.InputApprove, ""
-	case ApproveAsk:
+	case Ask:
 		return "", reason
-	case ApproveRules:
+	case Rules:
 		return code.InputDeny, cmp.Or(reason, "no rule allows it")
 	}
 	return code.InputDeny, cmp.Or(reason, "nobody is there to approve it")
 }
 
 // verdict is what the run's rules say.
-func (j judge) verdict(asked *engine.Question) rule.Verdict {
-	if len(j.spec.AllowRules)+len(j.spec.DenyRules) == 0 {
+func (j Judge) verdict(asked *engine.Question) rule.Verdict {
+	if len(j.Allow)+len(j.Deny) == 0 {
 		return rule.Verdict{}
 	}
-	rules, err := rule.New(j.spec.AllowRules, j.spec.DenyRules)
+	rules, err := rule.New(j.Allow, j.Deny)
 	if err != nil { // a run that an earlier build has started
 		return rule.Verdict{Effect: rule.Unclear, Reason: err.Error()}
 	}
 	home := ""
 	for _, name := range []string{"HOME", "USERPROFILE"} {
-		home = cmp.Or(home, process.EnvValue(j.env, name))
+		home = cmp.Or(home, process.EnvValue(j.Env, name))
 	}
-	q := rule.Request{Tool: asked.Tool, Kind: asked.Kind, Detail: asked.Detail, Paths: asked.Paths, Cwd: j.spec.Cwd, Home: home}
+	q := rule.Request{Tool: asked.Tool, Kind: asked.Kind, Detail: asked.Detail, Paths: asked.Paths, Cwd: j.Cwd, Home: home}
 	if q.Kind == pluginapi.ToolShell && !spawn.POSIXShell && !strings.Contains(strings.ToLower(asked.Tool), "bash") {
 		q.Kind = pluginapi.ToolCommand
 	}
@@ -74,8 +85,8 @@ func (j judge) verdict(asked *engine.Question) rule.Verdict {
 	return verdict
 }
 
-// checkRules refuses rules that could never be meant.
-func checkRules(allow, deny []string) error {
+// CheckRules refuses rules that could never be meant.
+func CheckRules(allow, deny []string) error {
 	if _, err := rule.New(allow, deny); err != nil {
 		return pluginapi.Errorf(pluginapi.CodeValidation, "%w", err).WithHint("%s", rule.Hint)
 	}
