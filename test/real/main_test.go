@@ -17,8 +17,8 @@ import (
 	"github.com/amux-dev/amux/test/real/toolchain"
 )
 
-// scenarioTime bounds one scenario.
-const scenarioTime = 30 * time.Second
+// scenarioTime bounds one scenario, also where many run on a busy machine.
+const scenarioTime = 2 * time.Minute
 
 // tc is set by TestMain before any test runs.
 var tc *toolchain.Toolchain
