@@ -523,10 +523,7 @@ func (s *simulation) doom(h *simulatedHost) {
 		go func() {
 			select {
 			case <-time.After(after):
-				if h.proc.Alive() {
-					s.Count("crash of a host")
-					h.proc.Kill()
-				}
+				h.proc.Crash()
 			case <-h.proc.Dead:
 			}
 		}()
@@ -569,8 +566,7 @@ func (s *simulation) arrange(ctx context.Context) {
 					p.DieAt(kind, number)
 					continue
 				}
-				s.Count("crash of a shim")
-				p.Kill()
+				p.Crash()
 			}
 		})
 	}

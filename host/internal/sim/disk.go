@@ -119,7 +119,7 @@ func (f *file) Truncate(size int64) error {
 
 // Sync brings the file to the disk.
 func (f *file) Sync() error {
-	switch f.p.step("sync " + f.name) {
+	switch f.p.stepOnce("sync " + f.name) {
 	case dies:
 		f.p.Kill()
 		return os.ErrClosed

@@ -137,6 +137,7 @@ type Proc struct {
 	mu      sync.Mutex
 	dead    bool
 	steps   map[string]int
+	latest  map[string]time.Time
 	dieIn   string
 	dieAt   int
 	onDeath []func()
@@ -148,7 +149,7 @@ func (w *World) Proc(kind string) *Proc {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.names[kind]++
-	p := &Proc{Name: fmt.Sprintf("%s%d", kind, w.names[kind]), Dead: make(chan struct{}), w: w, steps: map[string]int{}}
+	p := &Proc{Name: fmt.Sprintf("%s%d", kind, w.names[kind]), Dead: make(chan struct{}), w: w, steps: map[string]int{}, latest: map[string]time.Time{}}
 	p.Root = filepath.Join(w.root, p.Name)
 	w.procs = append(w.procs, p)
 	if err := os.Symlink("disk", p.Root); err != nil {
@@ -162,6 +163,14 @@ func (p *Proc) DieAt(step string, number int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.dieIn, p.dieAt = step, p.steps[step]+number
+}
+
+// Crash kills the process, unless the faults are over.
+func (p *Proc) Crash() {
+	if p.Alive() && !p.w.isQuiet() {
+		p.w.Count("crash of a " + kindOf(p.Name))
+		p.Kill()
+	}
 }
 
 // Kill ends the process.
@@ -225,6 +234,20 @@ func (p *Proc) step(what string) fate {
 		return dies
 	}
 	return lives
+}
+
+// stepOnce is step for what may happen once or twice at the same moment, as chance has it
+// when goroutines that are woken together share the work: it counts once.
+func (p *Proc) stepOnce(what string) fate {
+	now := time.Now()
+	p.mu.Lock()
+	again := p.latest[what].Equal(now) && !p.dead
+	p.latest[what] = now
+	p.mu.Unlock()
+	if again {
+		return lives
+	}
+	return p.step(what)
 }
 
 func kindOf(name string) string {
