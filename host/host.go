@@ -2,6 +2,7 @@ package host
 
 import (
 	"context"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -11,17 +12,21 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/amux-dev/amux/host/adapter"
+	"github.com/amux-dev/amux/host/eventlog"
+	"github.com/amux-dev/amux/host/install"
 	"github.com/amux-dev/amux/host/internal/archive"
 	"github.com/amux-dev/amux/host/internal/engine"
 	"github.com/amux-dev/amux/host/internal/folders"
 	"github.com/amux-dev/amux/host/internal/plugins"
 	"github.com/amux-dev/amux/host/internal/program"
 	"github.com/amux-dev/amux/host/internal/spawn"
+	"github.com/amux-dev/amux/host/journal"
 	"github.com/amux-dev/amux/host/process"
 	"github.com/amux-dev/amux/host/registry"
 	"github.com/amux-dev/amux/host/shim"
 	"github.com/amux-dev/amux/host/store"
 	"github.com/amux-dev/amux/internal/sys/fault"
+	"github.com/amux-dev/amux/internal/sys/rawio"
 	"github.com/amux-dev/amux/pluginapi"
 )
 
@@ -265,4 +270,63 @@ func (h *Host) Close(ctx context.Context) error {
 	h.plugins.Close()
 	_ = os.RemoveAll(h.plugins.Folder)
 	return ctx.Err()
+}
+
+// edges are how a host reaches the disk, the shims, the agents' processes and the plugins:
+// those of this machine, or in a simulation others.
+type edges struct {
+	open   rawio.Opener // journals and event logs
+	launch func(path, dir string, hello shim.Hello) (*shim.Launched, error)
+	dial   shim.Dialer
+	sweep  func(store.Meta) // kills what a run has left
+	plugin func(context.Context, adapter.Options) (*adapter.Process, error)
+	random func() float64 // from 0 to 1
+}
+
+// machine are the edges to this machine.
+func machine(a *archive.Archive) edges {
+	return edges{open: rawio.OpenFile, launch: shim.Launch, dial: shim.Connect, sweep: a.Sweep, plugin: adapter.Start, random: rand.Float64}
+}
+
+// journal opens a journal to read it; some systems sync only what is open for
+// writing.
+func (e *edges) journal(dir *store.Run) (rawio.File, error) {
+	return e.open(dir.Path("journal"), os.O_RDWR, 0)
+}
+
+// writer opens a run's journal to go on with it.
+func (e *edges) writer(dir *store.Run) func() (*journal.Writer, error) {
+	return func() (*journal.Writer, error) {
+		file, err := e.open(dir.Path("journal"), journal.OpenFlags, 0o600)
+		if err != nil {
+			return nil, err
+		}
+		return journal.NewWriter(file, time.Now)
+	}
+}
+
+// log opens an event log to go on with it.
+func (e *edges) log(dir *store.Run, meta store.Meta) (*eventlog.Log, error) {
+	return eventlog.OpenOn(e.open, dir.Path("events.jsonl"), meta.RunID, meta.Agent, true)
+}
+
+// Supervision is for the packages that start a plugin for a moment. With adopt this
+// process becomes the parent of what loses its parent, so that also a daemon is found
+// that left its session and dropped its environment; every child that the program
+// starts otherwise must then be started by process.Starting, or not be there meanwhile.
+func Supervision(adopt bool) (install.Supervision, error) {
+	if adopt {
+		if err := adoptOrphans(); err != nil {
+			return install.Supervision{}, err
+		}
+	}
+	return install.Supervision{
+		Mark: process.RunEnv, Starting: process.Starting, Memory: process.ResidentTree,
+		Sweep: func(mark string) {
+			if adopt {
+				mark = "" // all that is left is here: no need to look at the whole machine
+			}
+			process.Sweep(mark, adopt)
+		},
+	}, nil
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"slices"
 	"strconv"
@@ -21,6 +22,7 @@ import (
 	"github.com/amux-dev/amux/host/internal/record"
 	"github.com/amux-dev/amux/host/journal"
 	"github.com/amux-dev/amux/host/shim"
+	"github.com/amux-dev/amux/host/store"
 	"github.com/amux-dev/amux/pluginapi"
 	pb "github.com/amux-dev/amux/pluginapi/amuxplugin1"
 	"github.com/amux-dev/amux/pluginapi/code"
@@ -37,8 +39,8 @@ type hosted struct {
 	shim      shimLink
 	plugin    plugins.Service
 	attempts  attempts
-	inherited *inherited // of a run that another process has begun; nil for one of this
-	disk      disk       // how the record gets there
+	inherited *inherited  // of a run that another process has begun; nil for one of this
+	disk      record.Disk // how the record gets there
 	letGo     context.CancelFunc
 	done      chan struct{} // closed when the run has ended, or is let go
 
@@ -84,13 +86,38 @@ func (s *shimLink) release() {
 // begin makes a run one of this host's.
 func (r *hosted) begin(ctx context.Context) {
 	ctx, r.letGo = context.WithCancel(ctx)
-	r.disk.attach(r)
+	r.attachDisk()
 	r.attempts.life = ctx
 	r.h.runs.add(r)
 	if r.attempts.isQueued() && r.inherited == nil {
 		r.attempts.Go(func() { r.attempts.startInTurn(ctx) })
 	}
 	go r.main(ctx)
+}
+
+// syncMode is that of a run.
+func syncMode(meta store.Meta, o Options) SyncMode {
+	var spec struct{ Sync SyncMode }
+	_ = json.Unmarshal(meta.Spec, &spec) // then it is the default
+	return SyncMode(cmp.Or(string(spec.Sync), cmp.Or(string(o.Sync), string(SyncEnd))))
+}
+
+// attachDisk has the events of the run tell when it is time for the disk.
+func (r *hosted) attachDisk() {
+	mode := syncMode(r.meta, r.h.opts)
+	if mode == SyncOff || r.spec.NoRecord {
+		return
+	}
+	r.disk.Dir, r.disk.Open = r.dir.Dir, r.h.edges.open
+	r.disk.Sync = func() error { return errors.Join(r.src.Sync(), r.log.Sync()) }
+	if syncing := r.h.syncing; syncing != nil {
+		r.disk.Sync = func() error { return syncing(r.self) }
+	}
+	if mode == SyncAlways {
+		r.log.Before = r.disk.Now
+		return
+	}
+	r.log.Durable = r.disk.Want
 }
 
 // newEngine makes the engine of a run whose last recorded state is state.
@@ -330,7 +357,7 @@ func (r *hosted) endFaulty(ctx context.Context) {
 func (r *hosted) part() {
 	r.log.Rollback()
 	r.log.Finish()
-	r.disk.finish()
+	r.disk.Finish()
 	if r.shim.forget != nil {
 		r.shim.forget()
 	}
@@ -384,7 +411,7 @@ func (r *hosted) clear(told *engine.Summary, result Result) {
 	r.attempts.Wait()
 	r.attempts.place.leave()
 	r.log.Finish()
-	r.disk.finish()
+	r.disk.Finish()
 	if told != nil {
 		r.readEnd(&result)
 	}
@@ -424,4 +451,114 @@ func (r *hosted) readEnd(result *Result) {
 		code := result.End.Code
 		result.Err = &pluginapi.Error{Code: code, Msg: result.End.Message, Hint: cmp.Or(result.End.Hint, code.Info().Hint)}
 	}
+}
+
+// effects is what the engine of a live run has done: by its shim, and at the end by this
+// process.
+type effects struct{ r *hosted }
+
+var _ engine.Effects = effects{}
+
+func (e effects) Write(id engine.EffectID, data []byte) {
+	e.done(e.r.shim.conn.Write(shim.EffectID(id), data))
+}
+
+func (e effects) CloseStdin(id engine.EffectID) { e.done(e.r.shim.conn.CloseStdin(shim.EffectID(id))) }
+
+func (e effects) SetTimer(id engine.EffectID, name string, after time.Duration) {
+	e.done(e.r.shim.conn.SetTimer(shim.EffectID(id), name, after))
+}
+
+func (e effects) Signal(id engine.EffectID, name string) {
+	e.done(e.r.shim.conn.Signal(shim.EffectID(id), name))
+}
+
+// done is what became of an effect.
+func (e effects) done(err error) {
+	if refused, ok := errors.AsType[*shim.RemoteError](err); ok && refused.Code == pluginapi.CodeStdinNotAvailable {
+		// What the agent was to be told is lost: the run cannot go on as if it
+		// had been.
+		e.Kill(journal.ReasonStdinFull)
+	}
+	if err != nil {
+		// An agent that has exited takes no more input.
+		e.r.h.log.Named("run").Debug("effect failed", "run_id", e.r.id(), "error", err)
+	}
+}
+
+func (e effects) Input(in journal.Input) { _ = input(e.r, in) } // it may have been answered already
+
+func (e effects) AnswerWithin(question string, after time.Duration) {
+	_ = e.r.shim.conn.SetLimit(shim.Limit{Kind: "answer", ID: question, After: after})
+}
+
+func (e effects) AwaitPrompt(waits bool) {
+	limit := shim.Limit{Kind: "answer", ID: shim.NextPrompt}
+	if waits {
+		limit.After = shim.Forever
+	}
+	_ = e.r.shim.conn.SetLimit(limit) // of an agent that has ended no clock runs
+}
+
+func (e effects) StartAttempt(retry *journal.Retry) {
+	e.r.attempts.Go(func() { e.r.attempts.startAgain(retry) })
+}
+
+func (e effects) Kill(reason journal.EndReason) {
+	_ = e.r.shim.conn.Kill(shim.Stop{Reason: reason, By: "host"}) // it may have ended
+}
+
+func (e effects) Append(kind journal.Kind, record []byte) error { return e.r.src.Append(kind, record) }
+
+// Settle lets the shim go. If that has left without a word, what it left running is
+// killed.
+func (e effects) Settle(lost bool) (engine.Settled, error) {
+	r := e.r
+	r.shim.release()
+	r.attempts.Wait() // they record nothing any more
+	settled := engine.Settled{Heard: true}
+	if lost {
+		r.h.edges.sweep(r.meta)
+		if exit, ok := record.ReadExit(r.dir.Path("exit")); ok {
+			settled.Exit = &exit
+		}
+		settled.Started = r.inherited == nil // no host has died, but the shim
+	}
+	return settled, r.src.TakeOver()
+}
+
+// liveRuns are the runs that a host hosts now. The zero value has none.
+type liveRuns struct {
+	mu   sync.Mutex
+	byID map[string]*hosted
+}
+
+func (l *liveRuns) add(r *hosted) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.byID == nil {
+		l.byID = map[string]*hosted{}
+	}
+	l.byID[r.id()] = r
+}
+
+func (l *liveRuns) remove(r *hosted) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.byID, r.id())
+}
+
+// get returns a run, or nil if this host has no such run.
+func (l *liveRuns) get(id string) *hosted {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.byID[id]
+}
+
+func (l *liveRuns) has(id string) bool { return l.get(id) != nil }
+
+func (l *liveRuns) all() []*hosted {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Collect(maps.Values(l.byID))
 }

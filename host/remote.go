@@ -2,15 +2,14 @@ package host
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"io"
-	"strings"
 	"time"
 
 	"github.com/oklog/ulid/v2"
 
+	"github.com/amux-dev/amux/host/eventlog"
 	"github.com/amux-dev/amux/host/internal/engine"
 	"github.com/amux-dev/amux/host/internal/follow"
 	"github.com/amux-dev/amux/host/internal/record"
@@ -61,44 +60,6 @@ func (r remote) waits(id string) bool {
 func (r remote) promptID() string { return newPromptID() }
 
 func (r remote) question(kind, id string) (string, error) { return record.Question(r.dir, kind, id) }
-
-// Outcome is what came of Cancel and Delete. Both may be repeated.
-type Outcome string
-
-// The outcomes.
-const (
-	CancelRequested Outcome = "cancel_requested"
-	AlreadyFinished Outcome = "already_finished"
-	NotCancellable  Outcome = "not_cancellable" // no shim takes the command
-	NotFound        Outcome = "not_found"
-	Deleted         Outcome = "deleted"
-	ActiveConflict  Outcome = "active_process_conflict"
-)
-
-// Cancel asks for the end of a run, whoever hosts it: by Stop, or by Kill at once.
-// It does not wait for the end. The error says more where the outcome is
-// NotFound or NotCancellable.
-func (h *Host) Cancel(ctx context.Context, ref string, kill bool) (Outcome, error) {
-	r, err := h.Open(ctx, ref)
-	if errors.Is(err, record.ErrNone) {
-		return NotFound, err
-	}
-	if err != nil {
-		return NotCancellable, err
-	}
-	if kill {
-		err = r.Kill(ctx)
-	} else {
-		err = r.Stop(ctx)
-	}
-	switch {
-	case err == nil:
-		return CancelRequested, nil
-	case errors.Is(err, pluginapi.CodeRunNotActive):
-		return AlreadyFinished, nil
-	}
-	return NotCancellable, err
-}
 
 const (
 	// commandWait is how long a command waits for a run that is being started, or
@@ -183,38 +144,6 @@ func (r remote) wait() Result {
 	}}
 }
 
-// resultOf is the result of a run that has ended.
-func resultOf(info record.Info) Result {
-	result := Result{RunID: info.Meta.RunID, State: info.State}
-	if info.End == nil {
-		result.End = pluginapi.RunEnd{State: info.State, Reason: info.Reason, Code: info.Code}
-		return result
-	}
-	result.End = *info.End
-	if info.Code != "" {
-		result.Err = &pluginapi.Error{Code: info.Code, Msg: info.End.Message, Hint: cmp.Or(info.End.Hint, info.Code.Info().Hint)}
-	}
-	return result
-}
-
-// Signal sends a signal: "INT", "SIGUSR1". KILL, TERM, STOP and CONT are Kill, Stop,
-// Pause and Resume. HUP, INT and QUIT reach every process of the run, others the
-// agent's first one. A run that ends of what was asked for is canceled.
-func (r *Run) Signal(ctx context.Context, name string) error {
-	name = "SIG" + strings.TrimPrefix(strings.ToUpper(name), "SIG")
-	switch name {
-	case "SIGKILL":
-		return r.Kill(ctx)
-	case "SIGTERM":
-		return r.Stop(ctx)
-	case "SIGSTOP":
-		return r.Pause(ctx)
-	case "SIGCONT":
-		return r.Resume(ctx)
-	}
-	return r.backend.command("signal", func(c *shim.Conn) error { return c.AskSignal(name) })
-}
-
 func (r *recorded) followed() follow.Run {
 	return follow.Run{Dir: r.dir, Detached: r.spec.Detached, Dial: r.h.edges.dial, OnOrphan: r.h.opts.OnOrphan}
 }
@@ -236,3 +165,26 @@ func followLines(ctx context.Context, run follow.Run, from uint64, yield func(li
 	}
 	return err
 }
+
+// finished is a run that had ended when it was opened.
+type finished struct {
+	*recorded
+	log    *eventlog.Log
+	result Result
+}
+
+func (r *finished) lines(ctx context.Context, from uint64, yield func(line []byte) bool) error {
+	return logLines(ctx, r.log, r.id(), from, yield)
+}
+
+func (r *finished) copy(ctx context.Context, w io.Writer, from uint64) error {
+	return copyEvents(ctx, r.log, w, from)
+}
+
+func (r *finished) wait() Result { return r.result }
+func (r *finished) over() bool   { return true }
+
+func (r *finished) command(string, func(*shim.Conn) error) error { return r.notActive() }
+func (r *finished) question(string, string) (string, error)      { return "", r.notActive() }
+func (r *finished) waits(string) bool                            { return false }
+func (r *finished) promptID() string                             { return newPromptID() }

@@ -2,17 +2,22 @@ package host
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"io"
 	"iter"
+	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/amux-dev/amux/host/eventlog"
+	"github.com/amux-dev/amux/host/internal/follow"
 	"github.com/amux-dev/amux/host/internal/record"
 	"github.com/amux-dev/amux/host/journal"
 	"github.com/amux-dev/amux/host/shim"
+	"github.com/amux-dev/amux/host/store"
 	"github.com/amux-dev/amux/pluginapi"
 	"github.com/amux-dev/amux/pluginapi/code"
 )
@@ -223,6 +228,24 @@ func (r *Run) Resume(ctx context.Context) error {
 	return r.backend.command(code.InputResume, func(c *shim.Conn) error { return c.Resume("user") })
 }
 
+// Signal sends a signal: "INT", "SIGUSR1". KILL, TERM, STOP and CONT are Kill, Stop,
+// Pause and Resume. HUP, INT and QUIT reach every process of the run, others the
+// agent's first one. A run that ends of what was asked for is canceled.
+func (r *Run) Signal(ctx context.Context, name string) error {
+	name = "SIG" + strings.TrimPrefix(strings.ToUpper(name), "SIG")
+	switch name {
+	case "SIGKILL":
+		return r.Kill(ctx)
+	case "SIGTERM":
+		return r.Stop(ctx)
+	case "SIGSTOP":
+		return r.Pause(ctx)
+	case "SIGCONT":
+		return r.Resume(ctx)
+	}
+	return r.backend.command("signal", func(c *shim.Conn) error { return c.AskSignal(name) })
+}
+
 func (r *Run) input(in journal.Input) error { return input(r.backend, in) }
 
 // input gives an input to a run.
@@ -250,3 +273,139 @@ func isClosed(c <-chan struct{}) bool {
 // in the order in which they came to their ends; the last of each may have none
 // yet. It is what the agent wrote, byte for byte.
 func (r *Run) Tail(n int, w io.Writer) error { return record.Tail(r.dir, n, w) }
+
+// TerminalPiece is the next thing that became of a run's terminal; one of its
+// fields is set.
+type TerminalPiece struct {
+	// Output is what the agent printed, control sequences and all. It is valid
+	// until the next piece.
+	Output []byte
+	// Cols and Rows are the terminal's new size.
+	Cols, Rows int
+	// Opened says that this is the size of a new terminal: nothing that was
+	// printed before is on it.
+	Opened bool
+	// Current says that what was told so far is all there is now.
+	Current bool
+}
+
+// Terminal yields what the agent has printed on its pseudo-terminal, from the
+// start, and the sizes that it had. With live it goes on until the run has
+// ended; else it ends with what there is. Each call has a cursor of its own. The
+// error, if any, is the last pair: CAPABILITY_ERROR if the agent has no terminal.
+// Of a run that is being started it is waited, for a while, whether there will be
+// one.
+func (r *Run) Terminal(ctx context.Context, live bool) iter.Seq2[TerminalPiece, error] {
+	return func(yield func(TerminalPiece, error) bool) {
+		gone := false
+		err := r.followed().Terminal(ctx, live, func(p follow.Piece) bool {
+			gone = !yield(TerminalPiece(p), nil)
+			return !gone
+		})
+		if err != nil && !gone {
+			yield(TerminalPiece{}, err)
+		}
+	}
+}
+
+// Keys types on the run's terminal, as a person does: "\x03" is Ctrl-C. What is
+// typed is recorded nowhere, only how much.
+func (r *Run) Keys(ctx context.Context, keys []byte) error {
+	if len(keys) > maxPrompt {
+		return invalid("the keys are more than %d MiB", maxPrompt>>20)
+	}
+	return r.backend.command("type on the terminal of", func(c *shim.Conn) error { return c.Keys(keys) })
+}
+
+// Resize gives the run's terminal another size.
+func (r *Run) Resize(ctx context.Context, cols, rows int) error {
+	return r.backend.command("resize the terminal of", func(c *shim.Conn) error { return c.Resize(shim.Size{Cols: cols, Rows: rows}) })
+}
+
+// onTerminal reports whether the run has a terminal.
+func (r *Run) onTerminal(ctx context.Context) bool {
+	for _, err := range r.Terminal(ctx, false) {
+		return err == nil
+	}
+	return false
+}
+
+// LeaseTime is how long a lease lasts that is not asked for again.
+const LeaseTime = 30 * time.Second
+
+// Lease makes holder, a name of the caller's choice, the one of those who are
+// attached to the run that types, for LeaseTime; asked for again by the same it
+// lasts longer. While another has it this is INVALID_STATE_TRANSITION, unless steal is
+// set. It keeps nobody from Send and the like: those who are attached heed it.
+func (r *Run) Lease(ctx context.Context, holder string, steal bool) error {
+	return r.lend(shim.Lease{Holder: holder, For: LeaseTime, Steal: steal})
+}
+
+// GiveBack ends a lease of holder's.
+func (r *Run) GiveBack(ctx context.Context, holder string) error {
+	return r.lend(shim.Lease{Holder: holder})
+}
+
+func (r *Run) lend(lease shim.Lease) error {
+	err := r.backend.command("lease", func(c *shim.Conn) error { return c.Lend(lease) })
+	if errors.Is(err, pluginapi.CodeInternal) {
+		return nil // a shim of an older build knows no leases
+	}
+	return err
+}
+
+// recorded is what a run's directory says of it to everybody who has that. It does not
+// change.
+type recorded struct {
+	h     *Host
+	spec  RunSpec
+	meta  store.Meta
+	agent *pluginapi.Agent
+	dir   *store.Run
+}
+
+func (r *recorded) id() string { return r.meta.RunID }
+
+func (r *recorded) notActive() error { return record.NotActive(r.id()) }
+
+func (r *recorded) hostGone() *pluginapi.Error { return record.HostGone(r.id()) }
+
+// notYet is the answer of a run that has no process now, to all but a stop.
+func (r *recorded) notYet(what string) error {
+	return pluginapi.Errorf(pluginapi.CodeInvalidTransition, "run %s waits for %s and can only be stopped", r.id(), what)
+}
+
+// isRefusal reports that a shim has nothing to command, or starts nothing any more.
+func isRefusal(err error) bool {
+	refused, ok := errors.AsType[*shim.RemoteError](err)
+	return ok && refused.Code == pluginapi.CodeRunNotActive
+}
+
+// commandError makes one of our errors of what the shim answered.
+func (r *recorded) commandError(what string, err error) error {
+	if err == nil {
+		return nil
+	}
+	if remote, ok := errors.AsType[*shim.RemoteError](err); ok {
+		if remote.Code == code.RunNotActive {
+			return r.notActive()
+		}
+		hint := cmp.Or(remote.Hint, remote.Code.Info().Hint)
+		if what == code.InputPrompt && remote.Code == code.StdinNotAvailable {
+			hint = "start another run; --resume goes on with the session of this one"
+		}
+		return (&pluginapi.Error{Code: remote.Code, Op: what + " run " + r.id(), Msg: remote.Msg, Err: err}).WithHint("%s", hint)
+	}
+	if errors.Is(err, shim.ErrGone) {
+		return r.notActive()
+	}
+	return pluginapi.Errorf(pluginapi.CodeInternal, "%s run %s: %w", what, r.id(), err)
+}
+
+// startError is the error of an agent that the shim could not start.
+func (r *recorded) startError(err error) error {
+	if refused, ok := errors.AsType[*shim.RemoteError](err); ok && refused.Code == code.Spawn {
+		return (&pluginapi.Error{Code: pluginapi.CodeSpawn, Op: "agent " + r.meta.Agent, Msg: refused.Msg, Err: err}).WithHint("%s", refused.Hint)
+	}
+	return r.commandError("start the agent", err)
+}

@@ -30,7 +30,7 @@ func TestPlantedBugs(t *testing.T) {
 	}
 	for _, bug := range []struct{ name, file, is, becomes string }{
 		{
-			"a sync that leaves the events out", "disk.go",
+			"a sync that leaves the events out", "hosted.go",
 			"errors.Join(r.src.Sync(), r.log.Sync())", "errors.Join(r.src.Sync(), error(nil))",
 		},
 		{

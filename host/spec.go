@@ -160,6 +160,17 @@ type Permissions struct {
 	Unattended bool `json:"unattended,omitempty"`
 }
 
+// Planned is what a plugin's plan is about to start.
+type Planned struct {
+	Agent         string
+	Plugin        string
+	PluginVersion string
+	Trust         string // "bundled", "signed by …"
+	Program       string // absolute
+	Args          []string
+	Cwd           string
+}
+
 // Retry says how often and when the agent is started again, as a further attempt of
 // the same run: after RATE_LIMITED, OVERLOADED and NETWORK_ERROR, where the adapter
 // says that it may help, and after AGENT_CRASH; never after an answer, and never when

@@ -310,6 +310,17 @@ func (l *launch) prepareSpawn(plan *pluginapi.Plan) (shim.Spawn, journal.Plan, e
 	return order.Prepare(plan)
 }
 
+// planned tells RunSpec.OnPlan.
+func (l *launch) planned(ctx context.Context, record journal.Plan) error {
+	if l.spec.OnPlan == nil {
+		return nil
+	}
+	return l.spec.OnPlan(ctx, Planned{
+		Agent: l.spec.Agent, Plugin: l.plugin.Plugin.Name, PluginVersion: l.plugin.Plugin.Version, Trust: l.plugin.Plugin.Trust,
+		Program: record.Program, Args: record.Args, Cwd: record.Cwd,
+	})
+}
+
 // timeLeft is the run's limit of time for this attempt; 0 if there is none.
 func (l *launch) timeLeft() time.Duration {
 	if l.spec.Timeout <= 0 || l.began.IsZero() {

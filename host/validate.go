@@ -16,6 +16,7 @@ import (
 
 	"github.com/amux-dev/amux/host/internal/archive"
 	"github.com/amux-dev/amux/host/internal/policy"
+	"github.com/amux-dev/amux/host/schema"
 	"github.com/amux-dev/amux/host/shim"
 	"github.com/amux-dev/amux/internal/sys/fault"
 	"github.com/amux-dev/amux/pluginapi"
@@ -300,4 +301,32 @@ func driverHint(agent *pluginapi.Agent) string {
 		return "leave out --driver"
 	}
 	return fmt.Sprintf("it has: %s", strings.Join(agent.Drivers, ", "))
+}
+
+// validator is amux-schema, which stands beside amux-shim.
+func (o *Options) validator() schema.Program {
+	return schema.Program(filepath.Join(filepath.Dir(o.ShimPath), schema.Name+exeSuffix()))
+}
+
+// checkSchema refuses what is not a JSON schema; "" stands for no schema.
+func (o *Options) checkSchema(text string) error {
+	if text == "" {
+		return nil
+	}
+	err := o.validator().Validate(text)
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, schema.ErrUnavailable):
+		return pluginapi.Errorf(pluginapi.CodeSpawn, "the JSON schema: %w", err).WithHint("see: amux doctor")
+	}
+	return invalid("the JSON schema cannot be used: %w", err)
+}
+
+// answerCheck says why an answer does not match a schema; nil if there is none.
+func (o *Options) answerCheck(text string) func(answer string) error {
+	if text == "" {
+		return nil
+	}
+	return func(answer string) error { return o.validator().Check(text, answer) }
 }

@@ -1,10 +1,10 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -12,10 +12,7 @@ import (
 
 	"github.com/amux-dev/amux/host/eventlog"
 	"github.com/amux-dev/amux/host/internal/archive"
-	"github.com/amux-dev/amux/host/internal/folders"
 	"github.com/amux-dev/amux/host/internal/record"
-	"github.com/amux-dev/amux/host/journal"
-	"github.com/amux-dev/amux/host/registry"
 	"github.com/amux-dev/amux/host/store"
 	"github.com/amux-dev/amux/internal/sys/fault"
 	"github.com/amux-dev/amux/pluginapi"
@@ -140,6 +137,44 @@ func (h *Host) Open(ctx context.Context, ref string) (*Run, error) {
 	return &Run{r, &finished{r, log, result}}, nil
 }
 
+// Outcome is what came of Cancel and Delete. Both may be repeated.
+type Outcome string
+
+// The outcomes.
+const (
+	CancelRequested Outcome = "cancel_requested"
+	AlreadyFinished Outcome = "already_finished"
+	NotCancellable  Outcome = "not_cancellable" // no shim takes the command
+	NotFound        Outcome = "not_found"
+	Deleted         Outcome = "deleted"
+	ActiveConflict  Outcome = "active_process_conflict"
+)
+
+// Cancel asks for the end of a run, whoever hosts it: by Stop, or by Kill at once.
+// It does not wait for the end. The error says more where the outcome is
+// NotFound or NotCancellable.
+func (h *Host) Cancel(ctx context.Context, ref string, kill bool) (Outcome, error) {
+	r, err := h.Open(ctx, ref)
+	if errors.Is(err, record.ErrNone) {
+		return NotFound, err
+	}
+	if err != nil {
+		return NotCancellable, err
+	}
+	if kill {
+		err = r.Kill(ctx)
+	} else {
+		err = r.Stop(ctx)
+	}
+	switch {
+	case err == nil:
+		return CancelRequested, nil
+	case errors.Is(err, pluginapi.CodeRunNotActive):
+		return AlreadyFinished, nil
+	}
+	return NotCancellable, err
+}
+
 // Delete removes the record of a run that has ended. A run that has not is
 // ActiveConflict: stop it first.
 func (h *Host) Delete(ctx context.Context, ref string) (Outcome, error) {
@@ -186,81 +221,16 @@ func (h *Host) Clean(ctx context.Context, dry bool) ([]Removed, error) {
 	return removed, err
 }
 
-// Replay makes the events of a recorded run again, from its journal and the
-// plugin it was started with, and writes them to w, one JSON object a line. Of a
-// journal that is damaged it writes what stands before the damage, and returns
-// RECORD_DAMAGED.
-func (h *Host) Replay(ctx context.Context, ref string, w io.Writer) error {
-	return h.ReplayWith(ctx, ref, ReplayOptions{}, w)
-}
-
-// ReplayOptions change how a run is replayed.
-type ReplayOptions struct {
-	// Plugin is the folder of a plugin that makes the events in the place of the one
-	// that the run was started with. Nobody needs to have signed it.
-	Plugin string
-	// OnPlugin, if not nil, is called with name and version of that plugin, before the
-	// first event.
-	OnPlugin func(name, version string)
-}
-
-// ReplayWith is Replay with options. Plans are in the journal and not made again, and
-// neither the record nor anything else is changed by what the plugin answers.
-func (h *Host) ReplayWith(ctx context.Context, ref string, o ReplayOptions, w io.Writer) error {
-	dir, err := h.archive.Find(ref)
-	if err != nil {
-		return err
+// resultOf is the result of a run that has ended.
+func resultOf(info record.Info) Result {
+	result := Result{RunID: info.Meta.RunID, State: info.State}
+	if info.End == nil {
+		result.End = pluginapi.RunEnd{State: info.State, Reason: info.Reason, Code: info.Code}
+		return result
 	}
-	meta, err := dir.ReadMeta()
-	if err != nil {
-		return pluginapi.Errorf(pluginapi.CodeParse, "run %s: %w", dir.ID, err)
+	result.End = *info.End
+	if info.Code != "" {
+		result.Err = &pluginapi.Error{Code: info.Code, Msg: info.End.Message, Hint: cmp.Or(info.End.Hint, info.Code.Info().Hint)}
 	}
-	var other *registry.Plugin
-	if o.Plugin != "" {
-		if other, err = h.teller.otherPlugin(meta, o.Plugin); err != nil {
-			return err
-		}
-		if o.OnPlugin != nil {
-			o.OnPlugin(other.Name, other.Version)
-		}
-	}
-	src, err := record.Open(dir.Path("journal"))
-	if err != nil {
-		return pluginapi.Errorf(pluginapi.CodeParse, "run %s has no journal: %w", dir.ID, fault.Plain(err))
-	}
-	defer src.Close()
-	temp, err := os.MkdirTemp(h.opts.TempDir, "agent-mux-replay-")
-	if err != nil {
-		return folders.Error("temp folder", h.opts.TempDir, err)
-	}
-	defer os.RemoveAll(temp)
-	log, err := eventlog.Open(filepath.Join(temp, "events.jsonl"), meta.RunID, meta.Agent, true)
-	if err != nil {
-		return folders.Error("temp folder", temp, err)
-	}
-	defer log.Close()
-	copied := make(chan error, 1)
-	copyCtx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	go func() { copied <- copyEvents(copyCtx, log, w, 1) }()
-	_, err = h.teller.retell(ctx, meta, other, src, log, nil)
-	log.Finish()
-	if copyErr := <-copied; err == nil {
-		err = copyErr
-	}
-	if err != nil && !errors.Is(err, journal.ErrFormat) {
-		if e := pluginapi.AsError(err); e.Code == pluginapi.CodeRecordDamaged {
-			return e.WithHint("%s", record.DamageHint(meta.RunID))
-		}
-		return err
-	}
-	info, infoErr := record.Inspect(dir)
-	if infoErr != nil || info.End == nil && info.Damage == nil {
-		return errors.Join(err, infoErr) // it goes on
-	}
-	damage, _, checkErr := record.CheckJournal(ctx, src.Name(), info)
-	if damage != nil {
-		return Integrity{Damage: []Damage{Damage(*damage)}}.Err(dir.ID)
-	}
-	return errors.Join(err, checkErr)
+	return result
 }

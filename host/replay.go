@@ -4,19 +4,105 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/amux-dev/amux/host/eventlog"
 	"github.com/amux-dev/amux/host/internal/engine"
+	"github.com/amux-dev/amux/host/internal/folders"
 	"github.com/amux-dev/amux/host/internal/plugins"
 	"github.com/amux-dev/amux/host/internal/record"
+	"github.com/amux-dev/amux/host/journal"
 	"github.com/amux-dev/amux/host/registry"
 	"github.com/amux-dev/amux/host/store"
+	"github.com/amux-dev/amux/internal/sys/fault"
 	"github.com/amux-dev/amux/pluginapi"
 	pb "github.com/amux-dev/amux/pluginapi/amuxplugin1"
 )
+
+// Replay makes the events of a recorded run again, from its journal and the
+// plugin it was started with, and writes them to w, one JSON object a line. Of a
+// journal that is damaged it writes what stands before the damage, and returns
+// RECORD_DAMAGED.
+func (h *Host) Replay(ctx context.Context, ref string, w io.Writer) error {
+	return h.ReplayWith(ctx, ref, ReplayOptions{}, w)
+}
+
+// ReplayOptions change how a run is replayed.
+type ReplayOptions struct {
+	// Plugin is the folder of a plugin that makes the events in the place of the one
+	// that the run was started with. Nobody needs to have signed it.
+	Plugin string
+	// OnPlugin, if not nil, is called with name and version of that plugin, before the
+	// first event.
+	OnPlugin func(name, version string)
+}
+
+// ReplayWith is Replay with options. Plans are in the journal and not made again, and
+// neither the record nor anything else is changed by what the plugin answers.
+func (h *Host) ReplayWith(ctx context.Context, ref string, o ReplayOptions, w io.Writer) error {
+	dir, err := h.archive.Find(ref)
+	if err != nil {
+		return err
+	}
+	meta, err := dir.ReadMeta()
+	if err != nil {
+		return pluginapi.Errorf(pluginapi.CodeParse, "run %s: %w", dir.ID, err)
+	}
+	var other *registry.Plugin
+	if o.Plugin != "" {
+		if other, err = h.teller.otherPlugin(meta, o.Plugin); err != nil {
+			return err
+		}
+		if o.OnPlugin != nil {
+			o.OnPlugin(other.Name, other.Version)
+		}
+	}
+	src, err := record.Open(dir.Path("journal"))
+	if err != nil {
+		return pluginapi.Errorf(pluginapi.CodeParse, "run %s has no journal: %w", dir.ID, fault.Plain(err))
+	}
+	defer src.Close()
+	temp, err := os.MkdirTemp(h.opts.TempDir, "agent-mux-replay-")
+	if err != nil {
+		return folders.Error("temp folder", h.opts.TempDir, err)
+	}
+	defer os.RemoveAll(temp)
+	log, err := eventlog.Open(filepath.Join(temp, "events.jsonl"), meta.RunID, meta.Agent, true)
+	if err != nil {
+		return folders.Error("temp folder", temp, err)
+	}
+	defer log.Close()
+	copied := make(chan error, 1)
+	copyCtx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() { copied <- copyEvents(copyCtx, log, w, 1) }()
+	_, err = h.teller.retell(ctx, meta, other, src, log, nil)
+	log.Finish()
+	if copyErr := <-copied; err == nil {
+		err = copyErr
+	}
+	if err != nil && !errors.Is(err, journal.ErrFormat) {
+		if e := pluginapi.AsError(err); e.Code == pluginapi.CodeRecordDamaged {
+			return e.WithHint("%s", record.DamageHint(meta.RunID))
+		}
+		return err
+	}
+	info, infoErr := record.Inspect(dir)
+	if infoErr != nil || info.End == nil && info.Damage == nil {
+		return errors.Join(err, infoErr) // it goes on
+	}
+	damage, _, checkErr := record.CheckJournal(ctx, src.Name(), info)
+	if damage != nil {
+		return Integrity{Damage: []Damage{Damage(*damage)}}.Err(dir.ID)
+	}
+	return errors.Join(err, checkErr)
+}
 
 // teller makes the events of runs that have no agent any more.
 type teller struct{ host *Host }
@@ -135,4 +221,51 @@ func (t *teller) otherPlugin(meta store.Meta, path string) (*registry.Plugin, er
 			WithHint("it serves: %s", strings.Join(serves, ", "))
 	}
 	return &plugin, nil
+}
+
+// Damage is a place where a file of a run's record is not as amux wrote it.
+type Damage struct {
+	File   string `json:"file"` // in the run's folder
+	Offset int64  `json:"offset"`
+	Size   int64  `json:"size,omitempty"` // bytes from there that it may be in
+	Reason string `json:"reason"`
+}
+
+func (d Damage) String() string {
+	return fmt.Sprintf("%s is damaged at offset %d: %s", d.File, d.Offset, d.Reason)
+}
+
+// Integrity is what Check has found.
+type Integrity struct {
+	Journal  int64    `json:"journal_bytes"` // checked, all of them by checksums
+	Events   int64    `json:"events_bytes"`
+	Unsummed int64    `json:"events_bytes_without_checksum"` // those of an earlier amux have none
+	Damage   []Damage `json:"damage"`
+}
+
+// Err is RECORD_DAMAGED if there is any damage.
+func (i Integrity) Err(runID string) error {
+	if len(i.Damage) == 0 {
+		return nil
+	}
+	return pluginapi.Errorf(pluginapi.CodeRecordDamaged, "the record of run %s cannot be trusted: %s", runID, i.Damage[0]).
+		WithHint("%s", record.DamageHint(runID))
+}
+
+// Check reads the record of a run that has ended, and compares it with its checksums.
+// Of a run that has not ended it finds nothing: its files still change.
+func (h *Host) Check(ctx context.Context, ref string) (Integrity, error) {
+	dir, err := h.archive.Find(ref)
+	if err != nil {
+		return Integrity{}, err
+	}
+	found, err := record.Check(ctx, dir)
+	return Integrity{found.Journal, found.Events, found.Unsummed, append([]Damage{}, damages(found.Damage)...)}, err
+}
+
+func damages(found []record.Damage) (list []Damage) {
+	for _, d := range found {
+		list = append(list, Damage(d))
+	}
+	return list
 }
