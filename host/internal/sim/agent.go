@@ -75,7 +75,8 @@ func (a *Agent) Heard() []string {
 
 // start is shim.Edges.Start.
 func (t *tree) start(spawn shim.Spawn) (shim.Agent, error) {
-	if t.shim.step("spawn") == isDead {
+	fate := t.shim.lastStep("spawn")
+	if fate == isDead {
 		return shim.Agent{}, os.ErrClosed
 	}
 	w := t.shim.w
@@ -99,6 +100,9 @@ func (t *tree) start(spawn shim.Spawn) (shim.Agent, error) {
 	result := shim.Agent{PID: a.pid, Stdout: a.out[0], Stderr: a.out[1]}
 	if spawn.Stdin {
 		result.Stdin = a.stdin
+	}
+	if fate == dies { // and the agent lives
+		t.shim.Kill()
 	}
 	return result, nil
 }

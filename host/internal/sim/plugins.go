@@ -55,8 +55,12 @@ type plugin struct {
 // Start starts a plugin, as adapter.Start does. It ends with the process of its host.
 func (p *Proc) Start(what Plugin) func(context.Context, adapter.Options) (*adapter.Process, error) {
 	return func(ctx context.Context, o adapter.Options) (*adapter.Process, error) {
-		if p.step("start plugin") == isDead {
+		fate := p.lastStep("start plugin")
+		if fate == isDead {
 			return nil, pluginapi.Errorf(pluginapi.CodePluginInvalid, "the host is dead")
+		}
+		if fate == dies {
+			defer p.Kill()
 		}
 		child := p.w.Proc("plugin")
 		c := &plugin{Proc: child, server: what.Serve(), rand: p.w.Rand(child.Name)}

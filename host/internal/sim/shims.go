@@ -45,7 +45,8 @@ func (l *listener) Close() error {
 
 // Launch starts the shim of a run, as shim.Launch does.
 func (p *Proc) Launch(_, dir string, hello shim.Hello) (*shim.Launched, error) {
-	if p.step("launch") == isDead {
+	fate := p.lastStep("launch")
+	if fate == isDead {
 		return nil, os.ErrClosed
 	}
 	w := p.w
@@ -73,12 +74,19 @@ func (p *Proc) Launch(_, dir string, hello shim.Hello) (*shim.Launched, error) {
 		}, theirs)
 		child.Kill()
 	}()
+	if fate == dies { // and the shim lives
+		p.Kill()
+	}
 	return shim.Greet(ours, hello, func() { <-child.Dead }, func() {})
 }
 
 // Dial is a shim.Dialer.
 func (p *Proc) Dial(ctx context.Context, socket string) (io.ReadWriteCloser, error) {
-	if p.step("dial") == isDead {
+	switch p.lastStep("dial") {
+	case dies:
+		p.Kill()
+		return nil, os.ErrClosed
+	case isDead:
 		return nil, os.ErrClosed
 	}
 	p.w.mu.Lock()

@@ -85,10 +85,12 @@ type conn struct {
 	send    *rand.Rand
 	wake    *rand.Rand // of wake-ups, which another goroutine sends than the rest
 	receive *rand.Rand
+	end     *rand.Rand
 
 	once     sync.Once
 	closed   chan struct{}
 	mu       sync.Mutex
+	closedAt time.Time
 	deadline <-chan time.Time
 }
 
@@ -104,6 +106,7 @@ func newConn(p *Proc, name string, in, out *queue[byte]) *conn {
 	c := &conn{
 		p: p, in: in, out: out, closed: make(chan struct{}),
 		send: p.w.Rand(name + " send"), wake: p.w.Rand(name + " wake"), receive: p.w.Rand(name + " receive"),
+		end: p.w.Rand(name + " end"),
 	}
 	p.OnDeath(func() { _ = c.Close() })
 	return c
@@ -111,10 +114,22 @@ func newConn(p *Proc, name string, in, out *queue[byte]) *conn {
 
 func (c *conn) Close() error {
 	c.once.Do(func() {
+		c.mu.Lock()
+		c.closedAt = time.Now()
+		c.mu.Unlock()
 		close(c.closed)
-		c.out.close(time.Duration(1 + c.send.Int64N(int64(100*time.Microsecond))))
+		// What is sent at this moment is before it.
+		time.AfterFunc(1, func() { c.out.close(time.Duration(1 + c.end.Int64N(int64(100*time.Microsecond)))) })
 	})
 	return nil
+}
+
+// mayWrite reports that the connection is not closed, or at this moment: who is first of
+// the goroutine that closes it and one that writes is chance.
+func (c *conn) mayWrite() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.closedAt.IsZero() || c.closedAt.Equal(time.Now())
 }
 
 func (c *conn) isClosed() bool {
@@ -128,10 +143,10 @@ func (c *conn) isClosed() bool {
 
 // Write sends. Each call is one frame of the shim's protocol.
 func (c *conn) Write(b []byte) (int, error) {
-	if c.isClosed() {
+	if !c.mayWrite() {
 		return 0, syscall.EPIPE
 	}
-	fate := c.p.step("send")
+	fate := c.p.lastStep("send")
 	if fate == isDead {
 		return 0, syscall.EPIPE
 	}

@@ -136,6 +136,7 @@ type Proc struct {
 	w       *World
 	mu      sync.Mutex
 	dead    bool
+	died    time.Time
 	steps   map[string]int
 	latest  map[string]time.Time
 	dieIn   string
@@ -180,7 +181,7 @@ func (p *Proc) Kill() {
 		p.mu.Unlock()
 		return
 	}
-	p.dead = true
+	p.dead, p.died = true, time.Now()
 	hooks := p.onDeath
 	p.mu.Unlock()
 	p.w.note(p.Name, "dies")
@@ -245,6 +246,19 @@ func (p *Proc) stepOnce(what string) fate {
 	p.latest[what] = now
 	p.mu.Unlock()
 	if again {
+		return lives
+	}
+	return p.step(what)
+}
+
+// lastStep is step for what a process may do at the moment of its death, before or behind
+// that as chance has it: it is before.
+func (p *Proc) lastStep(what string) fate {
+	p.mu.Lock()
+	last := p.dead && p.died.Equal(time.Now())
+	p.mu.Unlock()
+	if last {
+		p.w.note(p.Name, what)
 		return lives
 	}
 	return p.step(what)
