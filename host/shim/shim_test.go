@@ -850,6 +850,35 @@ func TestHostsEndIsTheEndWithoutGrace(t *testing.T) {
 	}
 }
 
+// The next attempt does not have the timers of the last.
+func TestTimersEndWithTheirAttempt(t *testing.T) {
+	k := launch(t, nil)
+	first := k.shell("read line")
+	first.Retry = true
+	if err := k.Spawn(first); err != nil {
+		t.Fatal(err)
+	}
+	if err := k.Write(shim.EffectID{N: 1, K: 1}, []byte("go\n")); err != nil {
+		t.Fatal(err)
+	}
+	k.first(journal.KindExit)
+	if err := k.SetTimer(shim.EffectID{N: 2, K: 1}, "late", 300*time.Millisecond); err != nil { // of what came last
+		t.Fatal(err)
+	}
+	if err := k.Append(journal.KindRetry, journal.Encode(journal.Retry{Attempt: 2})); err != nil {
+		t.Fatal(err)
+	}
+	second := k.shell("sleep 0.6")
+	second.Number = 2
+	if err := k.Spawn(second); err != nil {
+		t.Fatal(err)
+	}
+	k.until("the second exit", func() bool { return len(k.records(journal.KindExit)) == 2 })
+	if n := len(k.records(journal.KindTimer)); n != 0 {
+		t.Errorf("%d timers have fired", n)
+	}
+}
+
 // A shim without host starts nothing any more, and says so: else it would look as if it had
 // been killed while it started the agent.
 func TestHostsEndBeforeTheAgent(t *testing.T) {
