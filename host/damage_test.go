@@ -219,6 +219,25 @@ func TestRecoveryWithoutPlugin(t *testing.T) {
 	}
 }
 
+// A host may die between the last event of a run and the mark that it has ended. The end
+// that the log has is the end, also for the next host without the plugin.
+func TestRecoveryOfWhatHasEnded(t *testing.T) {
+	t.Parallel()
+	s := agents.NewStage(t, "fake", "healthy")
+	id, dir := recorded(t, s, s.Host())
+	before := readFile(t, filepath.Join(dir, "events.jsonl"))
+	active := filepath.Join(s.Config, "runs", "active", id)
+	must(t, os.WriteFile(active, nil, 0o600))
+	must(t, errors.Join(os.RemoveAll(s.Plugins), os.RemoveAll(s.Config+"/plugins")))
+	must(t, next(t, s).Recover(context.Background()))
+	if now := readFile(t, filepath.Join(dir, "events.jsonl")); !bytes.Equal(now, before) {
+		t.Errorf("the events were\n%s\nand are\n%s", before, now)
+	}
+	if _, err := os.Stat(active); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("it is still marked active: %v", err)
+	}
+}
+
 // A command for one run brings that one to its end, and no other.
 func TestRecoverRunIsForOne(t *testing.T) {
 	t.Parallel()

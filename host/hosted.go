@@ -133,7 +133,7 @@ func (r *hosted) newEngine(state string) *engine.Engine {
 	}
 	if i := r.inherited; i != nil {
 		policy.Adopted, policy.Unprompted, policy.Attempt = true, i.prompt, i.attempt
-		config.OwnEvents = ownEvents(r.log)
+		config.Logged = logged(r.log)
 	}
 	if r.spec.OnEvent != nil {
 		config.OnEvent = func(line []byte) {

@@ -18,6 +18,7 @@ import (
 	"github.com/amux-dev/amux/host/registry"
 	"github.com/amux-dev/amux/host/shim"
 	"github.com/amux-dev/amux/host/store"
+	"github.com/amux-dev/amux/internal/sys/fault"
 	"github.com/amux-dev/amux/pluginapi"
 )
 
@@ -200,7 +201,7 @@ func (c *recovery) conclude(ctx context.Context, dir *store.Run, meta store.Meta
 func (c *recovery) tellRest(ctx context.Context, dir *store.Run, meta store.Meta, src *record.Own, log *eventlog.Log) (ended time.Time, err error) {
 	effects := deadRun{writer: src.Writer, dir: dir}
 	e, err := c.host.teller.retell(ctx, meta, nil, src, log, effects)
-	if err != nil && ctx.Err() == nil && pluginapi.AsError(err).Code != pluginapi.CodeDiskFull {
+	if err != nil && ctx.Err() == nil && pluginapi.AsError(err).Code != pluginapi.CodeDiskFull && !fault.Full(err) {
 		if cut := log.Cut(); cut != nil {
 			// They would have been made again.
 			damage := record.Lost(cut)
@@ -225,21 +226,19 @@ func (c *recovery) tellEnd(ctx context.Context, meta store.Meta, src *record.Own
 	if err != nil {
 		return err
 	}
-	if !past.Started || past.Fault != nil {
+	if !past.Started || past.Fault != nil || engine.Terminal(past.State) {
 		return e.Finish(ctx, nil)
 	}
 	broken, ok := errors.AsType[*engine.Broken](cause)
 	if !ok {
 		broken = &engine.Broken{Cause: cause}
 	}
-	fault := faultOf(broken, meta.Plugin)
-	if e.CaughtUp() {
-		fault.Done = e.Answered()
-		if err := src.Writer.Append(journal.KindFault, journal.Encode(fault)); err != nil {
-			return err
-		}
+	why := faultOf(broken, meta.Plugin)
+	why.Done, why.Behind = e.Answered(), !e.CaughtUp()
+	if err := src.Writer.Append(journal.KindFault, journal.Encode(why)); err != nil {
+		return err
 	}
-	return e.Finish(ctx, &fault)
+	return e.Finish(ctx, &why)
 }
 
 // deadRun is what an engine can have done of a run that nothing writes any more: its end

@@ -118,7 +118,7 @@ func (t *teller) retell(ctx context.Context, meta store.Meta, other *registry.Pl
 	start := &pb.Start{Agent: spec.adapter()}
 	e := engine.New(engine.Config{
 		Journal: src, Log: log, Limits: t.host.limits.engine(), Start: start, CheckAnswer: t.host.opts.answerCheck(spec.JSONSchema), Effects: effects,
-		Fault: past.Fault, OwnEvents: ownEvents(log),
+		Fault: past.Fault, Logged: logged(log),
 	})
 	if err = errors.Join(specErr, err); err != nil {
 		return e, err
@@ -160,21 +160,20 @@ func (t *teller) retell(ctx context.Context, meta store.Meta, other *registry.Pl
 	}
 }
 
-// ownEvents counts the events of a log that only a host writes.
-func ownEvents(log *eventlog.Log) func() uint64 {
-	return func() (own uint64) {
+// logged gives the events that a log has now.
+func logged(log *eventlog.Log) func(func(pluginapi.Type, []byte)) {
+	return func(yield func(pluginapi.Type, []byte)) {
 		left := log.Count()
 		if left == 0 {
-			return 0
+			return
 		}
 		_ = log.From(1).Lines(context.Background(), func(line []byte) bool { // what cannot be read was not told
-			if e, err := parseEvent(line); err == nil && pluginapi.HostOnly(e.Type) {
-				own++
+			if e, err := parseEvent(line); err == nil {
+				yield(e.Type, line)
 			}
 			left--
 			return left > 0
 		})
-		return own
 	}
 }
 

@@ -16,7 +16,6 @@ import (
 	"github.com/amux-dev/amux/host/journal"
 	"github.com/amux-dev/amux/host/store"
 	"github.com/amux-dev/amux/pluginapi"
-	"github.com/amux-dev/amux/pluginapi/code"
 )
 
 // check compares what is on the disk with the promises.
@@ -140,7 +139,11 @@ func (s *simulation) checkEvents(run *simulatedRun, dir *store.Run, rec *recorde
 		fail("it is %q, and its run_end says %q", state, rec.end.State)
 	}
 	if !s.cut || run.spec.Sync == SyncAlways {
-		for seq, line := range run.live {
+		live := run.live
+		if s.cut {
+			live = run.synced
+		}
+		for seq, line := range live {
 			if seq > uint64(len(rec.lines)) || rec.lines[seq-1] != line {
 				now := ""
 				if seq <= uint64(len(rec.lines)) {
@@ -319,7 +322,7 @@ func (s *simulation) checkReplay(run *simulatedRun, rec *recordedRun, fail func(
 			return
 		}
 		lines := strings.Split(strings.TrimSuffix(again.String(), "\n"), "\n")
-		if rec.end.Reason == code.ReasonPlugin && (rec.fault == nil || rec.fault.Behind) {
+		if rec.fault != nil && rec.fault.Behind {
 			if now, was := printed(lines), printed(rec.lines); !strings.HasPrefix(now, was) {
 				fail("the agent's output was\n%.300s\nand is in a replay\n%.300s", was, now)
 			}

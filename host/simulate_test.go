@@ -272,6 +272,7 @@ type simulatedRun struct {
 	returned bool              // Start has
 	started  bool              // with a run
 	live     map[uint64]string // events as consumers saw them, by number
+	synced   map[uint64]string // those that the host had shown: a follower elsewhere may see what is being written
 	answered map[string]int    // answers that were accepted, by question
 	sent     []string          // prompts that were accepted
 	result   *Result
@@ -389,7 +390,7 @@ func (s *simulation) newRun() *simulatedRun {
 		id[i] = byte(r.Uint32())
 	}
 	id[0] &= 0x7f
-	run := &simulatedRun{id: id.String(), live: map[uint64]string{}, answered: map[string]int{}}
+	run := &simulatedRun{id: id.String(), live: map[uint64]string{}, synced: map[uint64]string{}, answered: map[string]int{}}
 	spec := RunSpec{
 		Agent: "sim", RunID: run.id, Prompt: "go", Workspace: Workspace{Cwd: "/"}, Detached: r.IntN(2) == 0, Conversation: r.IntN(5) < 2,
 		Sync: []SyncMode{"", SyncAlways, SyncAlways, SyncOff}[r.IntN(4)],
@@ -408,7 +409,12 @@ func (s *simulation) newRun() *simulatedRun {
 	if r.IntN(8) == 0 {
 		spec.IdleTimeout = s.span(time.Second, 20*time.Second)
 	}
-	spec.OnEvent = run.see
+	spec.OnEvent = func(e Event) {
+		run.see(e)
+		run.mu.Lock()
+		defer run.mu.Unlock()
+		run.synced[e.Seq] = string(e.Raw)
+	}
 	run.spec = spec
 	return run
 }

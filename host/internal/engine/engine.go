@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/amux-dev/amux/host/journal"
+	"github.com/amux-dev/amux/pluginapi"
 	pb "github.com/amux-dev/amux/pluginapi/amuxplugin1"
 )
 
@@ -35,8 +36,9 @@ type Config struct {
 	// Fault was recorded: the adapter hears nothing after the input Fault.Done, unless that
 	// is behind the log.
 	Fault *journal.Fault
-	// OwnEvents counts the events in the log that only a host writes. Nil: 0.
-	OwnEvents func() uint64
+	// Logged gives the events that the log has, for an end that the adapter has no part in.
+	// Nil: none.
+	Logged func(yield func(t pluginapi.Type, line []byte))
 }
 
 // Limits bound what an adapter may take.
@@ -154,8 +156,8 @@ func (e *Engine) Finish(ctx context.Context, fault *journal.Fault) error {
 		if p, err = newPass(e, Reading{}); err != nil {
 			return err
 		}
-		if p.events.mute = !e.CaughtUp(); p.events.mute && e.cfg.OwnEvents != nil {
-			p.events.own = e.cfg.OwnEvents()
+		if p.events.mute = !e.CaughtUp(); p.events.mute && e.cfg.Logged != nil {
+			e.cfg.Logged(p.logged)
 		}
 	}
 	e.last = p

@@ -324,6 +324,17 @@ func (p *pass) deafen(fault *journal.Fault) {
 	p.feeder.drop()
 }
 
+// logged takes in an event of the log that nobody can make again: what it says of the run
+// is in the figures of the end.
+func (p *pass) logged(t pluginapi.Type, line []byte) {
+	switch {
+	case pluginapi.HostOnly(t):
+		p.events.own++
+	case wanted[t]:
+		p.mark.ledger.learn(t, line)
+	}
+}
+
 // retreat goes back to the mark. What was done of records since then is queued
 // again.
 func (p *pass) retreat() {

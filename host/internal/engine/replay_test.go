@@ -237,7 +237,7 @@ func TestFinishWithoutAdapter(t *testing.T) {
 		}
 		defer log.Close()
 		var had []string // by a host that died
-		for _, event := range []string{"run_state", "run_state", "debug", "run_state", "text_delta", "user_message", "paused", "resumed", "paused"}[:logged] {
+		for _, event := range []string{"run_state", "run_state", "debug", "run_state", "turn_end", "user_message", "paused", "resumed", "paused"}[:logged] {
 			had = append(had, event)
 			if err := log.Add(event, now, []byte("{}")); err != nil {
 				t.Fatal(err)
@@ -246,22 +246,23 @@ func TestFinishWithoutAdapter(t *testing.T) {
 		if err := log.Commit(nil); err != nil {
 			t.Fatal(err)
 		}
-		own := uint64(0)
-		for _, event := range had {
-			if pluginapi.HostOnly(pluginapi.Type(event)) {
-				own++
-			}
-		}
 		src := &growing{File: file, rand: newEcho(1, 0).rand, size: writer.Size(), whole: writer.Size()}
 		e := New(Config{
 			Journal: src, Log: log, Limits: Limits{Progress: time.Minute, Volume: 1 << 20}, Start: &pb.Start{Agent: "echo"},
-			Effects: &ending{journal: src, writer: writer}, OwnEvents: func() uint64 { return own },
+			Effects: &ending{journal: src, writer: writer}, Logged: func(yield func(pluginapi.Type, []byte)) {
+				for _, event := range had {
+					yield(pluginapi.Type(event), []byte("{}"))
+				}
+			},
 		})
 		fault := journal.Fault{Code: "PLUGIN_CHANGED"}
 		if err := e.Finish(t.Context(), &fault); err != nil {
 			t.Fatal(err)
 		}
 		events, _ := os.ReadFile(copied + ".jsonl")
+		if turns := fmt.Sprintf(`"turns":%d,`, min(1, logged/5)); !bytes.Contains(events, []byte(turns)) {
+			t.Errorf("%d events in the log, and not %s:\n%s", logged, turns, events)
+		}
 		for event, want := range map[string]int{`"type":"run_state"`: 4, `"type":"paused"`: 4, `"type":"resumed"`: 4, `"state":"failed","reason":"plugin","code":"PLUGIN_CHANGED"`: 1} {
 			if n := bytes.Count(events, []byte(event)); n != want {
 				t.Errorf("%d events in the log: %d times %s, want %d:\n%s", logged, n, event, want, events)
