@@ -188,11 +188,15 @@ func children(pid int) []int {
 	return pids
 }
 
-// descriptorWait is for how long a look at a process waits for a descriptor. noDescriptors
-// says that the last wait did not help: the next look does not wait.
-const descriptorWait = time.Second
+// descriptorWait is for how long a look at a process waits for a descriptor. After a wait
+// that did not help no look waits for descriptorPause, also if one was free between
+// two: a sweep looks at every process, and needs two for each.
+const (
+	descriptorWait  = time.Second
+	descriptorPause = 10 * descriptorWait
+)
 
-var noDescriptors atomic.Bool
+var noWaitBefore atomic.Pointer[time.Time]
 
 // open opens a file or folder of /proc.
 func open(path string) (int, error) {
@@ -210,14 +214,18 @@ func descriptor(make func() (int, error)) (fd int, err error) {
 	for {
 		fd, err = make()
 		if err != unix.EMFILE && err != unix.ENFILE {
-			noDescriptors.Store(false)
 			return fd, err
 		}
+		now := time.Now()
 		if end.IsZero() {
-			end = time.Now().Add(descriptorWait)
+			if until := noWaitBefore.Load(); until != nil && now.Before(*until) {
+				return fd, err
+			}
+			end = now.Add(descriptorWait)
 		}
-		if noDescriptors.Load() || time.Now().After(end) {
-			noDescriptors.Store(true)
+		if now.After(end) {
+			until := now.Add(descriptorPause)
+			noWaitBefore.Store(&until)
 			return fd, err
 		}
 		time.Sleep(time.Millisecond)

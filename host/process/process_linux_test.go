@@ -165,3 +165,41 @@ func TestAliveWithoutDescriptors(t *testing.T) {
 		t.Error("this process passes for dead")
 	}
 }
+
+// With one descriptor left each process can be found and none be looked at. A sweep does
+// not wait at each.
+func TestSweepWithoutDescriptors(t *testing.T) {
+	for range 8 {
+		cmd := exec.Command("sleep", "60")
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		defer func() {
+			_ = cmd.Process.Kill()
+			_ = cmd.Wait()
+		}()
+	}
+	free, err := unix.Open("/", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	unix.Close(free)
+	var limit unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+		t.Fatal(err)
+	}
+	one := unix.Rlimit{Cur: uint64(free) + 1, Max: limit.Max}
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &one); err != nil {
+		t.Fatal(err)
+	}
+	defer process.WaitAgain()
+	began := time.Now()
+	process.Sweep("no run has this id", false)
+	took := time.Since(began)
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+		t.Fatal(err)
+	}
+	if took > 6*time.Second {
+		t.Errorf("the sweep took %v", took)
+	}
+}
