@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/amux-dev/amux/host/journal"
@@ -16,7 +17,7 @@ type recorder struct {
 	journal *journal.Writer
 	ring    func()        // called when the journal has grown
 	full    func()        // called when the disk stayed full for all of wait
-	wait    time.Duration // for a full disk
+	wait    time.Duration // for room on a full disk
 
 	mu     slowlock.Lock // held while somebody waits for room
 	gaveUp atomic.Bool   // the disk stayed full: no output is recorded any more
@@ -44,15 +45,17 @@ func (r *recorder) appendFramed(kind journal.Kind, buf []byte) bool {
 	return true
 }
 
-// untilRoom tries until it succeeds or the wait for the full disk is over.
+// untilRoom tries until it succeeds or the wait for the full disk is over. A limit of
+// the file's size does not pass, so there is no wait for it.
 func (r *recorder) untilRoom(try func() error) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for since := time.Now(); !r.gaveUp.Load(); time.Sleep(50 * time.Millisecond) {
-		if err := try(); err == nil {
+		err := try()
+		if err == nil {
 			return nil
 		}
-		if time.Since(since) > r.wait {
+		if errors.Is(err, syscall.EFBIG) || time.Since(since) > r.wait {
 			r.gaveUp.Store(true)
 			r.full()
 		}

@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"strconv"
 	"syscall"
+	"testing"
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -45,6 +46,23 @@ func world(ts *testscript.TestScript, neg bool, args []string) {
 // stopserve: the server of detached runs is ended, if there is one.
 func stopserve(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(stopServe(ts.Getenv("XDG_RUNTIME_DIR")))
+}
+
+// runtimeDir makes a folder for sockets, with a short path. When the test ends, what serves
+// there is stopped.
+func runtimeDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "e2e")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := stopServe(dir); err != nil {
+			t.Error(err)
+		}
+		os.RemoveAll(dir)
+	})
+	return dir
 }
 
 func stopServe(runtime string) error {

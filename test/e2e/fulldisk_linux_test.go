@@ -57,17 +57,7 @@ func TestFullDisk(t *testing.T) {
 	for _, detached := range []string{"", "-d"} {
 		t.Run("run "+detached, func(t *testing.T) {
 			t.Parallel()
-			work, home := t.TempDir(), t.TempDir()
-			runtime, err := os.MkdirTemp("", "e2e")
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer os.RemoveAll(runtime)
-			defer func() {
-				if err := stopServe(runtime); err != nil {
-					t.Error(err)
-				}
-			}()
+			work, home, runtime := t.TempDir(), t.TempDir(), runtimeDir(t)
 			if err := os.Mkdir(home+"/.agent-mux", 0o700); err != nil {
 				t.Fatal(err)
 			}

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // A limit of the user's own shell that amux, its shim or a plugin runs into is named, with
@@ -62,8 +63,22 @@ func TestLimitsOfTheShell(t *testing.T) {
 		stderr, code := limited("f", blocks, home)
 		refused(fmt.Sprint("ulimit -f ", blocks), stderr, code, "the folder of the run", "ulimit -f")
 	}
+	// A full disk is waited for half a minute, this limit is not.
+	begun := time.Now()
 	stderr, code = run(home, "ulimit -f 8 && exec AMUX run demo hi", nil)
 	refused("events that outgrow ulimit -f 8", stderr, code, "ulimit -f")
+	const flood = `[agents.flood]
+adapter = "command"
+command = "i=0; while [ $i -lt 20000 ]; do echo line $i; i=$((i+1)); done"
+`
+	if err := os.WriteFile(home+"/.agent-mux/config.toml", []byte(flood), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	stderr, code = run(home, "ulimit -f 64 && exec AMUX run flood hi", nil)
+	refused("a journal that outgrows ulimit -f 64", stderr, code, "ulimit -f")
+	if took := time.Since(begun); took > 25*time.Second {
+		t.Errorf("runs that outgrew ulimit -f took %v", took)
+	}
 
 	// The runtime of Go itself needs eight.
 	for files := 8; ; files++ {
@@ -100,17 +115,7 @@ func TestAgentThatCannotStart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	home, config := t.TempDir(), t.TempDir()
-	runtime, err := os.MkdirTemp("", "e2e")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer os.RemoveAll(runtime)
-	defer func() {
-		if err := stopServe(runtime); err != nil {
-			t.Error(err)
-		}
-	}()
+	home, config, runtime := t.TempDir(), t.TempDir(), runtimeDir(t)
 	agents := []struct{ name, content, says string }{
 		{"text", "I am a text\n", "nor a script with a #! line"},
 		{"interpreter", "#!/no/such/interpreter\n", "its interpreter /no/such/interpreter does not exist here"},

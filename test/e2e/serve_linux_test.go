@@ -33,20 +33,10 @@ func newUser(t *testing.T) *user {
 	if err != nil {
 		t.Fatal(err)
 	}
-	runtime, err := os.MkdirTemp("", "e2e")
-	if err != nil {
-		t.Fatal(err)
-	}
-	home := t.TempDir()
+	runtime, home := runtimeDir(t), t.TempDir()
 	u := &user{t: t, dir: home, config: filepath.Join(home, ".agent-mux"), runtime: runtime, env: []string{
 		"HOME=" + home, "XDG_RUNTIME_DIR=" + runtime, "PATH=" + bin + ":" + os.Getenv("PATH"),
 	}}
-	t.Cleanup(func() {
-		if err := stopServe(runtime); err != nil {
-			t.Error(err)
-		}
-		os.RemoveAll(runtime)
-	})
 	return u
 }
 

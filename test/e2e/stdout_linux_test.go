@@ -18,16 +18,7 @@ func TestStdoutThatTakesNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	home, err := os.MkdirTemp("", "e2e")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := stopServe(home); err != nil {
-			t.Error(err)
-		}
-		os.RemoveAll(home)
-	})
+	home := runtimeDir(t)
 	ctx, cancel := context.WithTimeout(t.Context(), hostileTime)
 	defer cancel()
 	for _, line := range []string{

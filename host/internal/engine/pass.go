@@ -274,7 +274,8 @@ func (p *pass) due() {
 
 // commit shows the events made so far. On a full disk it waits: the shim, whose
 // journal is on the same disk, ends the run when it has waited long enough, and
-// what is made of the end is tried last.
+// what is made of the end is tried last. A limit of the file's size (ulimit -f) does
+// not pass, so there is no wait for it.
 func (p *pass) commit() {
 	const wait = 45 * time.Second
 	clock := p.cfg.Clock
@@ -292,7 +293,7 @@ func (p *pass) commit() {
 		if since.IsZero() {
 			since = clock.Now()
 		}
-		over := p.broken != nil || Terminal(p.ledger.state) || p.cfg.Journal.Alone()
+		over := p.broken != nil || Terminal(p.ledger.state) || p.cfg.Journal.Alone() || errors.Is(err, syscall.EFBIG)
 		if over || clock.Now().Sub(since) > wait || errors.Is(err, os.ErrClosed) {
 			p.breakOff(diskError(err))
 			return
