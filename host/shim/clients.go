@@ -2,7 +2,6 @@ package shim
 
 import (
 	"encoding/binary"
-	"encoding/json"
 	"errors"
 	"sync"
 	"time"
@@ -134,8 +133,8 @@ func (s *supervisor) serve(c *conn, launch bool) {
 		c.host = true
 	} else {
 		_ = c.SetReadDeadline(time.Now().Add(5 * time.Second))
-		t, _, body, err := readFrame(c)
-		if err != nil || t != frameHello || json.Unmarshal(body, &hello) != nil || hello.Nonce != s.hello.Nonce {
+		var err error
+		if hello, err = readHello(c); err != nil || hello.Nonce != s.hello.Nonce {
 			_, _ = c.Write(frame(frameWelcome, 0, encode(Welcome{Version: Version, Code: code.Validation, Error: "wrong nonce"})))
 			return
 		}

@@ -1,7 +1,6 @@
 package shim
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -107,13 +106,9 @@ func Run(cfg Config) error {
 
 // Serve is Run for a connection to the host that was made already.
 func Serve(cfg Config, launch Stream) error {
-	t, _, body, err := readFrame(launch)
+	hello, err := readHello(launch)
 	if err != nil {
 		return fmt.Errorf("read hello: %w", err)
-	}
-	var hello Hello
-	if t != frameHello || json.Unmarshal(body, &hello) != nil {
-		return errFrame
 	}
 	s := newSupervisor(cfg, hello)
 	cfg.Tree.Mark(hello.RunID)

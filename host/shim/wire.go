@@ -50,6 +50,8 @@ const (
 	// maxFrame bounds a frame: a spawn with as much for stdin as its queue takes, in
 	// base64, and room for arguments and environment.
 	maxFrame = 2 * StdinLimit
+	// maxHello bounds the first frame, whose sender is not known yet: three paths.
+	maxHello = 128 << 10
 	// StdinLimit is how much may wait for an agent that does not read.
 	StdinLimit = 16 << 20
 )
@@ -216,14 +218,31 @@ func frame(t frameType, id uint32, body ...[]byte) []byte {
 	return out
 }
 
+// readHello reads the first frame of a connection.
+func readHello(r io.Reader) (hello Hello, err error) {
+	t, _, body, err := readFrameOf(r, maxHello)
+	if err != nil {
+		return Hello{}, err
+	}
+	if t != frameHello || json.Unmarshal(body, &hello) != nil {
+		return Hello{}, errFrame
+	}
+	return hello, nil
+}
+
 // readFrame reads one frame. The body is the caller's to keep.
 func readFrame(r io.Reader) (t frameType, id uint32, body []byte, err error) {
+	return readFrameOf(r, maxFrame)
+}
+
+// readFrameOf reads one frame of at most so many bytes.
+func readFrameOf(r io.Reader, most uint32) (t frameType, id uint32, body []byte, err error) {
 	var head [frameHeader]byte
 	if _, err := io.ReadFull(r, head[:]); err != nil {
 		return 0, 0, nil, err
 	}
 	size := binary.LittleEndian.Uint32(head[:])
-	if size < frameHeader-4 || size > maxFrame {
+	if size < frameHeader-4 || size > most {
 		return 0, 0, nil, fmt.Errorf("%w: %d bytes", errFrame, size)
 	}
 	body = make([]byte, size-(frameHeader-4))
