@@ -113,18 +113,7 @@ func (h *Host) Agent(ctx context.Context, name string) (AgentInfo, error) {
 // DetectAuth asks the adapter whether the user is signed in; it starts the plugin. Of an
 // adapter that knows no more than its auth probes they are the answer.
 func (h *Host) DetectAuth(ctx context.Context, name string) (*pluginapi.AuthResponse, error) {
-	plugin, agent, _, err := h.catalog.find(name, nil)
-	if err != nil {
-		return nil, err
-	}
-	if err := h.prepare(); err != nil {
-		return nil, err
-	}
-	verified, err := h.registry.Verify(plugin)
-	if err != nil {
-		return nil, err
-	}
-	process, err := h.plugins.Get(ctx, verified)
+	process, agent, err := h.queries.capable(ctx, name, "", nil)
 	if err != nil {
 		return nil, err
 	}
@@ -247,13 +236,13 @@ func (c *catalog) describe(p registry.Plugin, agent *pluginapi.Agent) AgentInfo 
 // queries start the plugins that answer questions about an agent which has no run.
 type queries struct{ host *Host }
 
-// capable starts the plugin of an agent that has a capability.
+// capable starts the plugin of an agent that has a capability; nil: of any.
 func (q *queries) capable(ctx context.Context, name, what string, can func(*pluginapi.Capabilities) bool) (*adapter.Process, *pluginapi.Agent, error) {
 	plugin, agent, _, err := q.host.catalog.find(name, nil)
 	if err != nil {
 		return nil, nil, err
 	}
-	if !can(agent.GetCapabilities()) {
+	if can != nil && !can(agent.GetCapabilities()) {
 		return nil, nil, pluginapi.Errorf(pluginapi.CodeCapability, "agent %s: its adapter cannot %s", name, what).
 			WithHint("amux agents list shows the agents; amux agents info AGENT what each can do")
 	}

@@ -6,8 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"maps"
 	"os"
 	"slices"
 	"strconv"
@@ -147,20 +145,7 @@ func (r *hosted) newEngine(state string) *engine.Engine {
 
 // ---- what a Run asks ----
 
-func (r *hosted) lines(ctx context.Context, from uint64, yield func(line []byte) bool) error {
-	return logLines(ctx, r.log, r.id(), from, yield)
-}
-
-func logLines(ctx context.Context, log *eventlog.Log, id string, from uint64, yield func(line []byte) bool) error {
-	if err := log.From(from).Lines(ctx, yield); err != nil {
-		return pluginapi.Errorf(pluginapi.CodeInternal, "read events of run %s: %w", id, err)
-	}
-	return nil
-}
-
-func (r *hosted) copy(ctx context.Context, w io.Writer, from uint64) error {
-	return copyEvents(ctx, r.log, w, from)
-}
+func (r *hosted) events(from uint64) cursor { return r.log.From(from) }
 
 func (r *hosted) wait() Result {
 	<-r.done
@@ -527,38 +512,26 @@ func (e effects) Settle(lost bool) (engine.Settled, error) {
 	return settled, r.src.TakeOver()
 }
 
-// liveRuns are the runs that a host hosts now. The zero value has none.
-type liveRuns struct {
-	mu   sync.Mutex
-	byID map[string]*hosted
-}
+// liveRuns are the runs that a host hosts now, by id. The zero value has none.
+type liveRuns struct{ byID sync.Map }
 
-func (l *liveRuns) add(r *hosted) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.byID == nil {
-		l.byID = map[string]*hosted{}
-	}
-	l.byID[r.id()] = r
-}
+func (l *liveRuns) add(r *hosted) { l.byID.Store(r.id(), r) }
 
-func (l *liveRuns) remove(r *hosted) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	delete(l.byID, r.id())
-}
+func (l *liveRuns) remove(r *hosted) { l.byID.Delete(r.id()) }
 
 // get returns a run, or nil if this host has no such run.
 func (l *liveRuns) get(id string) *hosted {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.byID[id]
+	r, _ := l.byID.Load(id)
+	run, _ := r.(*hosted)
+	return run
 }
 
 func (l *liveRuns) has(id string) bool { return l.get(id) != nil }
 
-func (l *liveRuns) all() []*hosted {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return slices.Collect(maps.Values(l.byID))
+func (l *liveRuns) all() (runs []*hosted) {
+	l.byID.Range(func(_, r any) bool {
+		runs = append(runs, r.(*hosted))
+		return true
+	})
+	return runs
 }

@@ -70,7 +70,7 @@ func (h *Host) Abandoned() []string {
 		if dir.Held() {
 			continue
 		}
-		if info, err := shim.ReadInfo(dir.Dir); err != nil || !record.ShimLives(info) {
+		if _, lives := record.Shim(dir); !lives {
 			ids = append(ids, id)
 		}
 	}
@@ -110,7 +110,7 @@ func (h *Host) SweepOrphans() {
 		if err != nil || dir.Lock() != nil {
 			continue
 		}
-		if info, err := shim.ReadInfo(dir.Dir); err != nil || !record.ShimLives(info) {
+		if _, lives := record.Shim(dir); !lives {
 			h.edges.sweep(meta)
 		}
 		dir.Unlock()
@@ -145,8 +145,7 @@ func (c *recovery) recoverRun(ctx context.Context, id string) error {
 	if err != nil {
 		return pluginapi.Errorf(pluginapi.CodeParse, "run %s: %w", id, err)
 	}
-	info, err := shim.ReadInfo(dir.Dir)
-	if err == nil && record.ShimLives(info) {
+	if info, lives := record.Shim(dir); lives {
 		// A detached one is for a host that serves: see Adopt. That of a foreground
 		// run leaves within moments of its host's death.
 		if record.Detached(meta) || !record.WaitGone(ctx, info) {
@@ -314,7 +313,7 @@ func (c *recovery) adopt(ctx context.Context, id string) (_ *Run, retErr error) 
 	if err != nil || !record.Detached(meta) {
 		return nil, nil // Recover's, or another host is making it
 	}
-	if shimInfo, err := shim.ReadInfo(dir.Dir); err != nil || !record.ShimLives(shimInfo) {
+	if _, lives := record.Shim(dir); !lives {
 		return nil, nil
 	}
 	for try := 1; ; try++ {

@@ -1,7 +1,6 @@
 package host
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -24,16 +23,7 @@ import (
 // needs no Close.
 type remote struct{ *recorded }
 
-func (r remote) lines(ctx context.Context, from uint64, yield func(line []byte) bool) error {
-	return followLines(ctx, r.followed(), from, yield)
-}
-
-func (r remote) copy(ctx context.Context, w io.Writer, from uint64) error {
-	return r.followed().Events(ctx, from, func(lines []byte) error {
-		_, err := w.Write(lines)
-		return err
-	})
-}
+func (r remote) events(from uint64) cursor { return follow.Cursor{Run: r.followed(), From: from} }
 
 func (r remote) over() bool { return false } // nobody knows before it is asked
 // waits asks the judge of the run's host again: it says the same here.
@@ -104,8 +94,8 @@ func (r remote) command(what string, do func(*shim.Conn) error) error {
 
 // ask makes one connection to the shim for one command.
 func (r remote) ask(do func(*shim.Conn) error) error {
-	shimInfo, err := shim.ReadInfo(r.dir.Dir)
-	if err != nil || !record.ShimLives(shimInfo) {
+	shimInfo, lives := record.Shim(r.dir)
+	if !lives {
 		return shim.ErrGone
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), answerWait)
@@ -127,7 +117,7 @@ func newPromptID() string { return "prompt-" + ulid.Make().String() }
 // wait waits for the last event.
 func (r remote) wait() Result {
 	info, _ := record.Read(r.dir)
-	err := r.followed().Events(context.Background(), info.Events+1, func([]byte) error { return nil })
+	err := r.events(info.Events+1).Copy(context.Background(), io.Discard)
 	info, infoErr := record.Read(r.dir)
 	if infoErr == nil && info.End != nil {
 		return resultOf(info)
@@ -148,24 +138,6 @@ func (r *recorded) followed() follow.Run {
 	return follow.Run{Dir: r.dir, Detached: r.spec.Detached, Dial: r.h.edges.dial, OnOrphan: r.h.opts.OnOrphan}
 }
 
-var errEnough = errors.New("the consumer has enough")
-
-// followLines calls yield for every event, without its ending.
-func followLines(ctx context.Context, run follow.Run, from uint64, yield func(line []byte) bool) error {
-	err := run.Events(ctx, from, func(lines []byte) error {
-		for line := range bytes.Lines(lines) {
-			if !yield(line[:len(line)-1]) {
-				return errEnough
-			}
-		}
-		return nil
-	})
-	if errors.Is(err, errEnough) {
-		return nil
-	}
-	return err
-}
-
 // finished is a run that had ended when it was opened.
 type finished struct {
 	*recorded
@@ -173,13 +145,7 @@ type finished struct {
 	result Result
 }
 
-func (r *finished) lines(ctx context.Context, from uint64, yield func(line []byte) bool) error {
-	return logLines(ctx, r.log, r.id(), from, yield)
-}
-
-func (r *finished) copy(ctx context.Context, w io.Writer, from uint64) error {
-	return copyEvents(ctx, r.log, w, from)
-}
+func (r *finished) events(from uint64) cursor { return r.log.From(from) }
 
 func (r *finished) wait() Result { return r.result }
 func (r *finished) over() bool   { return true }

@@ -81,7 +81,7 @@ func (h *Host) ReplayWith(ctx context.Context, ref string, o ReplayOptions, w io
 	copied := make(chan error, 1)
 	copyCtx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	go func() { copied <- copyEvents(copyCtx, log, w, 1) }()
+	go func() { copied <- log.From(1).Copy(copyCtx, w) }()
 	_, err = h.teller.retell(ctx, meta, other, src, log, nil)
 	log.Finish()
 	if copyErr := <-copied; err == nil {

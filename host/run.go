@@ -12,7 +12,6 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/amux-dev/amux/host/eventlog"
 	"github.com/amux-dev/amux/host/internal/follow"
 	"github.com/amux-dev/amux/host/internal/record"
 	"github.com/amux-dev/amux/host/journal"
@@ -31,10 +30,8 @@ type Run struct {
 
 // backend is where a run is: in this process, in another, or nowhere any more.
 type backend interface {
-	// lines calls yield for every event from number from on, without its ending, until
-	// the run has ended or yield returns false.
-	lines(ctx context.Context, from uint64, yield func(line []byte) bool) error
-	copy(ctx context.Context, w io.Writer, from uint64) error
+	// events reads the events from number from on, until the run has ended.
+	events(from uint64) cursor
 	wait() Result
 	// over reports whether the run is known to have ended.
 	over() bool
@@ -46,6 +43,13 @@ type backend interface {
 	waits(question string) bool
 	// promptID is the id of the next prompt.
 	promptID() string
+}
+
+// cursor reads events: as they are, or line by line, without their endings, until yield
+// returns false.
+type cursor interface {
+	Copy(ctx context.Context, w io.Writer) error
+	Lines(ctx context.Context, yield func(line []byte) bool) error
 }
 
 // ID is the run's ULID.
@@ -68,7 +72,11 @@ func (r *Run) Events(from uint64) iter.Seq2[Event, error] {
 			event, err := parseEvent(line)
 			return yield(event, err)
 		}
-		if err := r.backend.lines(ctx, from, each); err != nil {
+		err := r.backend.events(from).Lines(ctx, each)
+		if _, ours := errors.AsType[*pluginapi.Error](err); err != nil && !ours {
+			err = pluginapi.Errorf(pluginapi.CodeInternal, "read events of run %s: %w", r.ID(), err)
+		}
+		if err != nil {
 			yield(Event{}, err)
 		}
 	}
@@ -86,23 +94,7 @@ func parseEvent(line []byte) (Event, error) {
 // until the run has ended. It is the quick way: nothing is decoded. Of a run that
 // another process hosts, HOST_GONE says that it will not end: see Recover.
 func (r *Run) CopyEvents(ctx context.Context, w io.Writer, from uint64) error {
-	return r.backend.copy(ctx, w, from)
-}
-
-func copyEvents(ctx context.Context, log *eventlog.Log, w io.Writer, from uint64) error {
-	cursor := log.From(from)
-	for {
-		data, err := cursor.Next(ctx)
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		if _, err := w.Write(data); err != nil {
-			return err
-		}
-	}
+	return r.backend.events(from).Copy(ctx, w)
 }
 
 // Wait returns when the run has ended and nothing of it is left.

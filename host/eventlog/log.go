@@ -475,6 +475,22 @@ func (c *Cursor) Next(ctx context.Context) ([]byte, error) {
 	}
 }
 
+// Copy writes the events to w until the log has finished or ctx ends.
+func (c *Cursor) Copy(ctx context.Context, w io.Writer) error {
+	for {
+		data, err := c.Next(ctx)
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err == nil {
+			_, err = w.Write(data)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
 // Lines calls f for every whole line, without its ending, until the log has
 // finished, ctx ends or f returns false. The line is valid until f returns.
 func (c *Cursor) Lines(ctx context.Context, f func(line []byte) bool) error {

@@ -12,7 +12,6 @@ import (
 
 	"github.com/amux-dev/amux/host/internal/folders"
 	"github.com/amux-dev/amux/host/internal/record"
-	"github.com/amux-dev/amux/host/shim"
 	"github.com/amux-dev/amux/host/store"
 	"github.com/amux-dev/amux/internal/sys/fault"
 	"github.com/amux-dev/amux/pluginapi"
@@ -80,11 +79,8 @@ func (a *Archive) Delete(ctx context.Context, dir *store.Run) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return gone() // it was deleted, or never begun, before we had the lock
 	}
-	if shimInfo, err := shim.ReadInfo(dir.Dir); err == nil && record.ShimLives(shimInfo) {
-		// Its host has died a moment ago, or it does without one.
-		if !record.WaitGone(ctx, shimInfo) {
-			return activeConflict(dir.ID)
-		}
+	if info, lives := record.Shim(dir); lives && !record.WaitGone(ctx, info) {
+		return activeConflict(dir.ID) // its host has died a moment ago, or it does without one
 	}
 	if info, err := record.Read(dir); err == nil && info.End == nil {
 		a.Sweep(meta) // nobody will end it, and nothing of it may live on
@@ -257,8 +253,7 @@ func (a *Archive) Clean(ctx context.Context, dry bool) ([]Removed, error) {
 func (a *Archive) leftOver(id string, changed time.Time) bool {
 	dir := a.Store.Run(id)
 	if _, err := dir.ReadMeta(); err == nil {
-		shimInfo, err := shim.ReadInfo(dir.Dir)
-		return !(err == nil && record.ShimLives(shimInfo)) && !dir.Held()
+		return !record.Hosted(dir)
 	}
 	// A run of another configuration folder, or none.
 	return time.Since(changed) > strangeAge &&

@@ -120,7 +120,7 @@ func (f *follower) unhosted(ctx context.Context) error {
 // idle waits until it is worth to look again.
 func (f *follower) idle(ctx context.Context) error {
 	if f.conn == nil && f.pause < followLast {
-		if shimInfo, err := shim.ReadInfo(f.Dir.Dir); err == nil && record.ShimLives(shimInfo) {
+		if shimInfo, lives := record.Shim(f.Dir); lives {
 			f.conn, _ = f.Dial.Dial(ctx, shimInfo) // the clock alone will do
 		}
 	}
@@ -195,10 +195,16 @@ func (f *follower) read() ([]byte, error) {
 	}
 }
 
-// Events calls yield with whole lines from event number from on, as they come, until the
-// run has ended or yield fails. HOST_GONE says that nobody is left to end it.
-func (r Run) Events(ctx context.Context, from uint64, yield func(lines []byte) error) error {
-	f := &follower{Run: r, skip: max(from, 1) - 1, pause: followFirst, last: time.Now()}
+// Cursor reads the events of a run from number From on.
+type Cursor struct {
+	Run
+	From uint64
+}
+
+// Copy writes events to w, as they come, until the run has ended. HOST_GONE says that
+// nobody is left to end it.
+func (c Cursor) Copy(ctx context.Context, w io.Writer) error {
+	f := &follower{Run: c.Run, skip: max(c.From, 1) - 1, pause: followFirst, last: time.Now()}
 	defer f.close()
 	for {
 		data, err := f.next(ctx)
@@ -206,10 +212,32 @@ func (r Run) Events(ctx context.Context, from uint64, yield func(lines []byte) e
 			return nil
 		}
 		if err == nil {
-			err = yield(data)
+			_, err = w.Write(data)
 		}
 		if err != nil {
 			return err
 		}
 	}
+}
+
+// Lines is Copy that calls yield for every event, without its ending, until that returns
+// false.
+func (c Cursor) Lines(ctx context.Context, yield func(line []byte) bool) error {
+	err := c.Copy(ctx, lines(yield))
+	if errors.Is(err, errConsumerGone) {
+		return nil
+	}
+	return err
+}
+
+// lines takes whole lines at a time.
+type lines func(line []byte) bool
+
+func (l lines) Write(data []byte) (int, error) {
+	for line := range bytes.Lines(data) {
+		if !l(line[:len(line)-1]) {
+			return 0, errConsumerGone
+		}
+	}
+	return len(data), nil
 }

@@ -147,8 +147,8 @@ func (w *watcher) ring(ctx context.Context) bool {
 		w.conn = nil
 	}
 	if w.conn == nil {
-		shimInfo, err := shim.ReadInfo(w.Dir.Dir)
-		if err != nil || !record.ShimLives(shimInfo) {
+		shimInfo, lives := record.Shim(w.Dir)
+		if !lives {
 			return w.Dir.Held() // it is being started, or its end is being told
 		}
 		w.conn, _ = w.Dial.Dial(ctx, shimInfo) // the clock alone will do

@@ -10,15 +10,21 @@ import (
 	"github.com/amux-dev/amux/host/store"
 )
 
-// ShimLives reports whether the process of a shim is there.
-func ShimLives(info shim.Info) bool {
+// shimLives reports whether the process of a shim is there.
+func shimLives(info shim.Info) bool {
 	return info.BootID == process.BootID() && process.Alive(process.ID{PID: info.PID, Start: info.Start})
+}
+
+// Shim is what a run's folder says of its shim, and whether that is there.
+func Shim(dir *store.Run) (info shim.Info, lives bool) {
+	info, err := shim.ReadInfo(dir.Dir)
+	return info, err == nil && shimLives(info)
 }
 
 // WaitGone waits a moment for the end of a shim, and reports whether it has come.
 func WaitGone(ctx context.Context, info shim.Info) bool {
 	for range 100 {
-		if !ShimLives(info) {
+		if !shimLives(info) {
 			return true
 		}
 		select {
@@ -38,12 +44,12 @@ func Detached(meta store.Meta) bool {
 
 // Orphaned reports that the shim of a detached run is all that it has.
 func Orphaned(dir *store.Run) bool {
-	shimInfo, err := shim.ReadInfo(dir.Dir)
-	return err == nil && ShimLives(shimInfo) && !dir.Held()
+	_, lives := Shim(dir)
+	return lives && !dir.Held()
 }
 
 // Hosted reports whether somebody will write the rest of a run's events.
 func Hosted(dir *store.Run) bool {
-	shimInfo, err := shim.ReadInfo(dir.Dir)
-	return err == nil && ShimLives(shimInfo) || dir.Held()
+	_, lives := Shim(dir)
+	return lives || dir.Held()
 }
