@@ -192,14 +192,7 @@ func (l *launch) again(ctx context.Context, r *hosted, retry *journal.Retry) err
 		l.attempt, l.options = retry.Attempt, engine.OptionsOf(first, retry)
 		defer func() { l.options = first }()
 	}
-	plan, err := l.makePlan(ctx, adapter.NewPatience(l.h.limits.Call))
-	if err != nil {
-		return err
-	}
-	spawn, record, err := l.prepareSpawn(plan)
-	if err == nil && retry == nil { // it waited in the queue
-		err = l.planned(ctx, record)
-	}
+	spawn, record, err := l.prepareSpawn(ctx, adapter.NewPatience(l.h.limits.Call))
 	if err != nil {
 		return err
 	}

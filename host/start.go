@@ -104,18 +104,11 @@ func (h *Host) Start(ctx context.Context, spec RunSpec) (_ *Run, retErr error) {
 	if queued {
 		return l.queue(ctx)
 	}
-	plan, err := l.makePlan(ctx, patience)
+	spawn, record, err := l.prepareSpawn(ctx, patience)
 	if err != nil {
 		return nil, err
 	}
-	spawn, record, err := l.prepareSpawn(plan)
-	if err == nil {
-		err = l.planned(ctx, record)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return l.begin(ctx, spawn, record, plan)
+	return l.begin(ctx, spawn, record)
 }
 
 // maxPlans is how often a plan is asked for when the plugin dies instead.
@@ -295,8 +288,13 @@ func sessionID(runID string) string {
 	return fmt.Sprintf("%s-%s-%s-%s-%s", h[:8], h[8:12], h[12:16], h[16:20], h[20:])
 }
 
-// prepareSpawn makes of a plan what the shim starts.
-func (l *launch) prepareSpawn(plan *pluginapi.Plan) (shim.Spawn, journal.Plan, error) {
+// prepareSpawn asks for a plan, makes of it what the shim starts, and before the first
+// attempt tells RunSpec.OnPlan.
+func (l *launch) prepareSpawn(ctx context.Context, patience *adapter.Patience) (s shim.Spawn, record journal.Plan, err error) {
+	plan, err := l.makePlan(ctx, patience)
+	if err != nil {
+		return s, record, err
+	}
 	order := spawn.Order{
 		Plugin: l.plugin.Plugin.Name, Agent: l.agent, Version: l.program.Version, Launch: l.spec.Launch.proto(),
 		World: l.world(), Env: l.spec.Env, Cwd: l.spec.Cwd, TempDir: l.meta.TempDir, RunID: l.meta.RunID, PTY: l.spec.PTY,
@@ -307,15 +305,10 @@ func (l *launch) prepareSpawn(plan *pluginapi.Plan) (shim.Spawn, journal.Plan, e
 	if parent := l.spec.Parent; parent != nil {
 		order.Spawn.ParentPID, order.Spawn.ParentStart = parent.PID, parent.Start
 	}
-	return order.Prepare(plan)
-}
-
-// planned tells RunSpec.OnPlan.
-func (l *launch) planned(ctx context.Context, record journal.Plan) error {
-	if l.spec.OnPlan == nil {
-		return nil
+	if s, record, err = order.Prepare(plan); err != nil || l.attempt > 1 || l.spec.OnPlan == nil {
+		return s, record, err
 	}
-	return l.spec.OnPlan(ctx, Planned{
+	return s, record, l.spec.OnPlan(ctx, Planned{
 		Agent: l.spec.Agent, Plugin: l.plugin.Plugin.Name, PluginVersion: l.plugin.Plugin.Version, Trust: l.plugin.Plugin.Trust,
 		Program: record.Program, Args: record.Args, Cwd: record.Cwd,
 	})
@@ -377,7 +370,7 @@ func (l *launch) queue(ctx context.Context) (*Run, error) {
 }
 
 // begin hands the plan to the shim and makes the run.
-func (l *launch) begin(ctx context.Context, spawn shim.Spawn, record journal.Plan, plan *pluginapi.Plan) (*Run, error) {
+func (l *launch) begin(ctx context.Context, spawn shim.Spawn, record journal.Plan) (*Run, error) {
 	r, err := l.run(engine.Starting)
 	if err != nil {
 		return nil, err
