@@ -25,8 +25,6 @@ type size struct {
 // No type has more than 30 methods or 25 fields, so that each has one job. Files of
 // every system count, generated ones and tests do not.
 func TestTypesAreSmall(t *testing.T) {
-	// Exceptions, each with the reason. A type that has become smaller leaves the list.
-	larger := map[string]string{}
 	types := sizes(t, filepath.Join("..", ".."))
 	if len(types) < 500 {
 		t.Fatalf("only %d types were found", len(types))
@@ -34,19 +32,8 @@ func TestTypesAreSmall(t *testing.T) {
 	for name, s := range types {
 		methods := map[string]bool{}
 		addMethods(types, name, methods)
-		small := len(methods) <= mostMethods && s.fields <= mostFields
-		switch why, known := larger[name]; {
-		case small && known:
-			t.Errorf("%s is small now: take it off the list of exceptions", name)
-		case !small && !known:
+		if len(methods) > mostMethods || s.fields > mostFields {
 			t.Errorf("%s has %d methods and %d fields: split it", name, len(methods), s.fields)
-		case !small:
-			t.Logf("%s has %d methods and %d fields: it %s", name, len(methods), s.fields, why)
-		}
-	}
-	for name := range larger {
-		if types[name] == nil {
-			t.Errorf("there is no %s: take it off the list of exceptions", name)
 		}
 	}
 }
