@@ -41,14 +41,17 @@ func respond(in io.Reader, out io.Writer) error {
 		Schema string
 		Answer *string
 	}
-	if err := json.NewDecoder(io.LimitReader(in, maxRequest)).Decode(&request); err != nil {
-		return fmt.Errorf("read the request: %w", err)
-	}
 	var response struct {
 		Error string `json:"error,omitempty"`
 	}
-	var err error
-	if request.Answer == nil {
+	limited := &io.LimitedReader{R: in, N: maxRequest}
+	err := json.NewDecoder(limited).Decode(&request)
+	if err != nil && limited.N > 0 {
+		return fmt.Errorf("read the request: %w", err)
+	}
+	if err != nil {
+		err = fmt.Errorf("the answer is longer than %d MiB and was not validated", maxAnswer>>20)
+	} else if request.Answer == nil {
 		err = validate(request.Schema)
 	} else {
 		err = check(request.Schema, *request.Answer)
