@@ -210,7 +210,8 @@ func TestSeedsRepeat(t *testing.T) {
 			t.Logf("seed %d had two courses", seed)
 		}
 	}
-	if differ > 1+*simSeeds/100 {
+	// A busy machine may take the processor away in the middle of a moment.
+	if differ > 1+*simSeeds/500 {
 		t.Errorf("%d of %d seeds had two courses", differ, *simSeeds)
 	}
 }
