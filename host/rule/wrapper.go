@@ -47,7 +47,7 @@ const shells = "sh bash zsh dash ash ksh ksh93 mksh oksh yash rbash posh"
 // foreign are shells whose scripts are no POSIX ones.
 const foreign = "fish tcsh csh elvish nu xonsh pwsh powershell cmd"
 
-// never are builtins by which a later command is another one than it seems.
+// never are builtins after which a later command may not be what it seems.
 const never = "eval source . alias unalias trap hash enable bind shopt exec-hook rehash emulate disable functions"
 
 // interpreters run code of an argument or of their stdin.

@@ -79,6 +79,9 @@ func list(o *ListOptions) error {
 	case len(sessions) == 0 && o.Filter.any():
 		o.Print.Notef("no session matches")
 		return nil
+	case len(sessions) == 0 && o.All:
+		o.Print.Notef("no sessions")
+		return nil
 	case len(sessions) == 0:
 		o.Print.Notef("no sessions of this folder; --all lists those of all folders")
 		return nil
