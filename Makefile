@@ -97,7 +97,7 @@ bench: build ## the rows of docs/performance.md, each beside its floor
 RACES = TestStopAgainst|TestTwoHosts|TestRacesOfTheEnd|TestSendAgainstEnd|TestApprovedTwice
 
 chaos: build ## kill everything at random, many times (an hour or two)
-	@AMUX_CHAOS=1 $(GO) test -json -count=1 -timeout 120m ./test/chaos/... ./host/... | $(GO) run -C tools ./testcount
+	@AMUX_CHAOS=1 $(GO) test -json -count=1 -timeout 120m ./test/chaos/... ./host/... ./internal/... | $(GO) run -C tools ./testcount
 	@AMUX_CHAOS=1 CGO_ENABLED=1 $(GO) test -race -json -count=1 -timeout 90m -run '$(RACES)' ./host | $(GO) run -C tools ./testcount
 
 chaos-minute: build ## one minute of what lasts five in make chaos: 200 runs, everything killed at random; and every shape of survivor once

@@ -19,10 +19,10 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"github.com/amux-dev/amux/host"
-	"github.com/amux-dev/amux/host/journal"
-	"github.com/amux-dev/amux/host/process"
-	"github.com/amux-dev/amux/host/shim"
-	"github.com/amux-dev/amux/host/store"
+	"github.com/amux-dev/amux/internal/journal"
+	"github.com/amux-dev/amux/internal/process"
+	"github.com/amux-dev/amux/internal/shim"
+	"github.com/amux-dev/amux/internal/store"
 	"github.com/amux-dev/amux/pluginapi"
 	"github.com/amux-dev/amux/test/agents"
 )

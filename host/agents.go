@@ -17,10 +17,10 @@ import (
 	"github.com/oklog/ulid/v2"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/amux-dev/amux/host/adapter"
 	"github.com/amux-dev/amux/host/internal/plugins"
 	"github.com/amux-dev/amux/host/internal/program"
-	"github.com/amux-dev/amux/host/registry"
+	"github.com/amux-dev/amux/internal/adapter"
+	"github.com/amux-dev/amux/internal/registry"
 	"github.com/amux-dev/amux/internal/sys/sandbox"
 	"github.com/amux-dev/amux/pluginapi"
 	pb "github.com/amux-dev/amux/pluginapi/amuxplugin1"

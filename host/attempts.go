@@ -7,11 +7,11 @@ import (
 	"sync"
 	"time"
 
-	"github.com/amux-dev/amux/host/adapter"
 	"github.com/amux-dev/amux/host/internal/engine"
 	"github.com/amux-dev/amux/host/internal/record"
-	"github.com/amux-dev/amux/host/journal"
-	"github.com/amux-dev/amux/host/shim"
+	"github.com/amux-dev/amux/internal/adapter"
+	"github.com/amux-dev/amux/internal/journal"
+	"github.com/amux-dev/amux/internal/shim"
 	"github.com/amux-dev/amux/pluginapi"
 )
 

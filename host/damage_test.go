@@ -13,7 +13,7 @@ import (
 	"testing"
 
 	"github.com/amux-dev/amux/host"
-	"github.com/amux-dev/amux/host/journal"
+	"github.com/amux-dev/amux/internal/journal"
 	"github.com/amux-dev/amux/pluginapi"
 	"github.com/amux-dev/amux/test/agents"
 )

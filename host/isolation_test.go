@@ -16,7 +16,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/amux-dev/amux/host"
-	"github.com/amux-dev/amux/host/adapter"
+	"github.com/amux-dev/amux/internal/adapter"
 	pb "github.com/amux-dev/amux/pluginapi/amuxplugin1"
 	"github.com/amux-dev/amux/test/agents"
 )

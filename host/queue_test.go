@@ -18,7 +18,7 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"github.com/amux-dev/amux/host"
-	"github.com/amux-dev/amux/host/shim"
+	"github.com/amux-dev/amux/internal/shim"
 	"github.com/amux-dev/amux/pluginapi"
 	"github.com/amux-dev/amux/test/agents"
 )

@@ -8,11 +8,11 @@ import (
 
 	"github.com/oklog/ulid/v2"
 
-	"github.com/amux-dev/amux/host/eventlog"
 	"github.com/amux-dev/amux/host/internal/engine"
 	"github.com/amux-dev/amux/host/internal/follow"
 	"github.com/amux-dev/amux/host/internal/record"
-	"github.com/amux-dev/amux/host/shim"
+	"github.com/amux-dev/amux/internal/eventlog"
+	"github.com/amux-dev/amux/internal/shim"
 	"github.com/amux-dev/amux/pluginapi"
 	"github.com/amux-dev/amux/pluginapi/code"
 )

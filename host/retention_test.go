@@ -15,7 +15,7 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"github.com/amux-dev/amux/host"
-	"github.com/amux-dev/amux/host/store"
+	"github.com/amux-dev/amux/internal/store"
 )
 
 // record makes a run that ended at that time, and returns its id.

@@ -14,9 +14,9 @@ import (
 
 	"github.com/amux-dev/amux/host/internal/follow"
 	"github.com/amux-dev/amux/host/internal/record"
-	"github.com/amux-dev/amux/host/journal"
-	"github.com/amux-dev/amux/host/shim"
-	"github.com/amux-dev/amux/host/store"
+	"github.com/amux-dev/amux/internal/journal"
+	"github.com/amux-dev/amux/internal/shim"
+	"github.com/amux-dev/amux/internal/store"
 	"github.com/amux-dev/amux/pluginapi"
 	"github.com/amux-dev/amux/pluginapi/code"
 )

@@ -10,10 +10,10 @@ import (
 	"slices"
 	"time"
 
-	"github.com/amux-dev/amux/host/eventlog"
 	"github.com/amux-dev/amux/host/internal/archive"
 	"github.com/amux-dev/amux/host/internal/record"
-	"github.com/amux-dev/amux/host/store"
+	"github.com/amux-dev/amux/internal/eventlog"
+	"github.com/amux-dev/amux/internal/store"
 	"github.com/amux-dev/amux/internal/sys/fault"
 	"github.com/amux-dev/amux/pluginapi"
 )

@@ -34,11 +34,11 @@ func TestPlantedBugs(t *testing.T) {
 			"errors.Join(r.src.Sync(), r.log.Sync())", "errors.Join(r.src.Sync(), error(nil))",
 		},
 		{
-			"a write to stdin that is done again after a restart", "shim/command.go",
+			"a write to stdin that is done again after a restart", "../internal/shim/command.go",
 			"if !id.After(s.effect) {", "if id == s.effect && false {",
 		},
 		{
-			"a wake-up that is not sent when the socket is full", "shim/clients.go",
+			"a wake-up that is not sent when the socket is full", "../internal/shim/clients.go",
 			"if n > 0 || err != nil {", "if n >= 0 || err != nil {",
 		},
 		{
@@ -46,7 +46,7 @@ func TestPlantedBugs(t *testing.T) {
 			"if p.over() {\n				return nil // a host that died had recorded the end", "if p.over() && p.cfg.Policy != nil {\n				return nil //",
 		},
 		{
-			"an answer to a question that has one", "shim/deadlines.go",
+			"an answer to a question that has one", "../internal/shim/deadlines.go",
 			"first := !d.answered[id]", "first := id != \"\"",
 		},
 		{
@@ -54,7 +54,7 @@ func TestPlantedBugs(t *testing.T) {
 			"skip: e.cfg.Log.Count()}", "skip: e.cfg.Log.Count() + min(1, e.cfg.Log.Count())}",
 		},
 		{
-			"a stop that hides that output was lost", "shim/end.go",
+			"a stop that hides that output was lost", "../internal/shim/end.go",
 			"if s.recorder.gaveUp.Load() {\n		exit.Reason", "if s.recorder.gaveUp.Load() && exit.Reason == \"\" {\n		exit.Reason",
 		},
 		{

@@ -13,8 +13,8 @@ import (
 
 	"github.com/amux-dev/amux/host/internal/engine"
 	"github.com/amux-dev/amux/host/internal/record"
-	"github.com/amux-dev/amux/host/journal"
-	"github.com/amux-dev/amux/host/store"
+	"github.com/amux-dev/amux/internal/journal"
+	"github.com/amux-dev/amux/internal/store"
 	"github.com/amux-dev/amux/pluginapi"
 )
 

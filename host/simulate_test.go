@@ -22,7 +22,7 @@ import (
 
 	"github.com/amux-dev/amux/host/internal/record"
 	"github.com/amux-dev/amux/host/internal/sim"
-	"github.com/amux-dev/amux/host/store"
+	"github.com/amux-dev/amux/internal/store"
 	"github.com/amux-dev/amux/pluginapi"
 	pb "github.com/amux-dev/amux/pluginapi/amuxplugin1"
 	"github.com/amux-dev/amux/sdk"

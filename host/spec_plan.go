@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"github.com/amux-dev/amux/host/internal/policy"
-	"github.com/amux-dev/amux/host/process"
-	"github.com/amux-dev/amux/host/rule"
+	"github.com/amux-dev/amux/internal/process"
+	"github.com/amux-dev/amux/internal/rule"
 	"github.com/amux-dev/amux/internal/sys/fault"
 	"github.com/amux-dev/amux/internal/sys/foreign"
 	"github.com/amux-dev/amux/pluginapi"

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/amux-dev/amux/host"
-	"github.com/amux-dev/amux/host/process"
+	"github.com/amux-dev/amux/internal/process"
 	"github.com/amux-dev/amux/pluginapi"
 	"github.com/amux-dev/amux/test/agents"
 )

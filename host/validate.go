@@ -16,8 +16,8 @@ import (
 
 	"github.com/amux-dev/amux/host/internal/archive"
 	"github.com/amux-dev/amux/host/internal/policy"
-	"github.com/amux-dev/amux/host/schema"
-	"github.com/amux-dev/amux/host/shim"
+	"github.com/amux-dev/amux/internal/schema"
+	"github.com/amux-dev/amux/internal/shim"
 	"github.com/amux-dev/amux/internal/sys/fault"
 	"github.com/amux-dev/amux/pluginapi"
 )

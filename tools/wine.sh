@@ -43,7 +43,7 @@ sh tools/build.sh "$cache/bin" >/dev/null
 export AMUX_TEST_BIN="$cache/bin"
 passed=0 failed=0
 : >"$cache/skipped"
-for package in internal/sys/namedpipe host/process host/pty host/lines host/vt cmd/amux/internal/render host test/wine; do
+for package in internal/sys/namedpipe internal/process internal/pty internal/lines internal/vt cmd/amux/internal/render host test/wine; do
 	name=$(echo "$package" | tr / -)
 	$GO test -c -o "$cache/$name.exe" "./$package"
 	only=. code=0

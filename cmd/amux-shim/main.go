@@ -9,8 +9,8 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/amux-dev/amux/host/shim"
-	"github.com/amux-dev/amux/host/vt"
+	"github.com/amux-dev/amux/internal/shim"
+	"github.com/amux-dev/amux/internal/vt"
 )
 
 func main() {

@@ -7,9 +7,9 @@ import (
 	"os"
 	"runtime/debug"
 
-	"github.com/amux-dev/amux/host/process"
-	"github.com/amux-dev/amux/host/pty"
-	"github.com/amux-dev/amux/host/shim"
+	"github.com/amux-dev/amux/internal/process"
+	"github.com/amux-dev/amux/internal/pty"
+	"github.com/amux-dev/amux/internal/shim"
 	"github.com/amux-dev/amux/internal/sys/rawio"
 )
 

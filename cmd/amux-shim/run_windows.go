@@ -9,9 +9,9 @@ import (
 
 	"golang.org/x/sys/windows"
 
-	"github.com/amux-dev/amux/host/process"
-	"github.com/amux-dev/amux/host/pty"
-	"github.com/amux-dev/amux/host/shim"
+	"github.com/amux-dev/amux/internal/process"
+	"github.com/amux-dev/amux/internal/pty"
+	"github.com/amux-dev/amux/internal/shim"
 )
 
 // arguments is how many there are.

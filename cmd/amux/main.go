@@ -12,7 +12,7 @@ import (
 	"github.com/amux-dev/amux/cmd/amux/internal/app"
 	"github.com/amux-dev/amux/cmd/amux/internal/cli"
 	"github.com/amux-dev/amux/cmd/amux/internal/iostreams"
-	"github.com/amux-dev/amux/host/process"
+	"github.com/amux-dev/amux/internal/process"
 	"github.com/amux-dev/amux/internal/sys/rawio"
 )
 

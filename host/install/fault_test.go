@@ -17,8 +17,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/amux-dev/amux/host/process"
-	"github.com/amux-dev/amux/host/registry"
+	"github.com/amux-dev/amux/internal/process"
+	"github.com/amux-dev/amux/internal/registry"
 )
 
 // killedEnv makes the test's executable an installer that kills itself at a step.

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/amux-dev/amux/host/registry"
+	"github.com/amux-dev/amux/internal/registry"
 	"github.com/amux-dev/amux/pluginapi"
 )
 

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/amux-dev/amux/host/process"
+	"github.com/amux-dev/amux/internal/process"
 )
 
 // sleeping are the processes that sleep for so many seconds.

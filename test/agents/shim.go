@@ -8,8 +8,8 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/amux-dev/amux/host/process"
-	amuxshim "github.com/amux-dev/amux/host/shim"
+	"github.com/amux-dev/amux/internal/process"
+	amuxshim "github.com/amux-dev/amux/internal/shim"
 )
 
 // HastyShim is a shim's executable that waits for a full disk no longer than

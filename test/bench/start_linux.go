@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/amux-dev/amux/host/registry"
+	"github.com/amux-dev/amux/internal/registry"
 )
 
 func milliseconds(d time.Duration) float64 { return float64(d) / 1e6 }

@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/amux-dev/amux/host/lines"
+	"github.com/amux-dev/amux/internal/lines"
 	"github.com/amux-dev/amux/pluginapi"
 	"github.com/amux-dev/amux/sdk/jsonl"
 )

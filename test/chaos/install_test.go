@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/amux-dev/amux/host/install"
-	"github.com/amux-dev/amux/host/registry"
+	"github.com/amux-dev/amux/internal/registry"
 	"github.com/amux-dev/amux/pluginapi"
 )
 

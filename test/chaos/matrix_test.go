@@ -19,7 +19,7 @@ import (
 	"time"
 
 	"github.com/amux-dev/amux/host"
-	"github.com/amux-dev/amux/host/journal"
+	"github.com/amux-dev/amux/internal/journal"
 	"github.com/amux-dev/amux/test/agents"
 )
 

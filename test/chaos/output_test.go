@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"github.com/amux-dev/amux/host"
-	"github.com/amux-dev/amux/host/journal"
+	"github.com/amux-dev/amux/internal/journal"
 	"github.com/amux-dev/amux/pluginapi"
 	"github.com/amux-dev/amux/test/agents"
 )

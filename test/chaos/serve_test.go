@@ -19,8 +19,8 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"github.com/amux-dev/amux/host"
-	"github.com/amux-dev/amux/host/journal"
-	"github.com/amux-dev/amux/host/shim"
+	"github.com/amux-dev/amux/internal/journal"
+	"github.com/amux-dev/amux/internal/shim"
 	"github.com/amux-dev/amux/test/agents"
 )
 

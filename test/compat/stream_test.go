@@ -25,7 +25,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/amux-dev/amux/host"
-	"github.com/amux-dev/amux/host/adapter"
+	"github.com/amux-dev/amux/internal/adapter"
 	"github.com/amux-dev/amux/pluginapi"
 	pb "github.com/amux-dev/amux/pluginapi/amuxplugin1"
 	"github.com/amux-dev/amux/test/agents"

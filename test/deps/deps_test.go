@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -18,6 +19,7 @@ const module = "github.com/amux-dev/amux"
 
 type pkg struct {
 	ImportPath string
+	Name       string
 	Doc        string
 	Imports    []string
 	Deps       []string
@@ -29,7 +31,7 @@ func list(t *testing.T, args ...string) map[string]pkg { return listFor(t, runti
 
 func listFor(t *testing.T, system string, args ...string) map[string]pkg {
 	t.Helper()
-	cmd := exec.Command("go", append([]string{"list", "-json=ImportPath,Doc,Imports,Deps,Standard"}, args...)...)
+	cmd := exec.Command("go", append([]string{"list", "-json=ImportPath,Name,Doc,Imports,Deps,Standard"}, args...)...)
 	cmd.Dir, cmd.Env = "../..", append(os.Environ(), "GOOS="+system, "CGO_ENABLED=0")
 	out, err := cmd.Output()
 	if err != nil {
@@ -54,14 +56,21 @@ func within(path, prefix string) bool {
 // systems are those that amux is built for. Each has files of its own.
 var systems = []string{"linux", "darwin", "windows"}
 
+// leaves have one idea each and know nothing of each other.
+var leaves = []string{
+	"internal/adapter", "internal/eventlog", "internal/journal", "internal/lines", "internal/process", "internal/pty", "internal/registry",
+	"internal/rule", "internal/schema", "internal/serve", "internal/shim", "internal/store", "internal/vt",
+}
+
 // Imports flow one way: plugins → sdk → pluginapi ← host ← cmd/amux. Below all of them
 // is the floor, internal/sys, which everybody may import and which imports nothing else
 // of amux.
 func TestDirection(t *testing.T) {
-	rules := []struct {
+	type rule struct {
 		from, why string
 		may       []string // what else of amux it may import, besides itself and the floor
-	}{
+	}
+	rules := []rule{
 		{"internal/sys", "the floor knows nothing of amux", nil},
 		{"internal/eventdiff", "it compares lines of JSON", nil},
 		{"pluginapi", "the contract knows neither side", nil},
@@ -69,11 +78,18 @@ func TestDirection(t *testing.T) {
 		{"plugins", "our adapters use what third parties have", []string{"sdk", "pluginapi"}},
 		{"docs/example-plugin", "it shows what third parties have", []string{"sdk", "pluginapi"}},
 		{"docs/example-conversation", "it shows what third parties have", []string{"sdk", "pluginapi"}},
-		{"host", "the library knows no agent and no command line", []string{"pluginapi"}},
-		{"cmd/amux", "adapters are other processes", []string{"host", "pluginapi", "internal/eventdiff"}},
-		{"cmd/amux-shim", "the shim knows the host's packages", []string{"host", "pluginapi"}},
-		{"cmd/amux-bridge", "the bridge knows the host's packages", []string{"host", "pluginapi"}},
+		{"host", "the library knows no agent and no command line", append([]string{"pluginapi"}, leaves...)},
+		{"cmd/amux", "adapters are other processes", append([]string{"host", "pluginapi", "internal/eventdiff"}, leaves...)},
+		{"cmd/amux-shim", "the shim knows the leaves", append([]string{"pluginapi"}, leaves...)},
+		{"cmd/amux-bridge", "the bridge knows the leaves", append([]string{"pluginapi"}, leaves...)},
 		{"cmd/amux-schema", "it validates, and knows nothing of runs", nil},
+	}
+	for _, leaf := range leaves {
+		may := []string{"pluginapi"}
+		if leaf == "internal/shim" {
+			may = append(may, "internal/journal") // its records are what the shim writes
+		}
+		rules = append(rules, rule{leaf, "only host puts the leaves together", may})
 	}
 	const floor = module + "/internal/sys"
 	for _, system := range systems {
@@ -137,21 +153,39 @@ func TestNouns(t *testing.T) {
 	}
 }
 
-// The packages below host do not know each other, but for the journal's records: host
-// and those in host/internal put them together.
-func TestLeaves(t *testing.T) {
-	for _, system := range systems {
-		for path, p := range listFor(t, system, "./host/...") {
-			if path == module+"/host" {
-				continue
-			}
-			room := within(path, module+"/host/internal")
-			for _, imported := range p.Imports {
-				if imported == module+"/host" || within(imported, module+"/host") && imported != module+"/host/journal" && !room {
-					t.Errorf("%s: %s imports %s: only host puts them together", system, path, imported)
-				}
+// What another module may import stands in docs/architecture.md, for whom it is meant;
+// all else is internal. Helpers of our tests and the parts of our adapters are in folders
+// of programs and tests, and promise nothing.
+func TestImportable(t *testing.T) {
+	page, err := os.ReadFile("../../docs/architecture.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, found := strings.Cut(string(page), "\n## What other modules may import\n")
+	if !found {
+		t.Fatal("docs/architecture.md does not say what other modules may import")
+	}
+	table, _, _ = strings.Cut(table, "\n## ")
+	named := map[string]bool{}
+	for line := range strings.Lines(table) {
+		if strings.HasPrefix(line, "|") {
+			for _, name := range regexp.MustCompile("`([a-z][a-z0-9/]*)`").FindAllStringSubmatch(line, -1) {
+				named[name[1]] = true
 			}
 		}
+	}
+	for path, p := range list(t, "./...") {
+		name := strings.TrimPrefix(path, module+"/")
+		if p.Name == "main" || strings.Contains("/"+name+"/", "/internal/") || within(name, "test") || within(name, "plugins") {
+			continue
+		}
+		if !named[name] {
+			t.Errorf("%s can be imported by others, and the page does not say for whom: move it below internal, or name it", name)
+		}
+		delete(named, name)
+	}
+	for name := range named {
+		t.Errorf("the page names %s, which nobody can import", name)
 	}
 }
 

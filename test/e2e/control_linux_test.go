@@ -16,8 +16,8 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/amux-dev/amux/host/process"
-	"github.com/amux-dev/amux/host/serve"
+	"github.com/amux-dev/amux/internal/process"
+	"github.com/amux-dev/amux/internal/serve"
 )
 
 var controlCommands = map[string]func(*testscript.TestScript, bool, []string){

@@ -14,8 +14,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/amux-dev/amux/host/process"
-	"github.com/amux-dev/amux/host/serve"
+	"github.com/amux-dev/amux/internal/process"
+	"github.com/amux-dev/amux/internal/serve"
 )
 
 // Ctrl-\ ends every command as it ends other programs, and a run by a stop. No command

@@ -17,7 +17,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/amux-dev/amux/host/process"
+	"github.com/amux-dev/amux/internal/process"
 	"github.com/amux-dev/amux/test/agents"
 )
 

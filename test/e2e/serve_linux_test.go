@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/amux-dev/amux/host/serve"
+	"github.com/amux-dev/amux/internal/serve"
 )
 
 // user is somebody with a home, and folders, of his own.

@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/amux-dev/amux/host/pty"
-	"github.com/amux-dev/amux/host/vt"
+	"github.com/amux-dev/amux/internal/pty"
+	"github.com/amux-dev/amux/internal/vt"
 	"github.com/amux-dev/amux/test/agents"
 )
 

@@ -19,8 +19,8 @@ import (
 
 	"golang.org/x/sys/windows"
 
-	"github.com/amux-dev/amux/host/process"
-	"github.com/amux-dev/amux/host/shim"
+	"github.com/amux-dev/amux/internal/process"
+	"github.com/amux-dev/amux/internal/shim"
 	"github.com/amux-dev/amux/test/wine"
 )
 

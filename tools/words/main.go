@@ -29,7 +29,7 @@ import (
 
 func main() {
 	lower := flag.Bool("lower", false, "lower the numbers in allowance.txt to what there is")
-	list := flag.String("list", "", "print the places in `FOLDER`, such as host/shim")
+	list := flag.String("list", "", "print the places in `FOLDER`, such as internal/shim")
 	flag.Parse()
 	if err := run("..", filepath.Join("words", "words.txt"), filepath.Join("words", "allowance.txt"), *lower, *list); err != nil {
 		fmt.Fprintln(os.Stderr, "words:", err)

@@ -12,8 +12,8 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/amux-dev/amux/host/internal/record"
-	"github.com/amux-dev/amux/host/registry"
-	"github.com/amux-dev/amux/host/store"
+	"github.com/amux-dev/amux/internal/registry"
+	"github.com/amux-dev/amux/internal/store"
 	"github.com/amux-dev/amux/pluginapi"
 )
 

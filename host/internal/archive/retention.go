@@ -12,7 +12,7 @@ import (
 
 	"github.com/amux-dev/amux/host/internal/folders"
 	"github.com/amux-dev/amux/host/internal/record"
-	"github.com/amux-dev/amux/host/store"
+	"github.com/amux-dev/amux/internal/store"
 	"github.com/amux-dev/amux/internal/sys/fault"
 	"github.com/amux-dev/amux/pluginapi"
 )

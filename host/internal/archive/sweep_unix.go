@@ -3,8 +3,8 @@
 package archive
 
 import (
-	"github.com/amux-dev/amux/host/process"
-	"github.com/amux-dev/amux/host/store"
+	"github.com/amux-dev/amux/internal/process"
+	"github.com/amux-dev/amux/internal/store"
 )
 
 // Sweep kills every process that carries the run's mark, and those without one

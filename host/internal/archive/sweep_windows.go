@@ -1,7 +1,7 @@
 package archive
 
 import (
-	"github.com/amux-dev/amux/host/store"
+	"github.com/amux-dev/amux/internal/store"
 )
 
 // Sweep has nothing to do: with its shim every process of a run has ended.

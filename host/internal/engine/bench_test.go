@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/amux-dev/amux/host/eventlog"
-	"github.com/amux-dev/amux/host/journal"
+	"github.com/amux-dev/amux/internal/eventlog"
+	"github.com/amux-dev/amux/internal/journal"
 	pb "github.com/amux-dev/amux/pluginapi/amuxplugin1"
 )
 

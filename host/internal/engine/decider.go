@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/amux-dev/amux/host/journal"
+	"github.com/amux-dev/amux/internal/journal"
 	"github.com/amux-dev/amux/pluginapi/code"
 )
 

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/amux-dev/amux/host/journal"
+	"github.com/amux-dev/amux/internal/journal"
 )
 
 // wants notes what a decider wants done.

@@ -6,7 +6,7 @@ import (
 	"io"
 	"time"
 
-	"github.com/amux-dev/amux/host/journal"
+	"github.com/amux-dev/amux/internal/journal"
 	pb "github.com/amux-dev/amux/pluginapi/amuxplugin1"
 )
 

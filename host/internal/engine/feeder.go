@@ -6,9 +6,9 @@ import (
 	"io"
 	"time"
 
-	"github.com/amux-dev/amux/host/journal"
-	"github.com/amux-dev/amux/host/lines"
-	"github.com/amux-dev/amux/host/vt"
+	"github.com/amux-dev/amux/internal/journal"
+	"github.com/amux-dev/amux/internal/lines"
+	"github.com/amux-dev/amux/internal/vt"
 	"github.com/amux-dev/amux/pluginapi"
 	pb "github.com/amux-dev/amux/pluginapi/amuxplugin1"
 	"github.com/amux-dev/amux/pluginapi/code"

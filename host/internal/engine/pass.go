@@ -10,7 +10,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/amux-dev/amux/host/journal"
+	"github.com/amux-dev/amux/internal/journal"
 	"github.com/amux-dev/amux/internal/sys/slowlock"
 	"github.com/amux-dev/amux/pluginapi"
 	pb "github.com/amux-dev/amux/pluginapi/amuxplugin1"

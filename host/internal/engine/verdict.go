@@ -5,7 +5,7 @@ import (
 	"errors"
 	"strconv"
 
-	"github.com/amux-dev/amux/host/journal"
+	"github.com/amux-dev/amux/internal/journal"
 	"github.com/amux-dev/amux/pluginapi/code"
 )
 

@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"github.com/amux-dev/amux/host/internal/record"
-	"github.com/amux-dev/amux/host/shim"
-	"github.com/amux-dev/amux/host/store"
+	"github.com/amux-dev/amux/internal/shim"
+	"github.com/amux-dev/amux/internal/store"
 	"github.com/amux-dev/amux/internal/sys/fault"
 	"github.com/amux-dev/amux/pluginapi"
 	"github.com/amux-dev/amux/pluginapi/code"

@@ -9,8 +9,8 @@ import (
 
 	"github.com/amux-dev/amux/host/internal/engine"
 	"github.com/amux-dev/amux/host/internal/record"
-	"github.com/amux-dev/amux/host/journal"
-	"github.com/amux-dev/amux/host/shim"
+	"github.com/amux-dev/amux/internal/journal"
+	"github.com/amux-dev/amux/internal/shim"
 	"github.com/amux-dev/amux/internal/sys/fault"
 	"github.com/amux-dev/amux/pluginapi"
 )

@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/amux-dev/amux/host/process"
+	"github.com/amux-dev/amux/internal/process"
 )
 
 const folderPrefix = "plugins-"

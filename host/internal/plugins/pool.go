@@ -14,10 +14,10 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
-	"github.com/amux-dev/amux/host/adapter"
-	"github.com/amux-dev/amux/host/process"
-	"github.com/amux-dev/amux/host/registry"
-	"github.com/amux-dev/amux/host/rule"
+	"github.com/amux-dev/amux/internal/adapter"
+	"github.com/amux-dev/amux/internal/process"
+	"github.com/amux-dev/amux/internal/registry"
+	"github.com/amux-dev/amux/internal/rule"
 	"github.com/amux-dev/amux/pluginapi"
 )
 

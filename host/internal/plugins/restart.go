@@ -5,8 +5,8 @@ import (
 	"errors"
 	"time"
 
-	"github.com/amux-dev/amux/host/adapter"
 	"github.com/amux-dev/amux/host/internal/engine"
+	"github.com/amux-dev/amux/internal/adapter"
 )
 
 // Lives counts the plugin processes in a row that died without one of them getting

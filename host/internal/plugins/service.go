@@ -5,9 +5,9 @@ import (
 	"context"
 	"sync"
 
-	"github.com/amux-dev/amux/host/adapter"
 	"github.com/amux-dev/amux/host/internal/engine"
-	"github.com/amux-dev/amux/host/registry"
+	"github.com/amux-dev/amux/internal/adapter"
+	"github.com/amux-dev/amux/internal/registry"
 )
 
 // Service is the plugin of one run, and its processes. It is for one goroutine.

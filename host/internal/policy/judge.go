@@ -8,8 +8,8 @@ import (
 
 	"github.com/amux-dev/amux/host/internal/engine"
 	"github.com/amux-dev/amux/host/internal/spawn"
-	"github.com/amux-dev/amux/host/process"
-	"github.com/amux-dev/amux/host/rule"
+	"github.com/amux-dev/amux/internal/process"
+	"github.com/amux-dev/amux/internal/rule"
 	"github.com/amux-dev/amux/pluginapi"
 	"github.com/amux-dev/amux/pluginapi/code"
 )

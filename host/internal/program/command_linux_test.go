@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/amux-dev/amux/host/process"
+	"github.com/amux-dev/amux/internal/process"
 	pb "github.com/amux-dev/amux/pluginapi/amuxplugin1"
 )
 

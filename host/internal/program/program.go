@@ -13,7 +13,7 @@ import (
 
 	"github.com/Masterminds/semver/v3"
 
-	"github.com/amux-dev/amux/host/process"
+	"github.com/amux-dev/amux/internal/process"
 	"github.com/amux-dev/amux/internal/sys/foreign"
 	"github.com/amux-dev/amux/pluginapi"
 )

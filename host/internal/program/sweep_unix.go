@@ -7,7 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/amux-dev/amux/host/process"
+	"github.com/amux-dev/amux/internal/process"
 )
 
 // descendants are the live processes below one.

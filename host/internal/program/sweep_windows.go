@@ -1,6 +1,6 @@
 package program
 
-import "github.com/amux-dev/amux/host/process"
+import "github.com/amux-dev/amux/internal/process"
 
 // descendants are not known: only a job has them, and a command is in none.
 func descendants(int) []process.ID { return nil }

@@ -5,9 +5,9 @@ import (
 	"encoding/json"
 	"time"
 
-	"github.com/amux-dev/amux/host/process"
-	"github.com/amux-dev/amux/host/shim"
-	"github.com/amux-dev/amux/host/store"
+	"github.com/amux-dev/amux/internal/process"
+	"github.com/amux-dev/amux/internal/shim"
+	"github.com/amux-dev/amux/internal/store"
 )
 
 // shimLives reports whether the process of a shim is there.

@@ -7,10 +7,10 @@ import (
 	"io/fs"
 	"strings"
 
-	"github.com/amux-dev/amux/host/eventlog"
 	"github.com/amux-dev/amux/host/internal/engine"
-	"github.com/amux-dev/amux/host/journal"
-	"github.com/amux-dev/amux/host/store"
+	"github.com/amux-dev/amux/internal/eventlog"
+	"github.com/amux-dev/amux/internal/journal"
+	"github.com/amux-dev/amux/internal/store"
 	"github.com/amux-dev/amux/internal/sys/fault"
 	"github.com/amux-dev/amux/pluginapi"
 )

@@ -6,8 +6,8 @@ import (
 	"os"
 
 	"github.com/amux-dev/amux/host/internal/engine"
-	"github.com/amux-dev/amux/host/journal"
-	"github.com/amux-dev/amux/host/store"
+	"github.com/amux-dev/amux/internal/journal"
+	"github.com/amux-dev/amux/internal/store"
 )
 
 // File is a journal that nobody writes any more, or that is not waited for.

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/amux-dev/amux/host/internal/engine"
-	"github.com/amux-dev/amux/host/store"
+	"github.com/amux-dev/amux/internal/store"
 	"github.com/amux-dev/amux/internal/sys/fault"
 	"github.com/amux-dev/amux/pluginapi"
 	"github.com/amux-dev/amux/pluginapi/code"

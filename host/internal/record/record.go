@@ -8,10 +8,10 @@ import (
 	"os"
 	"time"
 
-	"github.com/amux-dev/amux/host/eventlog"
 	"github.com/amux-dev/amux/host/internal/engine"
-	"github.com/amux-dev/amux/host/journal"
-	"github.com/amux-dev/amux/host/store"
+	"github.com/amux-dev/amux/internal/eventlog"
+	"github.com/amux-dev/amux/internal/journal"
+	"github.com/amux-dev/amux/internal/store"
 	"github.com/amux-dev/amux/pluginapi"
 	"github.com/amux-dev/amux/pluginapi/code"
 )

@@ -7,8 +7,8 @@ import (
 	"sync"
 
 	"github.com/amux-dev/amux/host/internal/engine"
-	"github.com/amux-dev/amux/host/journal"
-	"github.com/amux-dev/amux/host/shim"
+	"github.com/amux-dev/amux/internal/journal"
+	"github.com/amux-dev/amux/internal/shim"
 	"github.com/amux-dev/amux/internal/sys/rawio"
 )
 

@@ -5,8 +5,8 @@ import (
 	"io"
 	"slices"
 
-	"github.com/amux-dev/amux/host/journal"
-	"github.com/amux-dev/amux/host/store"
+	"github.com/amux-dev/amux/internal/journal"
+	"github.com/amux-dev/amux/internal/store"
 	"github.com/amux-dev/amux/internal/sys/fault"
 	"github.com/amux-dev/amux/pluginapi"
 )

@@ -12,7 +12,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/amux-dev/amux/host/shim"
+	"github.com/amux-dev/amux/internal/shim"
 )
 
 const (

@@ -12,8 +12,8 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/amux-dev/amux/host/process"
-	"github.com/amux-dev/amux/host/shim"
+	"github.com/amux-dev/amux/internal/process"
+	"github.com/amux-dev/amux/internal/shim"
 )
 
 // listener is the address of a shim.

@@ -11,7 +11,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/amux-dev/amux/host/shim"
+	"github.com/amux-dev/amux/internal/shim"
 )
 
 // queue is one direction: what one process sends arrives at another some time later, in

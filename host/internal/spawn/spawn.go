@@ -16,9 +16,9 @@ import (
 
 	"github.com/amux-dev/amux/host/internal/folders"
 	"github.com/amux-dev/amux/host/internal/program"
-	"github.com/amux-dev/amux/host/journal"
-	"github.com/amux-dev/amux/host/process"
-	"github.com/amux-dev/amux/host/shim"
+	"github.com/amux-dev/amux/internal/journal"
+	"github.com/amux-dev/amux/internal/process"
+	"github.com/amux-dev/amux/internal/shim"
 	"github.com/amux-dev/amux/pluginapi"
 	pb "github.com/amux-dev/amux/pluginapi/amuxplugin1"
 )

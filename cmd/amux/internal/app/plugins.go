@@ -9,7 +9,7 @@ import (
 	"github.com/amux-dev/amux/cmd/amux/internal/render"
 	"github.com/amux-dev/amux/host"
 	"github.com/amux-dev/amux/host/install"
-	"github.com/amux-dev/amux/host/registry"
+	"github.com/amux-dev/amux/internal/registry"
 	"github.com/amux-dev/amux/pluginapi"
 )
 

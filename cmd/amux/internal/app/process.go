@@ -8,7 +8,7 @@ import (
 
 	"github.com/amux-dev/amux/cmd/amux/internal/iostreams"
 	"github.com/amux-dev/amux/host"
-	"github.com/amux-dev/amux/host/process"
+	"github.com/amux-dev/amux/internal/process"
 )
 
 // Process is the process that a command runs in. main fills it in; nothing else reads

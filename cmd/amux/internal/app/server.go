@@ -11,8 +11,8 @@ import (
 
 	"github.com/amux-dev/amux/cmd/amux/internal/render"
 	"github.com/amux-dev/amux/host"
-	"github.com/amux-dev/amux/host/process"
-	"github.com/amux-dev/amux/host/serve"
+	"github.com/amux-dev/amux/internal/process"
+	"github.com/amux-dev/amux/internal/serve"
 	"github.com/amux-dev/amux/internal/sys/foreign"
 	"github.com/amux-dev/amux/pluginapi"
 )

@@ -17,8 +17,8 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
-	"github.com/amux-dev/amux/host/adapter"
 	"github.com/amux-dev/amux/host/install"
+	"github.com/amux-dev/amux/internal/adapter"
 	"github.com/amux-dev/amux/internal/sys/foreign"
 	"github.com/amux-dev/amux/pluginapi"
 )

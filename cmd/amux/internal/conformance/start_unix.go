@@ -15,7 +15,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/amux-dev/amux/host/process"
+	"github.com/amux-dev/amux/internal/process"
 	"github.com/amux-dev/amux/internal/sys/sandbox"
 	"github.com/amux-dev/amux/pluginapi"
 )

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/amux-dev/amux/host/vt"
 	"github.com/amux-dev/amux/internal/sys/printable"
+	"github.com/amux-dev/amux/internal/vt"
 )
 
 // Sanitizer and String keep control sequences from the terminal: see printable.

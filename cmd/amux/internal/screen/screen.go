@@ -3,7 +3,7 @@ package screen
 
 import (
 	"github.com/amux-dev/amux/host"
-	"github.com/amux-dev/amux/host/vt"
+	"github.com/amux-dev/amux/internal/vt"
 )
 
 // Follow does the next piece to a screen and returns it, or the screen of a new

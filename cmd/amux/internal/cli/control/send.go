@@ -7,7 +7,7 @@ import (
 
 	"github.com/amux-dev/amux/cmd/amux/internal/app"
 	"github.com/amux-dev/amux/cmd/amux/internal/keys"
-	"github.com/amux-dev/amux/host/vt"
+	"github.com/amux-dev/amux/internal/vt"
 )
 
 // Prompts reads prompts from stdin.

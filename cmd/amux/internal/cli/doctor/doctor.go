@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/amux-dev/amux/cmd/amux/internal/app"
-	"github.com/amux-dev/amux/host/schema"
+	"github.com/amux-dev/amux/internal/schema"
 	"github.com/amux-dev/amux/pluginapi"
 )
 

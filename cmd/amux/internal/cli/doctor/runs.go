@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/amux-dev/amux/cmd/amux/internal/render"
-	"github.com/amux-dev/amux/host/store"
+	"github.com/amux-dev/amux/internal/store"
 )
 
 // checkRuns finds runs that are marked active although no host holds them.

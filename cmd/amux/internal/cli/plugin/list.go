@@ -13,7 +13,7 @@ import (
 	"github.com/amux-dev/amux/cmd/amux/internal/app"
 	"github.com/amux-dev/amux/cmd/amux/internal/render"
 	"github.com/amux-dev/amux/host/install"
-	"github.com/amux-dev/amux/host/registry"
+	"github.com/amux-dev/amux/internal/registry"
 )
 
 // pluginJSON is a plugin in --json.

@@ -9,7 +9,7 @@ import (
 	"github.com/amux-dev/amux/cmd/amux/internal/app"
 	"github.com/amux-dev/amux/cmd/amux/internal/render"
 	"github.com/amux-dev/amux/cmd/amux/internal/screen"
-	"github.com/amux-dev/amux/host/vt"
+	"github.com/amux-dev/amux/internal/vt"
 )
 
 // ScreenOptions are what amux screen needs.

@@ -12,7 +12,7 @@ import (
 	"github.com/amux-dev/amux/cmd/amux/internal/render"
 	"github.com/amux-dev/amux/cmd/amux/internal/screen"
 	"github.com/amux-dev/amux/host"
-	"github.com/amux-dev/amux/host/vt"
+	"github.com/amux-dev/amux/internal/vt"
 	"github.com/amux-dev/amux/pluginapi"
 )
 

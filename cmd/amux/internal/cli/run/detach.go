@@ -9,7 +9,7 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"github.com/amux-dev/amux/cmd/amux/internal/app"
-	"github.com/amux-dev/amux/host/serve"
+	"github.com/amux-dev/amux/internal/serve"
 	"github.com/amux-dev/amux/pluginapi"
 )
 

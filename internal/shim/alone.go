@@ -1,0 +1,73 @@
+package shim
+
+import (
+	"os"
+	"time"
+
+	"github.com/amux-dev/amux/internal/journal"
+	"github.com/amux-dev/amux/pluginapi/code"
+)
+
+// hostGone is what the run does without a host: a foreground one ends at once,
+// a detached one goes on for a while, if it has an agent.
+func (s *supervisor) hostGone(dead Hello) {
+	s.mu.Lock()
+	if !s.hello.Detached || s.child == nil || isClosed(s.child.gone) {
+		s.mu.Unlock()
+		s.endAlone(journal.ReasonHostGone)
+		clearHost(dead, s.tree.processes)
+		s.finish()
+		return
+	}
+	if s.clients.hasHost() { // a new one was quicker
+		s.mu.Unlock()
+		return
+	}
+	if s.alone == nil {
+		s.alone = time.AfterFunc(s.hello.Alone, func() { s.endAlone(journal.ReasonHostGone); s.finish() })
+	}
+	s.mu.Unlock()
+	clearHost(dead, s.tree.processes)
+}
+
+// clearHost removes what a host has left that has died.
+func clearHost(dead Hello, processes Tree) {
+	if dead.HostDir == "" {
+		return
+	}
+	for range 200 { // its connection ends a moment before its process
+		if processes.Start(dead.HostPID) != dead.HostStart {
+			_ = os.RemoveAll(dead.HostDir)
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// endAlone ends everything without anybody to tell. The shim may leave then.
+func (s *supervisor) endAlone(reason journal.EndReason) {
+	s.mu.Lock()
+	child := s.child
+	s.mu.Unlock()
+	if child == nil || child.between() {
+		// Without this record it would look as if the shim had been killed while it started
+		// the agent.
+		s.inputs.Lock()
+		_ = s.giveUp(child, reason, journal.Encode(journal.Input{Kind: code.InputKill, By: "shim", Text: string(reason)})) // somebody may have been first
+		s.inputs.Unlock()
+	}
+	s.mu.Lock()
+	s.ending = true
+	child = s.child
+	if s.reason == "" {
+		s.reason = reason
+	}
+	s.mu.Unlock()
+	if child != nil {
+		child.request(stopRequest{kill: true})
+		<-child.gone
+	}
+	if s.hello.TempDir != "" {
+		_ = os.RemoveAll(s.hello.TempDir)
+	}
+}
