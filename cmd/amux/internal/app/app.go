@@ -14,7 +14,6 @@ package app
 import (
 	"context"
 	"errors"
-	"io"
 	"os"
 	"strings"
 
@@ -48,7 +47,7 @@ func New(p *Process) *App {
 	a.Server = &Server{process: p, config: a.Config, project: a.Project}
 	a.Opener = &Opener{process: p, flags: a.Flags, config: a.Config, project: a.Project, server: a.Server}
 	a.Plugins = &Plugins{process: p, config: a.Config, opener: a.Opener}
-	a.Runs = &Runs{opener: a.Opener, server: a.Server, print: a.Print}
+	a.Runs = &Runs{process: p, opener: a.Opener, server: a.Server, print: a.Print}
 	a.Prompts = &Prompts{io: p.IO, print: a.Print}
 	return a
 }
@@ -119,7 +118,7 @@ func (a *App) Interruptible(do func(ctx context.Context) error) error {
 
 // Each does something for every name. It reports an error and goes on with the next
 // name; the exit code is that of the first error.
-func (a *App) Each(names []string, do func(name string) error) error {
+func Each[T any](p *Printer, names []T, do func(name T) error) error {
 	var failed error
 	for _, name := range names {
 		err := do(name)
@@ -130,7 +129,7 @@ func (a *App) Each(names []string, do func(name string) error) error {
 		case failed == nil && len(names) == 1:
 			return err
 		default:
-			a.Print.Error(e, "", "")
+			p.Error(e, "", "")
 			if failed == nil {
 				failed = ExitError(e.Code.Info().Exit)
 			}
@@ -139,24 +138,14 @@ func (a *App) Each(names []string, do func(name string) error) error {
 	return failed
 }
 
-// Confirm asks a question that is answered with y or n. It reads one line and no byte
-// more: another question may follow.
+// Each does something for every name.
+func (a *App) Each(names []string, do func(name string) error) error {
+	return Each(a.Print, names, do)
+}
+
+// Confirm asks a question that is answered with y or n.
 func (a *App) Confirm(question string) bool {
-	_, _ = io.WriteString(a.IO.Err, render.String(question)+" [y/N] ")
-	if a.IO.DiscardTyped != nil {
-		a.IO.DiscardTyped()
-	}
-	var text strings.Builder
-	for b := make([]byte, 1); text.Len() < 100; {
-		n, err := a.IO.In.Read(b)
-		if n == 1 && b[0] != '\n' {
-			text.WriteByte(b[0])
-		}
-		if n == 1 && b[0] == '\n' || err != nil {
-			break
-		}
-	}
-	answer := strings.ToLower(strings.TrimSpace(text.String()))
+	answer := strings.ToLower(a.IO.Ask(render.String(question) + " [y/N] "))
 	return answer == "y" || answer == "yes"
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
 	"strings"
 
 	"github.com/hashicorp/go-hclog"
@@ -79,7 +80,9 @@ func (p *Printer) JSON(v any) error {
 
 // Table prints rows in columns on stdout. Each cell becomes one line without control
 // sequences.
-func (p *Printer) Table(rows [][]string) {
+func (p *Printer) Table(rows [][]string) { table(p.io.Out, rows) }
+
+func table(w io.Writer, rows [][]string) {
 	var widths []int
 	for _, row := range rows {
 		for i, cell := range row {
@@ -99,7 +102,7 @@ func (p *Printer) Table(rows [][]string) {
 				line.WriteString(strings.Repeat(" ", widths[i]-render.Columns(cell)+2))
 			}
 		}
-		fmt.Fprintln(p.io.Out, strings.TrimRight(line.String(), " "))
+		fmt.Fprintln(w, strings.TrimRight(line.String(), " "))
 	}
 }
 

@@ -17,9 +17,10 @@ import (
 // Runs opens the recorded runs, in whatever process they are hosted, and finishes the
 // records of runs whose host has died.
 type Runs struct {
-	opener *Opener
-	server *Server
-	print  *Printer
+	process *Process
+	opener  *Opener
+	server  *Server
+	print   *Printer
 }
 
 // recoverTime is how long a command waits for the ends of runs whose host has died.
@@ -201,7 +202,12 @@ func (r *Runs) CompleteActive(_ *cobra.Command, args []string, _ string) ([]stri
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	return r.complete(func(info host.RunInfo) bool { return info.End == nil })
+	return r.complete(IsLive)
+}
+
+// CompleteLive completes runs that have not ended as a command's arguments.
+func (r *Runs) CompleteLive(_ *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+	return r.complete(IsLive)
 }
 
 func (r *Runs) complete(fits func(host.RunInfo) bool) ([]string, cobra.ShellCompDirective) {

@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"strings"
 	"time"
 
 	"golang.org/x/term"
@@ -86,6 +87,30 @@ func System(getenv func(string) string) *IO {
 		}
 	}
 	return s
+}
+
+// mostTyped bounds the answer to a question, in bytes.
+const mostTyped = 200
+
+// Ask writes a question to stderr and returns the line that is typed then, without the
+// blanks around it. It reads no byte more: another question may follow. What was typed
+// before the question is dropped.
+func (s *IO) Ask(question string) string {
+	_, _ = io.WriteString(s.Err, question)
+	if s.DiscardTyped != nil {
+		s.DiscardTyped()
+	}
+	var text strings.Builder
+	for b := make([]byte, 1); text.Len() < mostTyped; {
+		n, err := s.In.Read(b)
+		if n == 1 && b[0] != '\n' {
+			text.WriteByte(b[0])
+		}
+		if n == 1 && b[0] == '\n' || err != nil {
+			break
+		}
+	}
+	return strings.TrimSpace(text.String())
 }
 
 // Test returns streams for tests, none of them a terminal, and the buffers that

@@ -23,17 +23,13 @@ func Plural(n int, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-// Excerpt is the start of a text in one line of at most n runes, without control
+// Excerpt is the start of a text in one line of at most n columns, without control
 // sequences.
 func Excerpt(text string, n int) string {
 	if len(text) > 16*n {
 		text = text[:16*n]
 	}
-	runes := []rune(strings.Join(strings.Fields(String(strings.ToValidUTF8(text, ""))), " "))
-	if len(runes) > n {
-		return string(runes[:n-1]) + "…"
-	}
-	return string(runes)
+	return clip(strings.Join(strings.Fields(String(strings.ToValidUTF8(text, ""))), " "), n)
 }
 
 // Age writes roughly how long ago something was: "5m", "3d".

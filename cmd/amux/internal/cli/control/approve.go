@@ -13,35 +13,38 @@ import (
 type ApproveOptions struct {
 	Runs Runs
 
-	Run   string
-	ID    string // empty: the only pending request
-	Input string
+	Requests  []request
+	Selection app.Selection
+	Input     string
 }
 
 // NewCmdApprove makes amux approve.
 func NewCmdApprove(a *app.App) *cobra.Command {
 	o := &ApproveOptions{Runs: a.Runs}
 	cmd := &cobra.Command{
-		Use:   "approve RUN [ID]",
+		Use:   "approve [RUN [ID] | RUN…]",
 		Short: "Approve a pending request",
-		Long: `Approve what a run's agent asks permission for. Without ID this is the only pending
-request. The first answer wins, wherever it comes from.` + finishedNeeded,
+		Long: `Approve what a run's agent asks permission for. The first answer wins, wherever it comes
+from.` + requestHelp + finishedNeeded,
 		Example: `  amux approve 86CCFA
   amux approve nightly req-2
+  amux approve --tag nightly
   amux approve 86CCFA --input '{"command": "make test"}'`,
-		Args:              app.RangeArgs(1, "a run", "an id"),
-		ValidArgsFunction: a.Runs.CompleteActive,
-		RunE: app.Command(func(_ *cobra.Command, args []string) error {
-			o.Run, o.ID = args[0], app.Arg(args, 1)
-			return approve(o)
+		ValidArgsFunction: a.Runs.CompleteLive,
+		RunE: app.Command(func(cmd *cobra.Command, args []string) (err error) {
+			if o.Requests, err = requests(o.Runs, cmd, args, &o.Selection); err != nil {
+				return err
+			}
+			return app.Each(a.Print, o.Requests, o.approve)
 		}),
 	}
 	cmd.Flags().StringVar(&o.Input, "input", "", "replace the tool's input with this `JSON`, where the agent allows that")
+	o.Selection.AddFlags(cmd.Flags())
 	return cmd
 }
 
-func approve(o *ApproveOptions) error {
-	run, err := o.Runs.Open(o.Run)
+func (o *ApproveOptions) approve(q request) error {
+	run, err := o.Runs.Open(q.run)
 	if err != nil {
 		return err
 	}
@@ -49,5 +52,5 @@ func approve(o *ApproveOptions) error {
 	if o.Input != "" {
 		input = json.RawMessage(o.Input)
 	}
-	return run.Approve(context.Background(), o.ID, input)
+	return run.Approve(context.Background(), q.id, input)
 }

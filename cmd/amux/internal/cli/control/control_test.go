@@ -1,6 +1,7 @@
 package control
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -45,8 +46,12 @@ func TestControlCommands(t *testing.T) {
 		{"approve RUN", "", 0, []string{"approve "}, ""},
 		{"approve RUN id", "", 0, []string{"approve id"}, ""},
 		{`approve RUN id --input {"a":1}`, "", 0, []string{`approve id{"a":1}`}, ""},
-		{"approve RUN id more", "", 2, nil, `takes no argument "more"`},
-		{"approve", "", 2, nil, "needs a run"},
+		{"approve RUN id more", "", 2, nil, `there is no run "id"`},
+		{"approve RUN RUN", "", 0, []string{"approve ", "approve "}, ""},
+		{"approve", "", 2, nil, "no run waits for an answer"},
+		{"stop", "", 2, nil, "needs a run"},
+		{"pause RUN --tag x", "", 2, nil, "both runs and a selection"},
+		{"pause RUN gone RUN", "", 2, []string{"pause", "pause"}, `there is no run "gone"`},
 		{"deny RUN", "", 0, []string{"deny : "}, ""},
 		{"deny RUN id --reason no", "", 0, []string{"deny id: no"}, ""},
 		{"answer RUN blue", "", 0, []string{"answer : blue"}, ""},
@@ -56,7 +61,7 @@ func TestControlCommands(t *testing.T) {
 		{"pause gone", "", 2, nil, `there is no run "gone"`},
 	} {
 		b := newBench(t, test.stdin)
-		code := b.Main(strings.Fields(strings.Replace(test.args, "RUN", clitest.RunID, 1))...)
+		code := b.Main(strings.Fields(strings.ReplaceAll(test.args, "RUN", clitest.RunID))...)
 		if code != test.code || !cmp.Equal(b.Host.Run.Calls(), test.calls) || !strings.Contains(b.Err.String(), test.err) || test.err == "" && b.Err.String() != "" {
 			t.Errorf("%s: code %d, calls %q, stderr %s", test.args, code, b.Host.Run.Calls(), b.Err)
 		}
@@ -85,6 +90,53 @@ func TestOutcomes(t *testing.T) {
 		code := b.Main(strings.Fields(test.args)...)
 		if code != test.code || strings.Join(b.Host.Asked, " ") != test.asked || b.Err.String() != test.err {
 			t.Errorf("%s: code %d, asked %q, stderr %s", test.args, code, b.Host.Asked, b.Err)
+		}
+	}
+}
+
+// What is selected, and what the person at the terminal picks.
+func TestSelectedRuns(t *testing.T) {
+	t.Parallel()
+	live := func(id, agent, state string, tags ...string) host.RunInfo {
+		return host.RunInfo{ID: id, Agent: agent, State: state, Tags: tags, Prompt: "do it"}
+	}
+	ended := live("E", "alpha", "failed", "x")
+	ended.End = &pluginapi.RunEnd{}
+	list := []host.RunInfo{live("A", "alpha", "running", "x"), live("B", "beta", "waiting", "x", "y"), live("C", "alpha", "waiting"), ended}
+	for _, test := range []struct {
+		args, typed string
+		code        int
+		asked, err  string
+	}{
+		{"stop --tag x", "", 0, "A B", ""},
+		{"stop --tag x --tag y", "", 0, "B", ""},
+		{"stop --agent alpha --filter state=waiting", "", 0, "C", ""},
+		{"stop --filter state=waiting --filter state=running --filter tag=x", "", 0, "A B", ""},
+		{"stop --tag none", "", 0, "", "no run matches"},
+		{"stop --filter state=failed", "", 0, "", "no run matches"},
+		{"stop --filter stat=failed", "", 2, "", "did you mean state=failed?"},
+		{"stop --filter state=bad", "", 2, "", `there is no state "bad"`},
+		{"stop --filter state", "", 2, "", "expected KEY=VALUE"},
+		{"stop", "2\n", 0, "B", "2)  B  beta"},
+		{"stop", "nightly\n", 0, "nightly", ""},
+		{"stop", "\n", 2, "", "no run was chosen"},
+		{"stop", "", 2, "", "no run was chosen"},
+		{"stop", "4\n", 2, "", "there is no run 4 in the list"},
+		{"approve", "", 2, "", "several runs wait for an answer: B, C"},
+	} {
+		b := newBench(t, "")
+		if b.Host.RunList = slices.Clone(list); test.args == "stop" {
+			b.Terminal(strings.NewReader(test.typed))
+		}
+		code := b.Main(strings.Fields(test.args)...)
+		var asked []string
+		for _, call := range b.Host.Asked {
+			if id, ok := strings.CutPrefix(call, "cancel "); ok {
+				asked = append(asked, strings.TrimSuffix(id, " false"))
+			}
+		}
+		if code != test.code || strings.Join(asked, " ") != test.asked || !strings.Contains(b.Err.String(), test.err) {
+			t.Errorf("%s (%q): code %d, asked %q, stderr %s", test.args, test.typed, code, asked, b.Err)
 		}
 	}
 }

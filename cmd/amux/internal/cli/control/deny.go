@@ -12,36 +12,37 @@ import (
 type DenyOptions struct {
 	Runs Runs
 
-	Run    string
-	ID     string // empty: the only pending request
-	Reason string
+	Requests  []request
+	Selection app.Selection
+	Reason    string
 }
 
 // NewCmdDeny makes amux deny.
 func NewCmdDeny(a *app.App) *cobra.Command {
 	o := &DenyOptions{Runs: a.Runs}
 	cmd := &cobra.Command{
-		Use:   "deny RUN [ID]",
+		Use:   "deny [RUN [ID] | RUN…]",
 		Short: "Deny a pending request",
-		Long: `Deny what a run's agent asks permission for, or leave its question unanswered. Without
-ID this is the only pending request.` + finishedNeeded,
+		Long:  `Deny what a run's agent asks permission for, or leave its question unanswered.` + requestHelp + finishedNeeded,
 		Example: `  amux deny 86CCFA
   amux deny nightly req-2 --reason "use the staging server"`,
-		Args:              app.RangeArgs(1, "a run", "an id"),
-		ValidArgsFunction: a.Runs.CompleteActive,
-		RunE: app.Command(func(_ *cobra.Command, args []string) error {
-			o.Run, o.ID = args[0], app.Arg(args, 1)
-			return deny(o)
+		ValidArgsFunction: a.Runs.CompleteLive,
+		RunE: app.Command(func(cmd *cobra.Command, args []string) (err error) {
+			if o.Requests, err = requests(o.Runs, cmd, args, &o.Selection); err != nil {
+				return err
+			}
+			return app.Each(a.Print, o.Requests, o.deny)
 		}),
 	}
 	cmd.Flags().StringVar(&o.Reason, "reason", "", "`TEXT` that tells the agent why")
+	o.Selection.AddFlags(cmd.Flags())
 	return cmd
 }
 
-func deny(o *DenyOptions) error {
-	run, err := o.Runs.Open(o.Run)
+func (o *DenyOptions) deny(q request) error {
+	run, err := o.Runs.Open(q.run)
 	if err != nil {
 		return err
 	}
-	return run.Deny(context.Background(), o.ID, o.Reason)
+	return run.Deny(context.Background(), q.id, o.Reason)
 }

@@ -10,11 +10,10 @@ import (
 
 // NewCmdInterrupt makes amux interrupt.
 func NewCmdInterrupt(a *app.App) *cobra.Command {
-	do := func(ctx context.Context, run app.Recorded) error { return run.Interrupt(ctx) }
-	return simple(a, &Options{Do: do, Rest: true}, &cobra.Command{
-		Use:     "interrupt RUN",
-		Short:   "Cancel the current turn",
+	return several(a, &cobra.Command{
+		Use:     "interrupt [RUN…]",
+		Short:   "Cancel the current turn of runs",
 		Long:    "Cancel the current turn of a run's agent. A conversation goes on with the next prompt." + finishedRest,
-		Example: "  amux interrupt 86CCFA\n  amux interrupt nightly",
-	})
+		Example: "  amux interrupt 86CCFA\n  amux interrupt --agent claude",
+	}, act(a.Runs, true, func(ctx context.Context, run app.Recorded) error { return run.Interrupt(ctx) }))
 }

@@ -10,11 +10,10 @@ import (
 
 // NewCmdPause makes amux pause.
 func NewCmdPause(a *app.App) *cobra.Command {
-	do := func(ctx context.Context, run app.Recorded) error { return run.Pause(ctx) }
-	return simple(a, &Options{Do: do, Rest: true}, &cobra.Command{
-		Use:     "pause RUN",
-		Short:   "Pause every process of a run",
+	return several(a, &cobra.Command{
+		Use:     "pause [RUN…]",
+		Short:   "Pause every process of runs",
 		Long:    "Pause every process of a run where it stands. amux resume continues them." + finishedRest,
-		Example: "  amux pause 86CCFA\n  amux pause nightly",
-	})
+		Example: "  amux pause 86CCFA\n  amux pause --tag nightly",
+	}, act(a.Runs, true, func(ctx context.Context, run app.Recorded) error { return run.Pause(ctx) }))
 }

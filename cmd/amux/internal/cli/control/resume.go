@@ -10,11 +10,10 @@ import (
 
 // NewCmdResume makes amux resume.
 func NewCmdResume(a *app.App) *cobra.Command {
-	do := func(ctx context.Context, run app.Recorded) error { return run.Resume(ctx) }
-	return simple(a, &Options{Do: do}, &cobra.Command{
-		Use:     "resume RUN",
-		Short:   "Continue a paused run",
+	return several(a, &cobra.Command{
+		Use:     "resume [RUN…]",
+		Short:   "Continue paused runs",
 		Long:    "Continue every process of a run that amux pause has stopped." + finishedNeeded,
-		Example: "  amux resume 86CCFA\n  amux resume nightly",
-	})
+		Example: "  amux resume 86CCFA\n  amux resume --filter state=paused",
+	}, act(a.Runs, false, func(ctx context.Context, run app.Recorded) error { return run.Resume(ctx) }))
 }

@@ -4,6 +4,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"text/template"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -13,9 +14,6 @@ import (
 	"github.com/amux-dev/amux/host"
 )
 
-// psLimit is how many runs are listed without --all.
-const psLimit = 100
-
 // PsOptions are what amux ps needs.
 type PsOptions struct {
 	Print   *app.Printer
@@ -23,34 +21,71 @@ type PsOptions struct {
 	Config  *app.Config
 	Project *app.Project
 	Now     func() time.Time
+	Width   int
 
-	All  bool
-	JSON bool
-	Here bool
+	Selection app.Selection
+	All       bool
+	Last      int // -1: all
+	Quiet     bool
+	JSON      bool
+	Format    string
+	Here      bool
 }
 
 // NewCmdPs makes amux ps.
 func NewCmdPs(a *app.App) *cobra.Command {
-	o := &PsOptions{Print: a.Print, Runs: a.Runs, Config: a.Config, Project: a.Project, Now: time.Now}
+	o := &PsOptions{Print: a.Print, Runs: a.Runs, Config: a.Config, Project: a.Project, Now: time.Now, Width: a.IO.Width}
 	cmd := &cobra.Command{
-		Use:   "ps",
-		Short: "List runs, those that have not ended first",
-		Long: `List the runs of all terminals: first those that have not ended, then the newest, at
-most 100. The id in the first column is enough to name a run.`,
+		Use:     "ps",
+		Aliases: []string{"ls"},
+		Short:   "List runs",
+		Long: `List the live runs of all terminals: those that have not ended. -a lists the ended ones
+too, newest first, -n the newest of all. The id in the first column is enough to name a
+run.
+
+Filters with different keys must all fit; of several with the same key, one. The states
+are queued, starting, running, waiting, paused, completed, failed, canceled, timed_out
+and lost; live and ended stand for several, and a filter by state lists ended runs too.`,
 		Example: `  amux ps
-  amux ps --project
+  amux ps -a --tag nightly --filter state=failed
+  amux ps -n 5 --format '{{.ID}} {{.State}} {{.Prompt}}'
+  amux stop $(amux ps -q --agent codex)
   amux ps --all --json | jq -r '.[] | select(.state == "failed").run_id'`,
 		Args: app.ExactArgs(),
-		RunE: app.Command(func(*cobra.Command, []string) error { return ps(o) }),
+		RunE: app.Command(func(cmd *cobra.Command, _ []string) error {
+			if !cmd.Flags().Changed("last") {
+				o.Last = -1
+			}
+			return ps(o)
+		}),
 	}
-	cmd.Flags().BoolVar(&o.All, "all", false, "list all runs, not only 100")
-	cmd.Flags().BoolVar(&o.JSON, "json", false, "print JSON")
-	cmd.Flags().BoolVar(&o.Here, "project", false, "list only the runs of this project")
+	f := cmd.Flags()
+	f.SortFlags = false
+	f.BoolVarP(&o.All, "all", "a", false, "list ended runs too")
+	f.IntVarP(&o.Last, "last", "n", 0, "list the newest `N` runs, live or ended")
+	o.Selection.AddFlags(f)
+	f.BoolVar(&o.Here, "project", false, "only the runs of this project")
+	f.BoolVarP(&o.Quiet, "quiet", "q", false, "print only the ids")
+	f.BoolVar(&o.JSON, "json", false, "print JSON")
+	f.StringVar(&o.Format, "format", "", "print each run by this Go `TEMPLATE`, such as '{{.ID}} {{.State}}'; the fields are those of host.RunInfo")
 	return cmd
 }
 
 func ps(o *PsOptions) error {
-	runs, err := o.Runs.List()
+	var format *template.Template
+	if o.Format != "" {
+		var err error
+		if format, err = template.New("--format").Parse(o.Format); err != nil {
+			return app.Usagef("invalid --format: %s", strings.TrimPrefix(err.Error(), "template: ")).WithHint("for example: --format '{{.ID}} {{.State}}'")
+		}
+	}
+	switch {
+	case o.Last < -1:
+		return app.Usagef("invalid --last \"%d\": expected a number, 0 or more", o.Last)
+	case o.JSON && (o.Quiet || o.Format != "") || o.Quiet && o.Format != "":
+		return app.Usagef("--quiet, --json and --format cannot be combined")
+	}
+	runs, err := o.Runs.Select(&o.Selection)
 	if err != nil {
 		return err
 	}
@@ -66,8 +101,14 @@ func ps(o *PsOptions) error {
 		}
 		runs = slices.DeleteFunc(runs, func(r host.RunInfo) bool { return r.Project != filepath.ToSlash(here) })
 	}
-	if !o.All && len(runs) > psLimit {
-		runs = runs[:psLimit]
+	ended := 0
+	if o.Last >= 0 {
+		slices.SortStableFunc(runs, func(a, b host.RunInfo) int { return b.Created.Compare(a.Created) })
+		runs = runs[:min(o.Last, len(runs))]
+	} else if !o.All && !o.Selection.State() {
+		all := len(runs)
+		runs = slices.DeleteFunc(runs, app.HasEnded)
+		ended = all - len(runs)
 	}
 	for _, r := range runs {
 		for _, d := range r.Damage {
@@ -77,15 +118,78 @@ func ps(o *PsOptions) error {
 	switch {
 	case o.JSON:
 		return o.Print.JSON(runs)
-	case len(runs) == 0:
-		o.Print.Notef("no runs")
+	case o.Quiet:
+		for _, r := range runs {
+			o.Print.Outf("%s\n", r.ID)
+		}
 		return nil
+	case format != nil:
+		return printFormat(o, format, runs)
+	case len(runs) > 0:
+		o.Print.Table(columns(runs, o.Width, o.Now()))
+	case ended > 0:
+		o.Print.Notef("no live runs; with the %s: amux ps -a", render.Plural(ended, "ended one"))
+	default:
+		o.Print.Notef("no runs")
 	}
-	rows := [][]string{{"RUN", "NAME", "AGENT", "STATE", "AGE", "PROMPT"}}
-	for _, r := range runs {
-		rows = append(rows, []string{render.ShortID(r.ID), render.Dash(r.Name), r.Agent, strings.ReplaceAll(r.State, "_", " "),
-			render.Age(o.Now().Sub(r.Created)), render.Excerpt(r.Prompt, 50)})
-	}
-	o.Print.Table(rows)
 	return nil
+}
+
+func printFormat(o *PsOptions, format *template.Template, runs []host.RunInfo) error {
+	for _, r := range runs {
+		var line strings.Builder
+		if err := format.Execute(&line, r); err != nil {
+			return app.Usagef("invalid --format: %v", err).WithHint("the fields are those of host.RunInfo, such as ID, Name, Agent, State, Prompt, Created")
+		}
+		o.Print.Outf("%s\n", line.String())
+	}
+	return nil
+}
+
+// Columns of amux ps appear where the terminal is wide enough for them and for a prompt
+// that can be recognized.
+const (
+	nameWidth = 80  // with the name
+	costWidth = 100 // with cost and folder
+	minPrompt = 20
+)
+
+// columns makes a table of runs that fits width.
+func columns(runs []host.RunInfo, width int, now time.Time) [][]string {
+	named := width >= nameWidth && slices.ContainsFunc(runs, func(r host.RunInfo) bool { return r.Name != "" })
+	costs := width >= costWidth && slices.ContainsFunc(runs, func(r host.RunInfo) bool { return r.End != nil && r.End.Cost != nil })
+	rows := [][]string{{"RUN", "AGENT", "STATE", "AGE"}}
+	if named {
+		rows[0] = slices.Insert(rows[0], 1, "NAME")
+	}
+	if costs {
+		rows[0] = append(rows[0], "COST")
+	}
+	for _, r := range runs {
+		row := []string{render.ShortID(r.ID), r.Agent, strings.ReplaceAll(r.State, "_", " "), render.Age(now.Sub(r.Created))}
+		if named {
+			row = slices.Insert(row, 1, render.Dash(render.Excerpt(r.Name, 20)))
+		}
+		if costs {
+			cost := "-"
+			if r.End != nil && r.End.Cost != nil {
+				cost = render.Money(r.End.Cost.USD)
+			}
+			row = append(row, cost)
+		}
+		rows = append(rows, row)
+	}
+	rest := width
+	for i := range rows[0] {
+		widest := 0
+		for _, row := range rows {
+			widest = max(widest, render.Columns(row[i]))
+		}
+		rest -= widest + 2
+	}
+	rows[0] = append(rows[0], "PROMPT")
+	for i, r := range runs {
+		rows[i+1] = append(rows[i+1], render.Excerpt(r.Prompt, max(rest, minPrompt)))
+	}
+	return rows
 }

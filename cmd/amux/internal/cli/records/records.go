@@ -3,6 +3,8 @@
 package records
 
 import (
+	"github.com/spf13/cobra"
+
 	"github.com/amux-dev/amux/cmd/amux/internal/app"
 	"github.com/amux-dev/amux/host"
 )
@@ -11,6 +13,8 @@ import (
 type Runs interface {
 	Open(ref string) (app.Recorded, error)
 	List() ([]host.RunInfo, error)
+	Select(s *app.Selection) ([]host.RunInfo, error)
+	Choose(cmd *cobra.Command, named []string, s *app.Selection, fits func(host.RunInfo) bool) ([]string, error)
 	Wait(run app.Recorded) (host.Result, error)
 	Recover(h app.Records, ref string)
 	RecoverAll(h app.Host)

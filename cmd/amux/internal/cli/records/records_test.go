@@ -3,6 +3,7 @@ package records
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -60,34 +61,72 @@ func TestPs(t *testing.T) {
 	var runs []host.RunInfo
 	for i := range 150 {
 		r := host.RunInfo{ID: fmt.Sprintf("01M7X9DSQ827BHWDSGN2DG0%03d", 999-i), Agent: "alpha", State: "timed_out", Prompt: "a\n\x1b[31mb" + strings.Repeat("c", 60),
-			Created: time.Now().Add(-time.Duration(i) * time.Hour), End: &pluginapi.RunEnd{}, Project: "/elsewhere"}
+			Created: time.Now().Add(-time.Duration(i) * time.Hour), End: &pluginapi.RunEnd{Cost: &pluginapi.Money{USD: 0.25}}, Project: "/elsewhere"}
 		if i == 120 {
 			r.End, r.State, r.Name = nil, "running", "the-one"
 		}
 		runs = append(runs, r)
 	}
-	b := newBench(t, "")
-	b.Host.RunList = runs
-	if code := b.Main("ps"); code != 0 {
-		t.Fatalf("code %d: %s", code, b.Err)
-	}
-	lines := strings.Split(b.Out.String(), "\n")
-	prompt := "a b" + strings.Repeat("c", 46) + "…"
-	want := []string{
-		"RUN     NAME     AGENT  STATE      AGE  PROMPT",
-		"DG0879  the-one  alpha  running    5d   " + prompt,
-		"DG0999  -        alpha  timed out  0s   " + prompt,
-	}
-	if len(lines) != 102 || !cmp.Equal(lines[:3], want) {
-		t.Errorf("%d lines:\n%s", len(lines), cmp.Diff(want, lines[:3]))
-	}
-	for args, n := range map[string]int{"ps --json": 100, "ps --all --json": 150, "ps --all --json --project --project-dir /elsewhere": 150, "ps --json --project --project-dir /here": 0} {
+	for _, test := range []struct {
+		args  string
+		width int
+		want  []string // the first lines
+		lines int
+	}{
+		{"ps", 80, []string{
+			"RUN     NAME     AGENT  STATE    AGE  PROMPT",
+			"DG0879  the-one  alpha  running  5d   a b" + strings.Repeat("c", 38) + "…",
+		}, 2},
+		{"ps -a", 80, []string{
+			"RUN     NAME     AGENT  STATE      AGE  PROMPT",
+			"DG0879  the-one  alpha  running    5d   a b" + strings.Repeat("c", 36) + "…",
+			"DG0999  -        alpha  timed out  0s   a b" + strings.Repeat("c", 36) + "…",
+		}, 151},
+		{"ps -a", 120, []string{
+			"RUN     NAME     AGENT  STATE      AGE  COST     PROMPT",
+			"DG0879  the-one  alpha  running    5d   -        a b" + strings.Repeat("c", 60),
+			"DG0999  -        alpha  timed out  0s   $0.2500  a b" + strings.Repeat("c", 60),
+		}, 151},
+		{"ps -n 2", 40, []string{
+			"RUN     AGENT  STATE      AGE  PROMPT",
+			"DG0999  alpha  timed out  0s   a b" + strings.Repeat("c", 16) + "…",
+		}, 3},
+		{"ps -q", 80, []string{"01M7X9DSQ827BHWDSGN2DG0879"}, 1},
+		{"ps -aq --filter name=the", 80, []string{"01M7X9DSQ827BHWDSGN2DG0879"}, 1},
+		{"ps --filter state=timed_out -q", 80, []string{"01M7X9DSQ827BHWDSGN2DG0999"}, 149},
+		{"ps --format {{.ID}}:{{.State}}", 80, []string{"01M7X9DSQ827BHWDSGN2DG0879:running"}, 1},
+	} {
 		b := newBench(t, "")
-		b.Host.RunList = append([]host.RunInfo(nil), runs...)
+		b.Host.RunList, b.IO.Width = slices.Clone(runs), test.width
+		if code := b.Main(strings.Fields(test.args)...); code != 0 {
+			t.Fatalf("%s: code %d: %s", test.args, code, b.Err)
+		}
+		lines := strings.Split(strings.TrimSuffix(b.Out.String(), "\n"), "\n")
+		if len(lines) != test.lines || !cmp.Equal(lines[:len(test.want)], test.want) {
+			t.Errorf("%s: %d lines:\n%s", test.args, len(lines), cmp.Diff(test.want, lines[:len(test.want)]))
+		}
+	}
+	for args, n := range map[string]int{"ps --json": 1, "ps --all --json": 150, "ps -n 7 --json": 7, "ps --all --json --project --project-dir /elsewhere": 150, "ps --json --project --project-dir /here": 0} {
+		b := newBench(t, "")
+		b.Host.RunList = slices.Clone(runs)
 		var got []host.RunInfo
 		if code := b.Main(strings.Fields(args)...); code != 0 || json.Unmarshal([]byte(b.Out.String()), &got) != nil || len(got) != n {
 			t.Errorf("%s: code %d, %d runs: %s", args, code, len(got), b.Err)
 		}
+	}
+	for args, want := range map[string]string{
+		"ps --format {{.Nope}}": "invalid --format: ", "ps --format {{": "invalid --format: ", "ps -q --json": "cannot be combined", "ps -n -3": `invalid --last "-3"`,
+	} {
+		b := newBench(t, "")
+		b.Host.RunList = slices.Clone(runs)
+		if code := b.Main(strings.Fields(args)...); code != 2 || !strings.Contains(b.Err.String(), want) {
+			t.Errorf("%s: code %d: %s", args, code, b.Err)
+		}
+	}
+	b := newBench(t, "")
+	b.Host.RunList = slices.Clone(runs[:3])
+	if code := b.Main("ps"); code != 0 || b.Err.String() != "amux: no live runs; with the 3 ended ones: amux ps -a\n" {
+		t.Errorf("code %d: %s", code, b.Err)
 	}
 	b = newBench(t, "")
 	b.Host.RunList = runs

@@ -6,33 +6,38 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/amux-dev/amux/cmd/amux/internal/app"
-	"github.com/amux-dev/amux/pluginapi"
 )
 
 // RmOptions are what amux rm needs.
 type RmOptions struct {
-	Print *app.Printer
-	Host  func() (app.Host, error)
-	Runs  Runs
+	Host func() (app.Host, error)
+	Runs Runs
+	Each func(refs []string, do func(ref string) error) error
 
-	Refs []string
+	Selection app.Selection
+	Refs      []string
 }
 
 // NewCmdRm makes amux rm.
 func NewCmdRm(a *app.App) *cobra.Command {
-	o := &RmOptions{Print: a.Print, Host: a.Opener.ForRuns, Runs: a.Runs}
-	return &cobra.Command{
-		Use:               "rm RUN…",
-		Short:             "Remove the records of ended runs",
-		Long:              "Remove the records of ended runs. A run that has not ended is refused: stop it first.",
-		Example:           "  amux rm 86CCFA\n  amux rm 86CCFA DGXP98 nightly",
-		Args:              app.SomeArgs("a run"),
+	o := &RmOptions{Host: a.Opener.ForRuns, Runs: a.Runs, Each: a.Each}
+	cmd := &cobra.Command{
+		Use:   "rm [RUN…]",
+		Short: "Remove the records of ended runs",
+		Long: `Remove the records of ended runs. A run that has not ended is refused: stop it first.
+Several runs may be named; or select ended runs with --agent, --tag and --filter, as
+amux ps does. amux clean removes what is old.`,
+		Example:           "  amux rm 86CCFA\n  amux rm 86CCFA DGXP98 nightly\n  amux rm --filter state=failed --tag nightly",
 		ValidArgsFunction: a.Runs.Complete,
-		RunE: app.Command(func(_ *cobra.Command, args []string) error {
-			o.Refs = args
+		RunE: app.Command(func(cmd *cobra.Command, args []string) (err error) {
+			if o.Refs, err = o.Runs.Choose(cmd, args, &o.Selection, app.HasEnded); err != nil {
+				return err
+			}
 			return rm(o)
 		}),
 	}
+	o.Selection.AddFlags(cmd.Flags())
+	return cmd
 }
 
 // rm removes each of the runs, also where another one cannot be removed.
@@ -41,16 +46,9 @@ func rm(o *RmOptions) error {
 	if err != nil {
 		return err
 	}
-	var failed error
-	for _, ref := range o.Refs {
+	return o.Each(o.Refs, func(ref string) error {
 		o.Runs.Recover(h, ref)
 		_, err := h.Delete(context.Background(), ref)
-		if e := pluginapi.AsError(err); e != nil {
-			o.Print.Error(e, "", "")
-			if failed == nil {
-				failed = app.ExitError(e.Code.Info().Exit)
-			}
-		}
-	}
-	return failed
+		return err
+	})
 }

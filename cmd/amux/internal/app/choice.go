@@ -1,0 +1,95 @@
+package app
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/amux-dev/amux/cmd/amux/internal/render"
+	"github.com/amux-dev/amux/host"
+)
+
+// IsLive reports whether a run has not ended.
+func IsLive(r host.RunInfo) bool { return r.End == nil }
+
+// HasEnded reports whether a run has ended.
+func HasEnded(r host.RunInfo) bool { return r.End != nil }
+
+// Choose returns the runs that a command is about: those that are named; else those that
+// are selected; else the one that the person at the terminal picks. What is selected or
+// picked fits too.
+func (r *Runs) Choose(cmd *cobra.Command, named []string, s *Selection, fits func(host.RunInfo) bool) ([]string, error) {
+	if len(named) > 0 {
+		if s.Given() {
+			return nil, Usagef("both runs and a selection of runs are named").WithHint("name the runs, or leave them out and select with --agent, --tag, --filter")
+		}
+		return named, nil
+	}
+	if !s.Given() && !r.process.Attended() {
+		return nil, ExactArgs("a run")(cmd, nil)
+	}
+	runs, err := r.Select(s)
+	if err != nil {
+		return nil, err
+	}
+	runs = slices.DeleteFunc(runs, func(info host.RunInfo) bool { return !fits(info) })
+	switch {
+	case len(runs) == 0 && s.Given():
+		r.print.Notef("no run matches")
+		return nil, ExitError(0)
+	case len(runs) == 0:
+		return nil, Usagef("there is no such run to choose from").WithHint("all runs: amux ps --all")
+	case !s.Given():
+		picked, err := r.pick(runs)
+		return []string{picked}, err
+	}
+	ids := make([]string, len(runs))
+	for i, info := range runs {
+		ids[i] = info.ID
+	}
+	return ids, nil
+}
+
+// Select returns the runs that are selected: those that have not ended first, then the
+// newest.
+func (r *Runs) Select(s *Selection) ([]host.RunInfo, error) {
+	fits, err := s.compile(r.process)
+	if err != nil {
+		return nil, err
+	}
+	runs, err := r.List()
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(runs, func(info host.RunInfo) bool { return !fits(info) }), nil
+}
+
+// mostPicked is how many runs a person is offered.
+const mostPicked = 20
+
+// pick has the person at the terminal choose one of these runs.
+func (r *Runs) pick(runs []host.RunInfo) (string, error) {
+	if more := len(runs) - mostPicked; more > 0 {
+		runs = runs[:mostPicked]
+		r.print.Notef("%s more: amux ps --all", render.Number(int64(more)))
+	}
+	var rows [][]string
+	for i, run := range runs {
+		rows = append(rows, []string{strconv.Itoa(i+1) + ")", render.ShortID(run.ID), run.Agent, strings.ReplaceAll(run.State, "_", " "), render.Age(time.Since(run.Created)), render.Excerpt(run.Prompt, 40)})
+	}
+	table(r.process.IO.Err, rows)
+	text := r.process.IO.Ask("run: ")
+	if text == "" {
+		return "", Usagef("no run was chosen").WithHint("choose a number from 1 to %d", len(runs))
+	}
+	if n, err := strconv.Atoi(text); err == nil {
+		if n < 1 || n > len(runs) {
+			return "", Usagef("there is no run %d in the list", n).WithHint("choose a number from 1 to %d", len(runs))
+		}
+		return runs[n-1].ID, nil
+	}
+	return text, nil // a name, or an id
+}
