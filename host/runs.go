@@ -43,6 +43,8 @@ type RunInfo struct {
 	PluginHash    string            `json:"plugin_hash"`
 	Program       string            `json:"program,omitempty"` // that was started; not in lists
 	End           *pluginapi.RunEnd `json:"end"`               // null while it runs
+	// Spec is how it was started, without the values of environments and headers.
+	Spec RunSpec `json:"-"`
 	// Damage is what a look at the end of the record has found; Check looks at all.
 	Damage []Damage `json:"damage,omitempty"`
 }
@@ -87,7 +89,7 @@ func infoOf(found record.Info, spec RunSpec, dir *store.Run) RunInfo {
 		ID: m.RunID, Name: m.Name, Agent: m.Agent, Prompt: spec.Prompt, Cwd: filepath.ToSlash(m.Cwd),
 		State: found.State, Reason: found.Reason, Code: found.Code, SessionID: found.SessionID,
 		Project: filepath.ToSlash(m.Project), Tags: m.Tags, Created: m.Created, Dir: filepath.ToSlash(dir.Dir),
-		Approve: spec.Approve, Conversation: spec.Conversation, Detached: spec.Detached,
+		Approve: spec.Approve, Conversation: spec.Conversation, Detached: spec.Detached, Spec: spec,
 		Plugin: m.Plugin, PluginVersion: m.PluginVersion, PluginHash: m.PluginHash,
 		Ended: found.Ended, Events: found.Events, End: found.End, Damage: damages(found.Damage),
 	}

@@ -32,10 +32,12 @@ func NewCmd(a *app.App) *cobra.Command {
 	root := app.NewRoot(a)
 	root.AddCommand(
 		run.NewCmd(a),
+		run.NewCmdRerun(a),
 		agents.NewCmd(a),
 		plugin.NewCmd(a),
 		sessions.NewCmd(a),
 		records.NewCmdPs(a),
+		records.NewCmdHistory(a),
 		records.NewCmdLogs(a),
 		run.NewCmdAttach(a),
 		records.NewCmdWait(a),

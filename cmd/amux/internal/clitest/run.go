@@ -31,6 +31,7 @@ type Run struct {
 	// Watched is called when somebody begins to read the events.
 	Watched func()
 	Pieces  []host.TerminalPiece // of its terminal
+	Spec    host.RunSpec
 }
 
 // RunID is the id of the run.
@@ -102,7 +103,7 @@ func (r *Run) ID() string { return RunID }
 func (r *Run) Info() host.RunInfo {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	info := host.RunInfo{ID: RunID, Agent: "alpha", State: code.StateCompleted, Prompt: "hi", Created: time.Unix(0, 0), Events: uint64(len(r.Log))}
+	info := host.RunInfo{ID: RunID, Agent: "alpha", State: code.StateCompleted, Prompt: "hi", Created: time.Unix(0, 0), Events: uint64(len(r.Log)), Spec: r.Spec, Conversation: r.Spec.Conversation}
 	if r.Cut != nil {
 		info.State, info.Code = code.StateFailed, pluginapi.CodeDiskFull
 	} else if r.Over {

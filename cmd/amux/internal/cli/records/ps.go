@@ -179,17 +179,26 @@ func columns(runs []host.RunInfo, width int, now time.Time) [][]string {
 		}
 		rows = append(rows, row)
 	}
-	rest := width
-	for i := range rows[0] {
+	rows[0] = append(rows[0], "PROMPT")
+	for i := range runs {
+		rows[i+1] = append(rows[i+1], "")
+	}
+	fillLast(rows, width, func(i, width int) string { return render.Excerpt(runs[i].Prompt, width) })
+	return rows
+}
+
+// fillLast gives the last column of a table with a head what is left of width, and at
+// least what a prompt takes that can be recognized. text is that of row i.
+func fillLast(rows [][]string, width int, text func(i, width int) string) {
+	last := len(rows[0]) - 1
+	for i := range last {
 		widest := 0
 		for _, row := range rows {
 			widest = max(widest, render.Columns(row[i]))
 		}
-		rest -= widest + 2
+		width -= widest + 2
 	}
-	rows[0] = append(rows[0], "PROMPT")
-	for i, r := range runs {
-		rows[i+1] = append(rows[i+1], render.Excerpt(r.Prompt, max(rest, minPrompt)))
+	for i, row := range rows[1:] {
+		row[last] = text(i, max(width, minPrompt))
 	}
-	return rows
 }

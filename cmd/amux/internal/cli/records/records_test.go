@@ -16,7 +16,7 @@ import (
 )
 
 func newBench(t *testing.T, stdin string) *clitest.Bench {
-	return clitest.New(t, stdin, clitest.Commands(NewCmdPs, NewCmdLogs, NewCmdWait, NewCmdScreen, NewCmdRm, NewCmdClean, NewCmdInspect, NewCmdReplay))
+	return clitest.New(t, stdin, clitest.Commands(NewCmdPs, NewCmdHistory, NewCmdLogs, NewCmdWait, NewCmdScreen, NewCmdRm, NewCmdClean, NewCmdInspect, NewCmdReplay))
 }
 
 func TestRecordedRuns(t *testing.T) {
@@ -200,6 +200,62 @@ func TestRemovedOutcomes(t *testing.T) {
 		code := b.Main(strings.Fields(test.args)...)
 		if code != test.code || strings.Join(b.Host.Asked, " ") != test.asked || b.Err.String() != test.err {
 			t.Errorf("%s: code %d, asked %q, stderr %s", test.args, code, b.Host.Asked, b.Err)
+		}
+	}
+}
+
+func TestHistory(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	list := []host.RunInfo{
+		{ID: "AAAAAA", Agent: "alpha", Prompt: "fix the Flaky test", Created: now.Add(-time.Hour), End: &pluginapi.RunEnd{}},
+		{ID: "BBBBBB", Agent: "beta", Prompt: "write a test\x1b[31m", Created: now.Add(-3 * time.Hour), End: &pluginapi.RunEnd{}, Tags: []string{"x"}},
+		{ID: clitest.RunID, Agent: "alpha", Prompt: "hello", Conversation: true, Events: 3, Created: now.Add(-48 * time.Hour)},
+		{ID: "CCCCCC", Agent: "beta", Created: now.Add(-72 * time.Hour), End: &pluginapi.RunEnd{}}, // without a prompt
+	}
+	for _, test := range []struct {
+		args string
+		code int
+		want []string // prompts
+		err  string
+	}{
+		{"history", 0, []string{"fix the Flaky test", "write a test", "hello", "and more"}, ""},
+		{"history TEST", 0, []string{"fix the Flaky test", "write a test"}, ""},
+		{"history more", 0, []string{"and more"}, ""},
+		{"history -n 1", 0, []string{"fix the Flaky test"}, ""},
+		{"history -n 0 --agent beta", 0, []string{"write a test"}, ""},
+		{"history --tag x", 0, []string{"write a test"}, ""},
+		{"history nothing", 0, nil, `no prompt contains "nothing"`},
+		{"history -n -1", 2, nil, `invalid --last "-1"`},
+	} {
+		for _, asJSON := range []bool{false, true} {
+			b := newBench(t, "")
+			b.Host.RunList = slices.Clone(list)
+			b.Host.Run = clitest.Finished(pluginapi.UserMessage{Text: "hello"}, pluginapi.UserMessage{Text: "of a subagent", Nested: pluginapi.Nested{ParentID: "t"}}, pluginapi.UserMessage{Text: "and more"})
+			args := strings.Fields(test.args)
+			if asJSON {
+				args = append(args, "--json")
+			}
+			code := b.Main(args...)
+			var got []string
+			if asJSON {
+				var found []promptJSON
+				json.Unmarshal([]byte(b.Out.String()), &found)
+				for _, p := range found {
+					got = append(got, strings.TrimSuffix(p.Prompt, "\x1b[31m"))
+				}
+			} else {
+				for line := range strings.Lines(b.Out.String()) {
+					if fields := strings.Fields(line); fields[0] != "RUN" {
+						got = append(got, strings.Join(fields[3:], " "))
+					}
+				}
+			}
+			slices.Sort(got)
+			want := slices.Sorted(slices.Values(test.want))
+			if code != test.code || !slices.Equal(got, want) || !asJSON && !strings.Contains(b.Err.String(), test.err) {
+				t.Errorf("%q: code %d, %q, want %q: %s", args, code, got, want, b.Err)
+			}
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -199,6 +200,7 @@ func (o *Options) spec() (host.RunSpec, error) {
 		}
 		spec.Env[name] = value
 	}
+	spec.MCPServers = slices.Clone(o.servers)
 	for _, text := range o.MCP {
 		servers, err := mcpServers(o.Process, text)
 		if err != nil {

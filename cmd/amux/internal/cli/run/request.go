@@ -172,7 +172,7 @@ func (r *request) applySettings() error {
 	if own, ok := set.Agents[spec.Agent]; ok { // for the process that hosts the run
 		spec.Launch = &host.Launch{Adapter: own.Adapter, Line: own.Line, Argv: own.Argv}
 	}
-	spec.Tags = append(slices.Clone(set.Tags), spec.Tags...)
+	spec.Tags = withTags(set.Tags, spec.Tags)
 	if spec.Timeout == 0 {
 		spec.Timeout = set.Timeout
 	}

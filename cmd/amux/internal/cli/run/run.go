@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/amux-dev/amux/cmd/amux/internal/app"
+	"github.com/amux-dev/amux/host"
 )
 
 // Options are what amux run needs.
@@ -34,6 +35,9 @@ type Options struct {
 	Approvals
 	Limits
 	Label
+
+	name    string           // of the agent, for rerun
+	servers []host.MCPServer // beside those of MCP
 }
 
 // NewOptions returns the options of a run, before flags are read.
