@@ -244,7 +244,7 @@ func earlierServer(t *testing.T, bin string) {
 		!strings.Contains(says.String(), "does not understand the run") || !strings.Contains(says.String(), fmt.Sprintf("kill %d\n", server)) {
 		t.Errorf("%v: %s", err, says.String())
 	}
-	if list := u.amux("ps"); strings.Count(list, "\n") != 6 { // five runs, and a heading
+	if list := u.amux("ps", "-a"); strings.Count(list, "\n") != 6 { // five runs, and a heading
 		t.Errorf("ps: %s", list)
 	}
 	if now := u.server(); now != server {

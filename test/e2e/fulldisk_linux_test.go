@@ -37,11 +37,11 @@ note wait wait full &
 touch go
 for i in $(seq 1200); do [ -e logs.code ] && [ -e wait.code ] && [ -e attach.code ] && [ -e human.code ] && [ -e run.code ] && break; sleep 0.1; done
 kill $(cat sleep.pid)
-note ps ps --json
+note ps ps -a --json
 note later logs --json full
 rm "$HOME/.agent-mux/fill"
 note freed logs --json full
-note freedps ps --json
+note freedps ps -a --json
 note freedwait wait full
 `
 

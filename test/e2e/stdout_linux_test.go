@@ -22,7 +22,7 @@ func TestStdoutThatTakesNothing(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), hostileTime)
 	defer cancel()
 	for _, line := range []string{
-		"run demo '[say:x]' --name one", "run demo '[say:x]' --json", "run demo '[say:x]' --quiet", "run -d demo '[say:x]'", "ps", "ps --json", "logs one", "logs one --json", "logs -n 1 one",
+		"run demo '[say:x]' --name one", "run demo '[say:x]' --json", "run demo '[say:x]' --quiet", "run -d demo '[say:x]'", "ps -a", "ps -a --json", "logs one", "logs one --json", "logs -n 1 one",
 		"inspect one", "replay one", "agents list", "agents info demo", "plugin list", "doctor", "version", "completion bash", "--help", "run --help",
 	} {
 		for to, want := range map[string]int{">/dev/full": 1, ">&-": 0} {
