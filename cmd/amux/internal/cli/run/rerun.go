@@ -22,7 +22,7 @@ the prompt. Settings and environment are those of now: values of --env, and the
 environment and headers of tool servers, are not recorded.
 
 Whether a run answers permission requests by itself is taken over; who answers where it
-asked is decided anew, as amux run does. The new run stays in this terminal: add -d.`,
+asked is decided as amux run does. The new run stays in this terminal: add -d.`,
 		Example: `  amux rerun 86CCFA
   amux rerun 86CCFA --model opus "fix the tests, and say why they failed"
   amux rerun nightly --agent codex -d`,
