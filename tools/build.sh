@@ -33,6 +33,12 @@ done
 for own in amux-shim amux-bridge amux-schema; do
 	$GO build -trimpath -ldflags "-s -w" -o "$out/$own$exe" "./cmd/$own"
 done
-$GO build -trimpath -ldflags "-s -w -X main.version=$VERSION -X main.bundledHashes=$hashes" -o "$out/amux$exe" ./cmd/amux
+commit=
+date=
+if [ -e .git ] && command -v git >/dev/null; then
+	commit=$(git rev-parse --short HEAD 2>/dev/null || true)
+	date=$(git show -s --format=%cs HEAD 2>/dev/null || true)
+fi
+$GO build -trimpath -ldflags "-s -w -X main.version=$VERSION -X main.commit=$commit -X main.date=$date -X main.bundledHashes=$hashes" -o "$out/amux$exe" ./cmd/amux
 cp LICENSE NOTICE "$out/"
 echo "built $out/amux, $out/amux-shim, $out/amux-bridge, $out/amux-schema and $out/plugins:$names"

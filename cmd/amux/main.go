@@ -3,9 +3,11 @@
 package main
 
 import (
+	"cmp"
 	"os"
 	"os/signal"
 	"runtime"
+	"runtime/debug"
 	"strings"
 	"sync"
 
@@ -16,9 +18,12 @@ import (
 	"github.com/amux-dev/amux/internal/sys/rawio"
 )
 
-// Set by the build: -ldflags "-X main.version=1.2.3 -X main.bundledHashes=claude=<sha256>,…".
+// Set by the build: -ldflags "-X main.version=1.2.3 -X main.commit=1a2b3c4 -X
+// main.date=2026-01-31 -X main.bundledHashes=claude=<sha256>,…".
 var (
-	version       = "dev"
+	version       = ""
+	commit        = ""
+	date          = ""
 	bundledHashes = ""
 )
 
@@ -36,7 +41,9 @@ func run() int {
 		Home:          home,
 		Cwd:           cwd,
 		Executable:    executable,
-		Version:       version,
+		Version:       cmp.Or(version, moduleVersion()),
+		Commit:        commit,
+		Date:          date,
 		BundledHashes: parseHashes(bundledHashes),
 		Signals:       catchSignals,
 		Resized:       catchResize,
@@ -44,6 +51,14 @@ func run() int {
 		NewHost:       app.NewHost,
 	}
 	return cli.Main(p, os.Args[1:])
+}
+
+// moduleVersion is the version that go install has built.
+func moduleVersion() string {
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" && info.Main.Version != "(devel)" {
+		return strings.TrimPrefix(info.Main.Version, "v")
+	}
+	return "dev"
 }
 
 // useOneProcessor is for a process with one run, which handles its lines one after the

@@ -20,7 +20,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/amux-dev/amux/cmd/amux/internal/render"
-	"github.com/amux-dev/amux/internal/sys/printable"
 	"github.com/amux-dev/amux/pluginapi"
 )
 
@@ -147,31 +146,4 @@ func (a *App) Each(names []string, do func(name string) error) error {
 func (a *App) Confirm(question string) bool {
 	answer := strings.ToLower(a.IO.Ask(render.String(question) + " [y/N] "))
 	return answer == "y" || answer == "yes"
-}
-
-// CompleteAgent completes the name of an agent as a command's first argument.
-func (a *App) CompleteAgent(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-	if len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	h, err := a.Opener.Host()
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	agents, err := h.Agents(context.Background())
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	var names []string
-	for _, a := range agents {
-		if a.Description != nil {
-			names = append(names, completion(a.Description.Id, a.Description.Summary))
-		}
-	}
-	return names, cobra.ShellCompDirectiveNoFileComp
-}
-
-// completion is a word that the shell may complete, with its description.
-func completion(word, about string) string {
-	return printable.Line(word) + "\t" + printable.Line(about)
 }

@@ -1,6 +1,8 @@
 package app
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -9,6 +11,7 @@ import (
 	"github.com/amux-dev/amux/cmd/amux/internal/iostreams"
 	"github.com/amux-dev/amux/host"
 	"github.com/amux-dev/amux/internal/process"
+	"github.com/amux-dev/amux/pluginapi"
 )
 
 // Process is the process that a command runs in. main fills it in; nothing else reads
@@ -20,6 +23,8 @@ type Process struct {
 	Cwd        string   // empty if the folder was removed
 	Executable string
 	Version    string
+	Commit     string // that it was built from; empty if that is not known
+	Date       string // of the commit
 	// BundledHashes are those of the bundled plugins, by name.
 	BundledHashes map[string]string
 	// Signals starts to catch signals, until the function it returns is called.
@@ -63,6 +68,18 @@ func (p *Process) Beside(name string) string {
 		self = resolved
 	}
 	return filepath.Join(filepath.Dir(self), name)
+}
+
+// Whole returns an error if amux was built alone: without the programs that start agents
+// and without plugins.
+func (p *Process) Whole() error {
+	for _, name := range []string{ProgramName("amux-shim"), "plugins"} {
+		if _, err := os.Stat(p.Beside(name)); !errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+	}
+	return pluginapi.Errorf(pluginapi.CodeInternal, "%s was built alone: its programs (amux-shim, amux-bridge, amux-schema) and plugins are missing beside it", p.Executable).
+		WithHint("build them all from the source: git clone https://github.com/amux-dev/amux && make -C amux install")
 }
 
 // Attended reports whether somebody at a terminal can be asked.

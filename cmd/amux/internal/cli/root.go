@@ -9,7 +9,10 @@
 package cli
 
 import (
+	"strings"
+
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/amux-dev/amux/cmd/amux/internal/app"
 	"github.com/amux-dev/amux/cmd/amux/internal/cli/agents"
@@ -30,6 +33,8 @@ func Main(p *app.Process, args []string) int { return app.Main(p, NewCmd, args) 
 // NewCmd makes amux, with all its commands.
 func NewCmd(a *app.App) *cobra.Command {
 	root := app.NewRoot(a)
+	root.Version = a.Version
+	root.SetVersionTemplate(strings.ReplaceAll(version.Line(a.Process), "{{", ""))
 	root.AddCommand(
 		run.NewCmd(a),
 		run.NewCmdRerun(a),
@@ -59,5 +64,20 @@ func NewCmd(a *app.App) *cobra.Command {
 		doctor.NewCmd(a),
 		version.NewCmd(a),
 	)
+	completeFlags(a, root)
 	return root
+}
+
+// completeFlags has the shell complete the values of flags that name something.
+func completeFlags(a *app.App, cmd *cobra.Command) {
+	cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
+		complete := a.CompleteFlag(f)
+		if _, has := cmd.GetFlagCompletionFunc(f.Name); complete == nil || has {
+			return
+		}
+		_ = cmd.RegisterFlagCompletionFunc(f.Name, complete) // fails for a flag that has one
+	})
+	for _, sub := range cmd.Commands() {
+		completeFlags(a, sub)
+	}
 }

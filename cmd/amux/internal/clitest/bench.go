@@ -76,6 +76,9 @@ func (b *Bench) Process() *app.Process {
 			return b.Host, nil
 		},
 	}
+	if err := os.WriteFile(p.Beside(app.ProgramName("amux-shim")), nil, 0o600); err != nil {
+		b.t.Fatal(err)
+	}
 	if b.Gone {
 		p.Cwd = ""
 	}

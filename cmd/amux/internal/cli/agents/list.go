@@ -15,6 +15,7 @@ import (
 type ListOptions struct {
 	Print *app.Printer
 	Host  func() (app.Host, error)
+	Whole func() error
 
 	JSON    bool
 	Refresh bool
@@ -22,7 +23,7 @@ type ListOptions struct {
 
 // NewCmdList makes amux agents list.
 func NewCmdList(a *app.App) *cobra.Command {
-	o := &ListOptions{Print: a.Print, Host: a.Opener.Host}
+	o := &ListOptions{Print: a.Print, Host: a.Opener.Host, Whole: a.Whole}
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List agents",
@@ -46,6 +47,9 @@ func list(o *ListOptions) error {
 		return err
 	}
 	agents, err := h.Agents(context.Background())
+	if err == nil && len(agents) == 0 {
+		err = o.Whole()
+	}
 	if err != nil {
 		return err
 	}

@@ -9,11 +9,13 @@ package run
 
 import (
 	"context"
+	"errors"
 
 	"github.com/spf13/cobra"
 
 	"github.com/amux-dev/amux/cmd/amux/internal/app"
 	"github.com/amux-dev/amux/host"
+	"github.com/amux-dev/amux/pluginapi"
 )
 
 // Options are what amux run needs.
@@ -108,6 +110,9 @@ func (o *Options) Run(args []string) error {
 		return err
 	}
 	if err := r.prepare(context.Background(), h, args); err != nil {
+		if alone := o.Process.Whole(); alone != nil && errors.Is(err, pluginapi.CodeAgentNotFound) {
+			return alone
+		}
 		return err
 	}
 	if o.Detach {

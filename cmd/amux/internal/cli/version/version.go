@@ -16,18 +16,19 @@ import (
 // Options are what amux version needs.
 type Options struct {
 	Out     io.Writer
-	Version string
+	Process *app.Process
 
 	JSON bool
 }
 
 // NewCmd makes amux version.
 func NewCmd(a *app.App) *cobra.Command {
-	o := &Options{Out: a.IO.Out, Version: a.Version}
+	o := &Options{Out: a.IO.Out, Process: a.Process}
 	cmd := &cobra.Command{
-		Use:     "version",
-		Short:   "Print the version of amux",
-		Long:    "Print the version of amux, of its plugin protocol and of Go, and the platform.",
+		Use:   "version",
+		Short: "Print the version of amux",
+		Long: `Print the version of amux, the commit that it was built from, the version of its plugin
+protocol and of Go, and the platform. amux --version does the same.`,
 		Example: "  amux version\n  amux version --json | jq -r .version",
 		Args:    app.ExactArgs(),
 		RunE:    app.Command(func(*cobra.Command, []string) error { return version(o) }),
@@ -37,14 +38,25 @@ func NewCmd(a *app.App) *cobra.Command {
 }
 
 func version(o *Options) error {
-	protocol := fmt.Sprintf("%d.%d", pluginapi.ProtocolMajor, pluginapi.ProtocolMinor)
 	if o.JSON {
 		return json.NewEncoder(o.Out).Encode(map[string]string{
-			"version": o.Version, "protocol": protocol,
+			"version": o.Process.Version, "commit": o.Process.Commit, "date": o.Process.Date, "protocol": protocol(),
 			"go": runtime.Version(), "platform": runtime.GOOS + "/" + runtime.GOARCH,
 		})
 	}
-	_, err := fmt.Fprintf(o.Out, "amux %s (plugin protocol %s, %s, %s/%s)\n",
-		o.Version, protocol, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	_, err := io.WriteString(o.Out, Line(o.Process))
 	return err
+}
+
+// Line is what amux version and amux --version print.
+func Line(p *app.Process) string {
+	built := ""
+	if p.Commit != "" {
+		built = fmt.Sprintf("commit %s of %s, ", p.Commit, p.Date)
+	}
+	return fmt.Sprintf("amux %s (%splugin protocol %s, %s, %s/%s)\n", p.Version, built, protocol(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+}
+
+func protocol() string {
+	return fmt.Sprintf("%d.%d", pluginapi.ProtocolMajor, pluginapi.ProtocolMinor)
 }
