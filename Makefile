@@ -13,7 +13,7 @@ TOOL  = $(GO) -C tools tool
 # The real agents begin first: they wait more than they work, and the rest fills that.
 TESTS = ./test/real ./...
 
-.PHONY: help build run check test race fuzz sim sim-bugs lint words generate check-generated cross wine bench chaos chaos-minute test-real drift proof docs install licenses clean
+.PHONY: help build run check test race fuzz sim sim-bugs lint words generate check-generated cross wine bench chaos chaos-minute test-real drift proof docs install uninstall packages licenses clean
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -109,6 +109,14 @@ install: build ## copy to PREFIX/lib/amux and link PREFIX/bin/amux (default ~/.l
 	@cp -R bin/. $(PREFIX)/lib/amux/
 	@ln -sf $(PREFIX)/lib/amux/amux $(PREFIX)/bin/amux
 	@echo "installed $(PREFIX)/bin/amux"
+
+uninstall: ## remove what make install has copied to PREFIX
+	@rm -rf $(PREFIX)/lib/amux
+	@rm -f $(PREFIX)/bin/amux
+	@echo "removed $(PREFIX)/bin/amux and $(PREFIX)/lib/amux; your runs and settings stay in ~/.agent-mux"
+
+packages: ## deb, rpm and apk packages with manual pages and completions, in dist
+	@sh tools/packages.sh dist
 
 licenses: ## write the licences of all linked modules to NOTICE
 	@$(GO) run ./test/deps/notice NOTICE

@@ -46,6 +46,9 @@ func Plain(err error) error {
 
 // unfit looks at the file for what keeps the system from executing it.
 func unfit(path string, err error) (why, hint string) {
+	if e, ok := errors.AsType[*fs.PathError](err); ok && e.Op == "open" { // for its standard streams
+		return readable(e.Path) + " cannot be opened: " + e.Err.Error(), "a container or chroot needs /dev/null too"
+	}
 	missing, format, denied := errors.Is(err, fs.ErrNotExist), noExec(err), errors.Is(err, fs.ErrPermission)
 	if denied {
 		return "it may not be executed", "look at its mode, that of its interpreter, and whether its file system is mounted noexec"

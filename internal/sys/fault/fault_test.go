@@ -53,6 +53,10 @@ func TestStart(t *testing.T) {
 	if why, hint := Start(path, "", syscall.Exec(path, []string{path}, nil)); why != "it may not be executed" || hint == "" {
 		t.Errorf("not executable: %q, %q", why, hint)
 	}
+	noDevices := &fs.PathError{Op: "open", Path: "/dev/null", Err: syscall.ENOENT} // of exec.Cmd without a stdin
+	if why, hint := Start("/bin/true", "", noDevices); !strings.HasPrefix(why, "/dev/null cannot be opened") || !strings.Contains(hint, "/dev/null") {
+		t.Errorf("without /dev/null: %q, %q", why, hint)
+	}
 	cmd := exec.Command("/bin/true")
 	cmd.Dir = gone
 	if why, _ := Start("/bin/true", gone, cmd.Run()); !strings.HasPrefix(why, "its folder "+gone+" cannot be entered") {
