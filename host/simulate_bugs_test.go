@@ -26,7 +26,7 @@ const simEnough = 2000
 // is no use. The last are bugs that it has found.
 func TestPlantedBugs(t *testing.T) {
 	if !*simBugs {
-		t.Skip("it compiles each bug: make sim-bugs")
+		t.Skip("it compiles amux once for each planted bug, which takes minutes: make sim-bugs")
 	}
 	for _, bug := range []struct{ name, file, is, becomes string }{
 		{

@@ -198,7 +198,7 @@ func simulateBeside(t *testing.T) seedReport {
 // A seed has the same course of events each time, whatever else the machine does.
 func TestSeedsRepeat(t *testing.T) {
 	if testing.Short() {
-		t.Skip("TestSimulate plays some")
+		t.Skip("it plays seeds twice, which takes long: run it without -short")
 	}
 	p := newPlayer(t)
 	differ := 0

@@ -59,6 +59,14 @@ var agentPlatformRule = regexp.MustCompile(`^[a-z0-9]+(/[a-z0-9]+)?$`)
 // it in errors. Unknown keys are returned with their lines: an older amux must be
 // able to install what a newer one's authors write, and authors must see typos.
 func ParseManifest(place string, data []byte) (m *Manifest, unknown []string, err error) {
+	m, unknown, err = parseManifest(place, data)
+	if e := pluginapi.AsError(err); e != nil && e.Hint == "" {
+		err = e.WithHint("correct the manifest, or ask the plugin's author to; its keys: docs/writing-an-adapter.md")
+	}
+	return m, unknown, err
+}
+
+func parseManifest(place string, data []byte) (m *Manifest, unknown []string, err error) {
 	m = &Manifest{}
 	if len(data) > manifestSize {
 		return nil, nil, pluginapi.Errorf(pluginapi.CodePluginInvalid, "%s is larger than 256 KiB", place)

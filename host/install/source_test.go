@@ -622,4 +622,7 @@ func TestManifestTypo(t *testing.T) {
 	text := strings.Replace(string(files("acme", "1.0.0")[ManifestName].Data), "license =", "licence =", 1)
 	_, _, err := ParseManifest(ManifestName, []byte(text))
 	oneLine(t, err, pluginapi.CodePluginInvalid, "it needs license; amux-plugin.toml:5: unknown key licence")
+	if hint := pluginapi.AsError(err).Hint; !strings.HasPrefix(hint, "correct the manifest") {
+		t.Errorf("hint %q", hint) // an author has nothing to reinstall
+	}
 }

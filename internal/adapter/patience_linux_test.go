@@ -15,14 +15,14 @@ func TestPatienceWithAStarvedProcess(t *testing.T) {
 	for range 8 {
 		cmd := exec.Command("taskset", "-c", "0", "sh", "-c", "while :; do :; done")
 		if err := cmd.Start(); err != nil {
-			t.Skipf("the test cannot be kept on one CPU: %v", err)
+			t.Skipf("taskset, which puts processes on one CPU, cannot be run: %v", err)
 		}
 		defer func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }()
 		last = cmd
 	}
 	for begun := time.Now(); waitedForCPU(last.Process.Pid) == 0; runtime.Gosched() {
 		if time.Since(begun) > 10*time.Second {
-			t.Skip("the kernel does not say how long a process waits for its CPU, or CPU 0 is not allowed")
+			t.Skip("/proc/PID/schedstat does not tell how long a process waited for its CPU, or CPU 0 may not be used here")
 		}
 	}
 	const limit = 300 * time.Millisecond

@@ -40,7 +40,7 @@ func FuzzFrames(f *testing.F) {
 	f.Add([]byte{0xff, 0xff, 0xff, 0xff, 'H', 0, 0, 0, 0})
 	f.Fuzz(func(t *testing.T, data []byte) {
 		if strings.Contains(strings.ToLower(string(data)), "program") {
-			t.Skip("a spawn would start something")
+			t.Skip("this input names a program, which would be started")
 		}
 		dir := t.TempDir()
 		s := newSupervisor(Config{Dir: dir, Tree: noProcesses{}, DiskWait: time.Millisecond}, Hello{Nonce: "n", RunID: "run"})

@@ -10,6 +10,7 @@ package run
 import (
 	"context"
 	"errors"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -95,7 +96,11 @@ func (o *Options) Run(args []string) error {
 		return err
 	}
 	if len(args) > 2 {
-		return app.Usagef("got %d arguments; quote the prompt", len(args)).WithHint("amux run %s \"%s …\"", args[0], args[1])
+		err := app.Usagef("got %d arguments; quote the prompt", len(args))
+		if last := args[len(args)-1]; o.Retry.given && strings.Trim(last, "0123456789") == "" {
+			return err.WithHint("the number of attempts follows an equals sign: --retry=%s", last)
+		}
+		return err.WithHint("amux run %s \"%s …\"", args[0], args[1])
 	}
 	set, err := o.Config.Settings()
 	if err != nil {

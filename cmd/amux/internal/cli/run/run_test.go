@@ -50,6 +50,7 @@ func TestAgentAndPrompt(t *testing.T) {
 		{name: "no prompt", args: []string{"alpha"}, code: 2, says: "no prompt"},
 		{name: "blank prompt", stdin: " \n", args: []string{"alpha"}, code: 2, says: "no prompt"},
 		{name: "prompt without quotes", args: []string{"alpha", "say", "hi"}, code: 2, says: "got 3 arguments; quote the prompt"},
+		{name: "retry without an equals sign", args: []string{"alpha", "hi", "--retry", "3"}, code: 2, says: "--retry=3"},
 		{name: "no UTF-8", stdin: "a\xff", args: []string{"alpha"}, code: 2, says: "UTF-8"},
 		{name: "settings are wrong", settings: "x = 1", args: []string{"alpha", "hi"}, code: 7, says: "config.toml:1: unknown key x"},
 	} {
