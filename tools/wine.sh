@@ -43,11 +43,11 @@ sh tools/build.sh "$cache/bin" >/dev/null
 export AMUX_TEST_BIN="$cache/bin"
 passed=0 failed=0
 : >"$cache/skipped"
-for package in internal/sys/namedpipe internal/process internal/pty internal/lines internal/vt cmd/amux/internal/render host test/wine; do
+for package in internal/sys/namedpipe internal/process internal/pty internal/lines internal/vt cmd/amux/internal/render host/internal/spawn test/wine; do
 	name=$(echo "$package" | tr / -)
 	$GO test -c -o "$cache/$name.exe" "./$package"
 	only=. code=0
-	[ "$package" != host ] || only='^TestCmdExe' # the others are of all systems
+	[ "$package" != host/internal/spawn ] || only='^TestCmdExe' # the others are of all systems
 	(cd "$package" && timeout 1200 wine "$cache/$name.exe" -test.v -test.run "$only" -test.timeout 19m) >"$cache/$name.out" 2>&1 </dev/null || code=$?
 	passed=$((passed + $(grep -c '^--- PASS' "$cache/$name.out" || true)))
 	grep -h -B1 '^--- SKIP' "$cache/$name.out" | tr -d '\r' | sed -n 's/^ *[a-z_]*\.go:[0-9]*: //p; s/^--- SKIP: \([^ ]*\).*/  \1/p' >>"$cache/skipped" || true
