@@ -397,7 +397,7 @@ func TestRecoverWithoutPlugin(t *testing.T) {
 				t.Error("events were changed")
 			}
 			agents.Comparable(t, got) // numbered without gaps
-			if n := bytes.Count(got, []byte(`{"type":"run_end"`)); n != 1 || !bytes.Contains(got, []byte(`"code":"HOST_GONE"`)) {
+			if n := bytes.Count(got, []byte(`{"type":"run_end"`)); n != 1 || !bytes.Contains(got, []byte(`"code":"PLUGIN_CHANGED"`)) {
 				t.Errorf("it ends %d times: %s", n, got[max(0, len(got)-500):])
 			}
 		})
