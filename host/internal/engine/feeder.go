@@ -73,8 +73,10 @@ func (f *feeder) feed(ctx context.Context) error {
 				return nil // a host that died had recorded the end
 			}
 			p.perform()
-			if src.Committed() > limit {
-				continue // it begins where the last transition ends
+			// The end begins where the last transition ends. As long as the shim lives, its
+			// clients can record faster than this reads.
+			if p.settled != nil && src.Committed() > limit {
+				continue
 			}
 			if err := p.conclude(); err != nil {
 				return err

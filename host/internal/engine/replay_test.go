@@ -2,6 +2,7 @@ package engine
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -12,6 +13,7 @@ import (
 	"github.com/amux-dev/amux/internal/journal"
 	"github.com/amux-dev/amux/pluginapi"
 	pb "github.com/amux-dev/amux/pluginapi/amuxplugin1"
+	"github.com/amux-dev/amux/pluginapi/code"
 )
 
 // settling is an ending whose shim has left something beside the journal.
@@ -268,5 +270,58 @@ func TestFinishWithoutAdapter(t *testing.T) {
 				t.Errorf("%d events in the log: %d times %s, want %d:\n%s", logged, n, event, want, events)
 			}
 		}
+	}
+}
+
+// flooded is a journal that grows whenever it is looked at, until the shim has left.
+type flooded struct {
+	*growing
+	effects *deaf
+}
+
+func (f *flooded) Committed() int64 {
+	if !f.effects.left {
+		_ = f.effects.ending.Append(journal.KindInput, journal.Encode(journal.Input{Kind: code.InputEnd}))
+	}
+	return f.growing.Committed()
+}
+
+// Whoever sends without a pause does not keep a run from its end.
+func TestEndDespiteAFlood(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "journal")
+	writer, err := journal.OpenWriter(path, time.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer writer.Close()
+	file, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	log, err := eventlog.Open(path+".jsonl", "01J", "echo", true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	src := &growing{File: file, rand: newEcho(1, 0).rand}
+	effects := &deaf{ending: &ending{journal: src, writer: writer}}
+	kinds := []journal.Kind{journal.KindState, journal.KindState, journal.KindPlan, journal.KindSpawned, journal.KindExit}
+	for i, record := range append(started[:len(started):len(started)], journal.Spawned{Spawn: 1, PID: 7}, journal.Exit{Spawn: 1}) {
+		if err := effects.ending.Append(kinds[i], journal.Encode(record)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	e, adapter := New(Config{
+		Journal: &flooded{src, effects}, Log: log, Limits: Limits{Progress: time.Minute, Volume: 1 << 20}, Start: &pb.Start{Agent: "echo"},
+		Effects: effects, Policy: &Policy{}, State: Starting,
+	}), newEcho(1, 0)
+	if err := e.Run(ctx, Reading{Conversation: adapter, Leave: adapter.leave}); err != nil {
+		t.Fatal(err)
+	}
+	if events, _ := os.ReadFile(path + ".jsonl"); !bytes.Contains(events, []byte(`"run_end"`)) {
+		t.Errorf("no end in\n%s", events[max(0, len(events)-1000):])
 	}
 }
