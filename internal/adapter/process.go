@@ -285,6 +285,9 @@ func (p *Process) Error(op string, err error) error {
 		}
 		return e
 	}
+	if why, hint := fault.Told(status.Convert(err).Message()); why != "" && status.Code(err) == codes.Unavailable {
+		return pluginapi.Errorf(pluginapi.CodePluginCrashed, "plugin %s cannot be reached: %s (%s)", p.Name, why, op).WithHint("%s", hint)
+	}
 	died, hint := ErrDied, "report it to the plugin's author"
 	cause := "broke the protocol: " + status.Convert(err).Message()
 	switch {

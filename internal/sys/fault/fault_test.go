@@ -100,3 +100,19 @@ func TestLimit(t *testing.T) {
 		}
 	}
 }
+
+// What the child is to inherit gets numbers above those of the parent first: where the
+// limit leaves none, the system says that a descriptor is bad.
+func TestNoDescriptorForTheChild(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("SKIPPED: Windows has no limit of open files")
+	}
+	why, hint := Start("/bin/true", "", &fs.PathError{Op: "fork/exec", Path: "/bin/true", Err: syscall.EBADF})
+	told, way := Told("transport: Error while dialing: dial unix plugin: socket: " + syscall.EMFILE.Error())
+	if !strings.Contains(why, "may open no more files") || told != why || hint != way || hint == "" {
+		t.Errorf("%q, %q; %q, %q", why, hint, told, way)
+	}
+	if why, _ := Told("connection refused"); why != "" {
+		t.Error(why)
+	}
+}

@@ -43,10 +43,22 @@ func unstartable(err error) (why, hint string) {
 	switch {
 	case errors.Is(err, syscall.EAGAIN):
 		return noThreads, moreThreads
+	case errors.Is(err, syscall.EBADF): // it has no number left for what the child is to inherit
+		return Limit(syscall.EMFILE)
 	case errors.Is(err, syscall.E2BIG):
 		return "its arguments and environment are longer than the system takes", "shorten the prompt, or unset large variables"
 	}
 	return Limit(err)
+}
+
+// Told is Limit for an error of this process of which only the words are left.
+func Told(words string) (why, hint string) {
+	for _, limit := range []syscall.Errno{syscall.EMFILE, syscall.ENFILE} {
+		if strings.Contains(words, limit.Error()) {
+			return Limit(limit)
+		}
+	}
+	return "", ""
 }
 
 // Death says which limit a Go program has reached, by the first line that its runtime

@@ -21,6 +21,9 @@ func Limit(err error) (why, hint string) {
 
 func unstartable(err error) (why, hint string) { return Limit(err) }
 
+// Told is Limit for an error of this process of which only the words are left.
+func Told(string) (why, hint string) { return "", "" }
+
 // Death says which limit a Go program has reached, by the first line that its runtime
 // wrote when it gave up; "" if it died of something else.
 func Death(string) (why, hint string) { return "", "" }
