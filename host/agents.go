@@ -381,8 +381,8 @@ type Isolation struct {
 	Descriptors uint64 `json:"descriptors"`
 	// NoNewPrivileges: set-user-ID programs give it nothing.
 	NoNewPrivileges bool `json:"no_new_privileges"`
-	// Landlock is the version by which the kernel keeps it from changing files outside
-	// its working directory; 0: the kernel does not offer that.
+	// Landlock is the version of the kernel's interface of that name, which keeps it from
+	// changing files outside its working directory; 0: the kernel does not offer that.
 	Landlock int `json:"landlock_abi"`
 	// Signals reports that it can signal its own processes only.
 	Signals bool `json:"signals_own_only"`

@@ -26,7 +26,7 @@ const (
 	hostileDelay = 5 * time.Millisecond // of the median answer in other runs
 )
 
-// pulse is a conversation of another plugin, by which it shows how others fare.
+// pulse is a conversation of another plugin. It shows whether others are slowed down.
 type pulse struct {
 	run  *host.Run
 	turn chan bool

@@ -325,10 +325,10 @@ func (r *Run) onTerminal(ctx context.Context) bool {
 // LeaseTime is how long a lease lasts that is not asked for again.
 const LeaseTime = 30 * time.Second
 
-// Lease makes holder, a name of the caller's choice, the one of those who are
-// attached to the run that types, for LeaseTime; asked for again by the same it
-// lasts longer. While another has it this is INVALID_STATE_TRANSITION, unless steal is
-// set. It keeps nobody from Send and the like: those who are attached heed it.
+// Lease gives the keyboard of an attached run to holder, a name that the caller chooses,
+// for LeaseTime. The holder asks again to keep it longer. While somebody else has it, Lease
+// returns INVALID_STATE_TRANSITION, unless steal is set. It does not stop anybody from
+// calling Send: whoever is attached should respect it.
 func (r *Run) Lease(ctx context.Context, holder string, steal bool) error {
 	return r.lend(shim.Lease{Holder: holder, For: LeaseTime, Steal: steal})
 }

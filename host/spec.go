@@ -184,7 +184,7 @@ type Retry struct {
 	// MaxDelay is the longest; default 30 s. A provider that asks for more is not
 	// asked again.
 	MaxDelay time.Duration `json:"max_delay_ns,omitempty"`
-	Jitter   float64       `json:"jitter,omitempty"` // by which part a delay differs, up or down; default 0.1
+	Jitter   float64       `json:"jitter,omitempty"` // a delay is longer or shorter by up to this fraction; default 0.1
 }
 
 // Parent is a process, told from a later one with its pid.

@@ -219,7 +219,7 @@ func (s *supervisor) carryOut(t frameType, body []byte) error {
 	}
 }
 
-// asksForEnd are the signals by which people ask a program to end. Every process
+// asksForEnd are the signals that people send to ask a program to end. Every process
 // of the run gets them, as from a terminal: launchers do not pass them on, and
 // what sits in a session of its own would not know. TERM is Stop.
 var asksForEnd = map[string]bool{"SIGHUP": true, "SIGINT": true, "SIGQUIT": true, "SIGBREAK": true}

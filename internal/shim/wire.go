@@ -147,8 +147,8 @@ const NextPrompt = "amux:next-prompt"
 // Forever is the time that nobody waits.
 const Forever = time.Duration(1 << 62)
 
-// Lease makes one of those who are attached to a run the one that types. It is
-// theirs to heed: the shim refuses it to others while it lasts, and nothing else.
+// Lease gives the keyboard of an attached run to one holder. While it lasts the shim
+// refuses it to others, and refuses nothing else: whoever is attached should respect it.
 type Lease struct {
 	Holder string        `json:"holder"`
 	For    time.Duration `json:"for_ns"`          // 0 gives it back

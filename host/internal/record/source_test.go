@@ -122,7 +122,7 @@ func TestStopOnAFullDisk(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.Fill(true)
-		time.Sleep(5 * time.Second)
+		time.Sleep(5 * time.Second) // virtual: the agent prints five lines that find no room
 		if err := launched.Stop(shim.Stop{Reason: journal.ReasonStop, By: "user"}); err != nil {
 			t.Fatal(err)
 		}

@@ -188,8 +188,8 @@ func (o Order) bad(format string, args ...any) error {
 		WithHint("report it to the plugin's author")
 }
 
-// shellCommand is the program and arguments by which a shell runs a line; args are its
-// positional arguments, so no text of theirs is ever part of the line.
+// shellCommand is the command that has a shell run a line; args become its positional
+// arguments, so their text is never part of the line.
 func shellCommand(line string, args []string) (path string, argv []string, ok bool) {
 	return shell, slices.Concat(shellFlags, []string{line}, positional(args)), len(args) == 0 || shellArgs
 }
