@@ -147,6 +147,8 @@ type Exit struct {
 	Killed int       `json:"killed,omitempty"` // processes it left behind
 	// Survivors names processes that could not be ended, each with the reason.
 	Survivors string `json:"survivors,omitempty"`
+	// Limit says that the disk was not full, but that files may not grow further (ulimit -f).
+	Limit bool `json:"limit,omitempty"`
 }
 
 // Fault says that the adapter could not go on. Done is the last input that was

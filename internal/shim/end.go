@@ -77,6 +77,7 @@ func (s *supervisor) supervise(child *child) {
 	exit.Code, exit.Signal = child.ended()
 	if s.recorder.gaveUp.Load() {
 		exit.Reason = journal.ReasonDiskFull // whatever else was asked for: output is lost
+		exit.Limit = s.recorder.limit.Load()
 	}
 	if exit.Reason == "" && s.signaled != "" && (asksForEnd[s.signaled] || exit.Signal == s.signaled) {
 		exit.Reason = journal.ReasonSignal
@@ -89,7 +90,7 @@ func (s *supervisor) supervise(child *child) {
 		s.recorder.tryAppend(journal.KindExit, record) // who comes later reads the file
 	case s.recorder.append(journal.KindExit, record): // the host waits for it
 	case exit.Reason == "":
-		exit.Reason = journal.ReasonDiskFull
+		exit.Reason, exit.Limit = journal.ReasonDiskFull, s.recorder.limit.Load()
 		s.exit.write(journal.Encode(exit))
 	}
 	close(child.gone)

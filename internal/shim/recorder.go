@@ -21,6 +21,7 @@ type recorder struct {
 
 	mu     slowlock.Lock // held while somebody waits for room
 	gaveUp atomic.Bool   // the disk stayed full: no output is recorded any more
+	limit  atomic.Bool   // it was not the disk, but the limit of a file's size
 }
 
 // append commits a record and rings. On a full disk it waits, so that the agent
@@ -55,7 +56,9 @@ func (r *recorder) untilRoom(try func() error) error {
 		if err == nil {
 			return nil
 		}
-		if errors.Is(err, syscall.EFBIG) || time.Since(since) > r.wait {
+		limit := errors.Is(err, syscall.EFBIG)
+		if limit || time.Since(since) > r.wait {
+			r.limit.Store(limit)
 			r.gaveUp.Store(true)
 			r.full()
 		}

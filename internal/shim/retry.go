@@ -60,7 +60,7 @@ func (s *supervisor) giveUp(child *child, reason journal.EndReason, record []byt
 		return errNoChild
 	}
 	if !s.recorder.append(journal.KindInput, record) { // waits for room: without the record the run would wait for its agent
-		s.exit.write(journal.Encode(journal.Exit{Code: -1, Reason: journal.ReasonDiskFull}))
+		s.exit.write(journal.Encode(journal.Exit{Code: -1, Reason: journal.ReasonDiskFull, Limit: s.recorder.limit.Load()}))
 		s.finish()
 		return errDiskFull
 	}

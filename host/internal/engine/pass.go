@@ -305,7 +305,7 @@ func (p *pass) commit() {
 func diskError(err error) error {
 	hint := pluginapi.CodeDiskFull.Info().Hint
 	if errors.Is(err, syscall.EFBIG) {
-		hint = "this process may not write larger files: raise ulimit -f"
+		hint = "this process may not write larger files; raise the limit: ulimit -f unlimited"
 	}
 	return pluginapi.Errorf(pluginapi.CodeDiskFull, "write the run's events: %w", err).WithHint("%s", hint)
 }

@@ -90,6 +90,7 @@ func TestReplayKnowsWhatTheEndWasMadeOf(t *testing.T) {
 		want    string
 	}{
 		"exit on a full disk":          {running, Settled{Exit: &journal.Exit{Spawn: 1, Code: -1, Signal: "SIGKILL", Reason: journal.ReasonDiskFull}}, `"signal":"SIGKILL"`},
+		"files that may not grow":      {running, Settled{Exit: &journal.Exit{Spawn: 1, Reason: journal.ReasonDiskFull, Limit: true}}, `ulimit -f`},
 		"full disk before the agent":   {started, Settled{Started: true, Exit: &journal.Exit{Reason: journal.ReasonDiskFull}}, `"state":"failed"`},
 		"shim that died at the start":  {started, Settled{Started: true}, `"type":"session_end"`},
 		"shim that died in the middle": {running, Settled{Started: true}, `"state":"lost"`},

@@ -44,6 +44,10 @@ func (l *ledger) finished() journal.State {
 	case l.damage != nil:
 		end.To = Lost
 		return fail(code.RecordDamaged, code.ReasonDamaged, l.damage.Error()+"; how the run ended is not known")
+	case asked == journal.ReasonDiskFull && l.exit != nil && l.exit.Limit:
+		fail(code.DiskFull, code.ReasonDiskFull, "the record of the run cannot grow: its processes may not write larger files")
+		end.Hint = "raise the limit: ulimit -f unlimited"
+		return end
 	case asked == journal.ReasonDiskFull:
 		return fail(code.DiskFull, code.ReasonDiskFull, "the disk that holds the run's record is full")
 	case asked == journal.ReasonAbandoned:
