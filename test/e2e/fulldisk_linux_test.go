@@ -49,6 +49,9 @@ note freedwait wait full
 // exit code and by the last line, and ps never says that it is running. When there is
 // space again the record gets the rest.
 func TestFullDisk(t *testing.T) {
+	if testing.Short() {
+		t.Skip("SKIPPED: waits a minute for a disk that stays full")
+	}
 	t.Parallel()
 	amux, err := filepath.Abs("../../bin/amux")
 	if err != nil {
