@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/oklog/ulid/v2"
@@ -26,25 +27,9 @@ type remote struct{ *recorded }
 func (r remote) events(from uint64) cursor { return follow.Cursor{Run: r.followed(), From: from} }
 
 func (r remote) over() bool { return false } // nobody knows before it is asked
-// waits asks the judge of the run's host again: it says the same here.
+
 func (r remote) waits(id string) bool {
-	if r.spec.Unattended {
-		return false
-	}
-	questions, err := record.Questions(r.dir)
-	if err != nil {
-		return false
-	}
-	for _, q := range questions.Open() {
-		if q.ID == id {
-			answer, _ := "", ""
-			if q.Approval {
-				answer, _ = r.spec.judge(r.h.opts.Env).Answer(q)
-			}
-			return answer == ""
-		}
-	}
-	return false
+	return slices.ContainsFunc(r.questions(), func(q Question) bool { return q.ID == id })
 }
 
 func (r remote) promptID() string { return newPromptID() }

@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/amux-dev/amux/host/internal/follow"
+	"github.com/amux-dev/amux/host/internal/policy"
 	"github.com/amux-dev/amux/host/internal/record"
 	"github.com/amux-dev/amux/internal/journal"
 	"github.com/amux-dev/amux/internal/shim"
@@ -128,18 +129,31 @@ func (r *Run) Approve(ctx context.Context, id string, updatedInput json.RawMessa
 	if updatedInput != nil && !json.Valid(updatedInput) {
 		return invalid("the updated input is not JSON")
 	}
-	return r.respond(code.InputApprove, id, "", updatedInput)
+	in := journal.Input{Kind: code.InputApprove, ID: id}
+	if updatedInput != nil {
+		in.Data, _ = json.Marshal(map[string]json.RawMessage{"updated_input": updatedInput})
+	}
+	return r.respond(in)
+}
+
+// Allow is Approve, and has the host approve what the rules allow for the rest of the run,
+// whoever hosts it then.
+func (r *Run) Allow(ctx context.Context, id string, rules []string) error {
+	if err := policy.CheckRules(rules, nil); err != nil {
+		return err
+	}
+	return r.respond(journal.Input{Kind: code.InputApprove, ID: id, Allow: rules})
 }
 
 // Deny refuses what the agent asked for.
 func (r *Run) Deny(ctx context.Context, id, reason string) error {
-	return r.respond(code.InputDeny, id, reason, nil)
+	return r.respond(journal.Input{Kind: code.InputDeny, ID: id, Text: reason})
 }
 
 // Answer answers a question. Where the event has several, text is a JSON object:
 // question → answer.
 func (r *Run) Answer(ctx context.Context, id, text string) error {
-	return r.respond(code.InputAnswer, id, text, nil)
+	return r.respond(journal.Input{Kind: code.InputAnswer, ID: id, Text: text})
 }
 
 // Waits reports whether the question of that id waits for people now: neither the host
@@ -147,18 +161,15 @@ func (r *Run) Answer(ctx context.Context, id, text string) error {
 // events and the run's rules say.
 func (r *Run) Waits(id string) bool { return r.backend.waits(id) }
 
-func (r *Run) respond(kind, id, text string, data json.RawMessage) error {
+// respond gives an answer; its ID may be empty.
+func (r *Run) respond(in journal.Input) (err error) {
 	if r.backend.over() {
 		return r.notActive()
 	}
-	id, err := r.backend.question(kind, id)
-	if err != nil {
+	if in.ID, err = r.backend.question(in.Kind, in.ID); err != nil {
 		return err
 	}
-	in := journal.Input{Kind: kind, ID: id, Text: text, By: "user"}
-	if kind == code.InputApprove && data != nil {
-		in.Data, _ = json.Marshal(map[string]json.RawMessage{"updated_input": data})
-	}
+	in.By = "user"
 	return r.input(in)
 }
 
@@ -181,7 +192,7 @@ func (r *Run) Interrupt(ctx context.Context) error {
 		return r.notActive() // whatever the agent could have done
 	}
 	own := r.agent.GetCapabilities().GetInterrupt()
-	if !own && !r.onTerminal(ctx) {
+	if !own && !onTerminal(ctx, r) {
 		return pluginapi.Errorf(pluginapi.CodeCapability, "agent %s cannot be interrupted", r.Agent()).WithHint("stop it instead")
 	}
 	err := r.input(journal.Input{Kind: code.InputInterrupt, By: "user"})
@@ -315,7 +326,7 @@ func (r *Run) Resize(ctx context.Context, cols, rows int) error {
 }
 
 // onTerminal reports whether the run has a terminal.
-func (r *Run) onTerminal(ctx context.Context) bool {
+func onTerminal(ctx context.Context, r *Run) bool {
 	for _, err := range r.Terminal(ctx, false) {
 		return err == nil
 	}
@@ -330,16 +341,16 @@ const LeaseTime = 30 * time.Second
 // returns INVALID_STATE_TRANSITION, unless steal is set. It does not stop anybody from
 // calling Send: whoever is attached should respect it.
 func (r *Run) Lease(ctx context.Context, holder string, steal bool) error {
-	return r.lend(shim.Lease{Holder: holder, For: LeaseTime, Steal: steal})
+	return lend(r.backend, shim.Lease{Holder: holder, For: LeaseTime, Steal: steal})
 }
 
 // GiveBack ends a lease of holder's.
 func (r *Run) GiveBack(ctx context.Context, holder string) error {
-	return r.lend(shim.Lease{Holder: holder})
+	return lend(r.backend, shim.Lease{Holder: holder})
 }
 
-func (r *Run) lend(lease shim.Lease) error {
-	err := r.backend.command("lease", func(c *shim.Conn) error { return c.Lend(lease) })
+func lend(to backend, lease shim.Lease) error {
+	err := to.command("lease", func(c *shim.Conn) error { return c.Lend(lease) })
 	if errors.Is(err, pluginapi.CodeInternal) {
 		return nil // a shim of an older build knows no leases
 	}

@@ -74,6 +74,8 @@ type Input struct {
 	Data  json.RawMessage `json:"data,omitempty"`
 	By    string          `json:"by,omitempty"` // user, policy, host, shim
 	First bool            `json:"first,omitempty"`
+	// Allow are rules by which the host approves later requests of the run.
+	Allow []string `json:"allow,omitempty"`
 }
 
 // Effect says that output (N, K) of the adapter was carried out.

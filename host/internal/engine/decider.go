@@ -21,8 +21,9 @@ type Policy struct {
 	// AnswerTime is how long a question waits for people before it is denied.
 	AnswerTime time.Duration
 	// Judge says what the host itself answers to a request for permission: "approve",
-	// "deny" with a reason, or "" if people are to answer, with the reason why.
-	Judge func(*Question) (answer, reason string)
+	// "deny" with a reason, or "" if people are to answer, with the reason why. allowed
+	// are the rules that people have made with their answers.
+	Judge func(q *Question, allowed []string) (answer, reason string)
 	// Retry says whether an attempt is made again. Nil: never.
 	Retry func(Failure) (journal.Retry, bool)
 	// Adopted says that another host has begun the run, and this one cannot start its
@@ -98,7 +99,7 @@ func (d *decider) judge(l *ledger, do func(func())) (waiting []string) {
 			q.judged = true
 			answer, reason := "", ""
 			if q.Approval {
-				answer, reason = d.policy.Judge(q)
+				answer, reason = d.policy.Judge(q, l.allowed)
 			}
 			if answer == "" && d.policy.Unattended {
 				answer, reason = code.InputDeny, cmp.Or(reason, "nobody is there to answer")

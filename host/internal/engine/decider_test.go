@@ -64,7 +64,7 @@ func TestDeciderActsOnce(t *testing.T) {
 		{"ended", Policy{}, func(l *ledger) { running(l); ask(l, "a"); l.exit = &journal.Exit{} }, nil, Status{}},
 	} {
 		w, board := &wants{}, &statusBoard{}
-		test.policy.Judge = func(*Question) (string, string) { return "", "" }
+		test.policy.Judge = func(*Question, []string) (string, string) { return "", "" }
 		d := &decider{policy: &test.policy, effects: w, status: board}
 		var first, second ledger // of two readings
 		for i, l := range []*ledger{&first, &second} {
@@ -84,5 +84,42 @@ func TestDeciderActsOnce(t *testing.T) {
 		if got := board.get(); got.State != test.status.State || got.Next != test.status.Next || !slices.Equal(got.Waiting, test.status.Waiting) {
 			t.Errorf("%s: %+v, want %+v", test.name, got, test.status)
 		}
+	}
+}
+
+// A rule that a person makes answers what waits already, too.
+func TestDeciderAppliesNewRules(t *testing.T) {
+	w := &wants{}
+	policy := Policy{Judge: func(q *Question, allowed []string) (string, string) {
+		if slices.Contains(allowed, q.ID) {
+			return "approve", ""
+		}
+		return "", ""
+	}}
+	l := ledger{state: Running, attempt: attempt{spawned: true}, number: 1}
+	ask(&l, "a")
+	ask(&l, "b")
+	ask(&l, "c")
+	d := &decider{policy: &policy, effects: w, status: &statusBoard{}}
+	step := func() []string {
+		w.got = nil
+		for _, do := range d.decide(&l) {
+			do()
+		}
+		return w.got
+	}
+	step()
+	l.allow(nil)
+	if got := step(); len(got) > 0 {
+		t.Errorf("no rule: %q", got)
+	}
+	l.questions.Close("a")
+	l.allow([]string{"b"})
+	want := []string{"approve b by policy: ", "limit a 0s", "limit b 0s"}
+	if got := step(); !slices.Equal(got, want) {
+		t.Errorf("a rule: %q, want %q", got, want)
+	}
+	if got := step(); len(got) > 0 {
+		t.Errorf("again: %q", got)
 	}
 }

@@ -305,7 +305,12 @@ func (f *feeder) userInput(in journal.Input, at time.Time) {
 		})
 		f.input(&pb.Input{Kind: kind, Id: in.ID, Data: []byte(in.Text)}, at)
 	case code.InputApprove, code.InputDeny, code.InputAnswer:
-		f.item(at, func(time.Time) { l.questions.Close(in.ID) })
+		f.item(at, func(time.Time) {
+			l.questions.Close(in.ID)
+			if in.Kind == code.InputApprove {
+				l.allow(in.Allow)
+			}
+		})
 	case code.InputInterrupt:
 		f.item(at, func(time.Time) { l.interrupted = true })
 	case code.InputEnd:

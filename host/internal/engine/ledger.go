@@ -3,6 +3,7 @@ package engine
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 	"time"
 
 	"github.com/amux-dev/amux/internal/journal"
@@ -28,6 +29,7 @@ type ledger struct {
 	gaveUp   journal.EndReason // why it will not be: somebody asked for the end
 	tooled   bool              // a tool was called, in whatever attempt
 	prompted bool              // there was a prompt
+	allowed  []string          // rules that people have made with their answers
 
 	askedAt     uint64 // the first input with which amux asked the agent to end
 	interrupted bool
@@ -75,6 +77,17 @@ func (l *ledger) prompt() {
 	l.idle, l.prompted = false, true
 	if l.signaled { // and survived it
 		l.signaled, l.askedAt = false, 0
+	}
+}
+
+// allow notes rules that a person has made. What waits is judged again.
+func (l *ledger) allow(rules []string) {
+	if len(rules) == 0 {
+		return
+	}
+	l.allowed = slices.Concat(l.allowed, rules)
+	for _, q := range l.questions.Open() {
+		q.judged = q.answered
 	}
 }
 

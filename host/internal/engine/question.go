@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"slices"
@@ -19,6 +20,7 @@ type Question struct {
 	Detail   string
 	Kind     string // a pluginapi.Tool… constant, or empty
 	Paths    []string
+	Event    json.RawMessage // if the answered ones are collected; else nil
 
 	judged   bool // the host has answered, or left it to people
 	answered bool // the host has; what it said is not back from the journal yet
@@ -30,7 +32,8 @@ type Question struct {
 // has none.
 type Questions struct {
 	open []*Question
-	// Answered, if not nil, collects the ids of those that events say are answered.
+	// Answered, if not nil, collects the ids of those that events say are answered. Then
+	// those that are open keep their events.
 	Answered map[string]bool
 }
 
@@ -73,6 +76,9 @@ func (q *Questions) Learn(t pluginapi.Type, data []byte) {
 	}
 	if asked.Approval && asked.Kind == "" {
 		asked.Kind = guessKind(asked.Tool, asked.Detail, e.Input)
+	}
+	if q.Answered != nil {
+		asked.Event = bytes.Clone(bytes.TrimSpace(data))
 	}
 	delete(q.Answered, asked.ID)
 	if i := q.index(asked.ID); i >= 0 {

@@ -4,6 +4,7 @@ package policy
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 
 	"github.com/amux-dev/amux/host/internal/engine"
@@ -31,9 +32,9 @@ type Judge struct {
 
 // Answer says what the host itself answers to an approval: "approve", "deny" with
 // a reason, or "" if people are to answer. Then the reason, if there is one, says
-// why the host does not.
-func (j Judge) Answer(asked *engine.Question) (answer, reason string) {
-	verdict := j.verdict(asked)
+// why the host does not. allowed are rules that people have made during the run.
+func (j Judge) Answer(asked *engine.Question, allowed []string) (answer, reason string) {
+	verdict := j.verdict(asked, allowed)
 	switch verdict.Effect {
 	case rule.Denied:
 		return code.InputDeny, "denied by the rule " + verdict.Rule
@@ -56,23 +57,36 @@ func (j Judge) Answer(asked *engine.Question) (answer, reason string) {
 	return code.InputDeny, cmp.Or(reason, "nobody is there to approve it")
 }
 
+// Suggest returns allow rules for a request and others of its kind; nil if none would
+// make the host approve it.
+func (j Judge) Suggest(asked *engine.Question) []string {
+	rules := rule.Suggest(j.request(asked))
+	if answer, _ := j.Answer(asked, rules); rules == nil || answer != code.InputApprove {
+		return nil
+	}
+	return rules
+}
+
+// Near returns the allow rules that are about the tool of a request which they do not
+// allow.
+func (j Judge) Near(asked *engine.Question, allowed []string) []string {
+	rules, err := rule.New(slices.Concat(j.Allow, allowed), nil)
+	if err != nil {
+		return nil
+	}
+	return rules.Naming(j.request(asked))
+}
+
 // verdict is what the run's rules say.
-func (j Judge) verdict(asked *engine.Question) rule.Verdict {
-	if len(j.Allow)+len(j.Deny) == 0 {
+func (j Judge) verdict(asked *engine.Question, allowed []string) rule.Verdict {
+	if len(j.Allow)+len(j.Deny)+len(allowed) == 0 {
 		return rule.Verdict{}
 	}
-	rules, err := rule.New(j.Allow, j.Deny)
+	rules, err := rule.New(slices.Concat(j.Allow, allowed), j.Deny)
 	if err != nil { // a run that an earlier build has started
 		return rule.Verdict{Effect: rule.Unclear, Reason: err.Error()}
 	}
-	home := ""
-	for _, name := range []string{"HOME", "USERPROFILE"} {
-		home = cmp.Or(home, process.EnvValue(j.Env, name))
-	}
-	q := rule.Request{Tool: asked.Tool, Kind: asked.Kind, Detail: asked.Detail, Paths: asked.Paths, Cwd: j.Cwd, Home: home}
-	if q.Kind == pluginapi.ToolShell && !spawn.POSIXShell && !strings.Contains(strings.ToLower(asked.Tool), "bash") {
-		q.Kind = pluginapi.ToolCommand
-	}
+	q := j.request(asked)
 	verdict := rules.Judge(q)
 	if asked.Action != asked.Tool && verdict.Effect != rule.Denied {
 		// Some agents name what they want beside the tool that wants it. A rule may
@@ -83,6 +97,19 @@ func (j Judge) verdict(asked *engine.Question) rule.Verdict {
 		}
 	}
 	return verdict
+}
+
+// request is a question as rules see it.
+func (j Judge) request(asked *engine.Question) rule.Request {
+	home := ""
+	for _, name := range []string{"HOME", "USERPROFILE"} {
+		home = cmp.Or(home, process.EnvValue(j.Env, name))
+	}
+	q := rule.Request{Tool: asked.Tool, Kind: asked.Kind, Detail: asked.Detail, Paths: asked.Paths, Cwd: j.Cwd, Home: home}
+	if q.Kind == pluginapi.ToolShell && !spawn.POSIXShell && !strings.Contains(strings.ToLower(asked.Tool), "bash") {
+		q.Kind = pluginapi.ToolCommand
+	}
+	return q
 }
 
 // CheckRules refuses rules that could never be meant.

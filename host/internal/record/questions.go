@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/amux-dev/amux/host/internal/engine"
+	"github.com/amux-dev/amux/internal/journal"
 	"github.com/amux-dev/amux/internal/store"
 	"github.com/amux-dev/amux/internal/sys/fault"
 	"github.com/amux-dev/amux/pluginapi"
@@ -42,6 +43,26 @@ func Questions(dir *store.Run) (*engine.Questions, error) {
 			questions.Learn(asking[i], line)
 		}
 	}
+}
+
+// Allowed are the rules that people have made with their answers, by the journal.
+func Allowed(dir *store.Run) (rules []string) {
+	src, err := Open(dir.Path("journal"))
+	if err != nil {
+		return nil
+	}
+	defer src.Close()
+	reader, err := journal.NewReader(src)
+	for err == nil {
+		var rec journal.Record
+		if rec, err = reader.Next(src.Committed()); err == nil && rec.Kind == journal.KindInput {
+			var in journal.Input
+			if rec.Decode(&in) == nil && in.Kind == code.InputApprove {
+				rules = append(rules, in.Allow...)
+			}
+		}
+	}
+	return rules // up to the end, or a torn tail
 }
 
 // wantedLine reads a line. Of one that is longer than the buffer and asks nothing
