@@ -213,3 +213,42 @@ func TestFirstRunOfPlugin(t *testing.T) {
 		t.Errorf("the second run: %s", text)
 	}
 }
+
+// What a allows is said before it counts, and holds for the rest of the run: the host
+// answers, and nobody is asked again.
+func TestAllowedForTheRestOfTheRun(t *testing.T) {
+	w := inWindow(t, "run", "demo", "[approve][sleep:0.3][approve][ask:which?]")
+	w.sees("a allows for the rest of the run: write_file")
+	w.sees("allow? [y]es, [n]o, [a]lways")
+	w.types("?\r")
+	w.sees("deny it; the agent gets the reason")
+	w.types("a\r")
+	w.sees("? which?")
+	w.types("this\r")
+	w.exits(0)
+	text := w.text()
+	if asked, wrote := strings.Count(text, "asks for approval"), strings.Count(text, "It was approved"); asked != 1 || wrote != 2 {
+		t.Errorf("%d questions were asked, %d files written:\n%s", asked, wrote, text)
+	}
+}
+
+// The pager shows all of a question, and has the terminal meanwhile.
+func TestQuestionInPager(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	d.env = append(d.env, "PAGER=cat; printf 'in the pager '; read -r typed </dev/tty; echo \"got $typed\"")
+	w := d.window("run", "demo", "[approve]")
+	w.sees("allow? [y]es")
+	w.types("d\r")
+	w.sees("in the pager")
+	w.types("n from me\r")
+	w.sees("got n from me")
+	for deadline := time.Now().Add(30 * time.Second); strings.Count(w.text(), "allow? [y]es") < 2; time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("the question is not asked again:\n%s", w.text())
+		}
+	}
+	w.types("y\r")
+	w.sees("It was approved")
+	w.exits(0)
+}

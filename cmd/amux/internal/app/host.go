@@ -87,7 +87,9 @@ type Run interface {
 type Controlled interface {
 	Waits(interactionID string) bool
 	Send(ctx context.Context, prompt string) error
+	Questions() []host.Question
 	Approve(ctx context.Context, interactionID string, updatedInput json.RawMessage) error
+	Allow(ctx context.Context, interactionID string, rules []string) error
 	Deny(ctx context.Context, interactionID, reason string) error
 	Answer(ctx context.Context, interactionID, text string) error
 	SetModel(ctx context.Context, model string) error

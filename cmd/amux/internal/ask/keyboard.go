@@ -1,16 +1,24 @@
-package run
+package ask
 
 import (
+	"bufio"
+	"errors"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/amux-dev/amux/cmd/amux/internal/iostreams"
+	"github.com/amux-dev/amux/cmd/amux/internal/ndjson"
+	"github.com/amux-dev/amux/host"
 )
 
-// typing is what a person types, told apart by the question that was on the screen
+// Keyboard is what a person types, told apart by the question that was on the screen
 // when it was read. At a terminal an answer counts only if it was typed after its
 // question was shown; what a pipe holds is never too early.
-type typing struct {
+type Keyboard struct {
+	// Lines are the lines that are typed. It is closed when stdin has ended.
+	Lines <-chan Line
+
 	io *iostreams.IO
 
 	mu    sync.Mutex
@@ -18,56 +26,88 @@ type typing struct {
 	read  int // asked, when the last bytes were read
 }
 
-// line is one of those that were typed.
-type line struct {
-	text  string
+// Line is one of those that were typed.
+type Line struct {
+	Text  string
 	asked int
 }
 
+// NewKeyboard begins to read what is typed, until the process ends. long is called for a
+// line that is longer than a prompt may be, which is skipped.
+func NewKeyboard(io *iostreams.IO, long func()) *Keyboard {
+	lines := make(chan Line)
+	k := &Keyboard{io: io, Lines: lines}
+	go func() { // reads a terminal, so it ends with the process
+		defer close(lines)
+		r := bufio.NewReader(k)
+		for {
+			text, err := ndjson.ReadLine(r, host.MaxPrompt)
+			if errors.Is(err, ndjson.ErrLongLine) {
+				long()
+				continue
+			}
+			if len(text) > 0 || err == nil {
+				lines <- k.stamp(strings.TrimSpace(string(text)))
+			}
+			if err != nil {
+				return
+			}
+		}
+	}()
+	return k
+}
+
 // Read reads what was typed. At a terminal it takes bytes only when there are some,
-// with mu held, so that what shown discards and what is read here are exact.
-func (t *typing) Read(p []byte) (int, error) {
-	if t.io.WaitTyped == nil {
-		n, err := t.io.In.Read(p)
-		t.mu.Lock()
-		t.read = t.asked
-		t.mu.Unlock()
+// with mu held, so that what Shown discards and what is read here are exact.
+func (k *Keyboard) Read(p []byte) (int, error) {
+	if k.io.WaitTyped == nil {
+		n, err := k.io.In.Read(p)
+		k.mu.Lock()
+		k.read = k.asked
+		k.mu.Unlock()
 		return n, err
 	}
 	for {
-		t.io.WaitTyped(time.Second)
-		t.mu.Lock()
-		if t.io.WaitTyped(0) {
-			n, err := t.io.In.Read(p)
-			t.read = t.asked
-			t.mu.Unlock()
+		k.io.WaitTyped(time.Second)
+		k.mu.Lock()
+		if k.io.WaitTyped(0) {
+			n, err := k.io.In.Read(p)
+			k.read = k.asked
+			k.mu.Unlock()
 			return n, err
 		}
-		t.mu.Unlock()
+		k.mu.Unlock()
 	}
 }
 
 // stamp makes a line of a text that Read has just given the end of.
-func (t *typing) stamp(text string) line {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return line{text, t.read}
+func (k *Keyboard) stamp(text string) Line {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return Line{text, k.read}
 }
 
-// shown discards what was typed before the question that is now on the screen.
-func (t *typing) shown() {
-	if t.io.DiscardTyped == nil {
+// Shown discards what was typed before the question that is now on the screen.
+func (k *Keyboard) Shown() {
+	if k.io.DiscardTyped == nil {
 		return
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.io.DiscardTyped()
-	t.asked++
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.io.DiscardTyped()
+	k.asked++
 }
 
-// early reports whether a line was typed before the question on the screen.
-func (t *typing) early(l line) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return l.asked != t.asked
+// Early reports whether a line was typed before the question on the screen.
+func (k *Keyboard) Early(l Line) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return l.asked != k.asked
+}
+
+// Lend leaves the terminal to another program while do goes on.
+func (k *Keyboard) Lend(do func()) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	do()
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -17,7 +18,8 @@ import (
 
 // Run plays events. A call goes on to the function that On has under its name, if any.
 type Run struct {
-	Judged bool // the host answers permission requests by its rules
+	Judged bool     // the host answers permission requests by its rules
+	Rules  []string // would allow what is asked
 	mu     sync.Mutex
 	more   *sync.Cond
 	Log    []host.Event
@@ -52,6 +54,28 @@ func Finished(events ...pluginapi.Payload) *Run {
 }
 
 func (r *Run) Waits(string) bool { return !r.Judged }
+
+// Questions are those of the events that no event has closed.
+func (r *Run) Questions() (open []host.Question) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, e := range r.Log {
+		var id struct {
+			InteractionID string `json:"interaction_id"`
+		}
+		switch _ = json.Unmarshal(e.Raw, &id); e.Type {
+		case code.EventApprovalRequest, code.EventInputRequired:
+			q := host.Question{RunID: RunID, ID: id.InteractionID, Approval: e.Type == code.EventApprovalRequest, Asked: time.Unix(0, 0), Cwd: "/work", Event: e.Raw}
+			if q.Approval {
+				q.Rules = r.Rules
+			}
+			open = append(open, q)
+		case code.EventApprovalGranted, code.EventApprovalDenied, code.EventInputAnswered:
+			open = slices.DeleteFunc(open, func(q host.Question) bool { return q.ID == id.InteractionID })
+		}
+	}
+	return open
+}
 
 func (r *Run) Emit(events ...pluginapi.Payload) {
 	r.mu.Lock()
@@ -162,6 +186,9 @@ func (r *Run) Wait() host.Result {
 func (r *Run) Send(_ context.Context, text string) error { return r.called("send %s", text) }
 func (r *Run) Approve(_ context.Context, id string, in json.RawMessage) error {
 	return r.called("approve %s%s", id, in)
+}
+func (r *Run) Allow(_ context.Context, id string, rules []string) error {
+	return r.called("allow %s %s", id, strings.Join(rules, " "))
 }
 func (r *Run) Deny(_ context.Context, id, reason string) error {
 	return r.called("deny %s: %s", id, reason)

@@ -24,7 +24,7 @@ func (p *Typist) Write(data []byte) (int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.seen.Write(data)
-	if text := string(data); strings.HasSuffix(text, "now on: ") || strings.HasSuffix(text, "> ") {
+	if text := string(data); strings.HasSuffix(text, "[?]: ") || strings.HasSuffix(text, "> ") {
 		line := p.lines[0]
 		if line == "" {
 			p.w.Close()

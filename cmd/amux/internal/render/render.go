@@ -17,7 +17,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"sort"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -75,6 +74,9 @@ type tool struct {
 func New(o Options) *Renderer {
 	return &Renderer{o: o, tools: map[string]tool{}}
 }
+
+// Color reports whether Err takes colours.
+func (r *Renderer) Color() bool { return r.o.Color }
 
 // Err returns the first error of a write to Out: its reader has gone.
 func (r *Renderer) Err() error { return r.err }
@@ -295,6 +297,7 @@ const (
 	bold   = "\x1b[1m"
 	dim    = "\x1b[2m"
 	red    = "\x1b[31m"
+	green  = "\x1b[32m"
 	yellow = "\x1b[33m"
 	cyan   = "\x1b[36m"
 	reset  = "\x1b[0m"
@@ -535,66 +538,16 @@ func delay(ms *int64) string {
 	return " in " + Duration(time.Duration(*ms)*time.Millisecond)
 }
 
-// AskApproval shows what the agent wants to do, whole, and leaves the cursor
-// where the answer goes.
-func (r *Renderer) AskApproval(raw []byte) {
-	var e event
-	if json.Unmarshal(raw, &e) != nil {
-		return
-	}
-	name := e.ToolName
-	if name == "" {
-		name = e.Action
-	}
-	head := "? " + oneLine(name) + " asks for approval"
-	if e.RiskLevel == "high" {
-		head += " (high risk)"
-	}
-	r.line(yellow, head)
-	if e.Detail != "" && e.Detail != name {
-		r.indented("", e.Detail)
-	}
-	var fields map[string]json.RawMessage
-	if json.Unmarshal(e.Input, &fields) == nil {
-		keys := make([]string, 0, len(fields))
-		for key := range fields {
-			keys = append(keys, key)
-		}
-		sort.Strings(keys)
-		for _, key := range keys {
-			value := string(fields[key])
-			var text string
-			if json.Unmarshal(fields[key], &text) == nil {
-				value = text
-			}
-			r.indented(key+": ", value)
-		}
-	}
-	r.ask("allow? [y]es, [n]o, [a]ll from now on: ")
-}
-
-// maxShown is how much of one value is shown for approval.
-const maxShown = 4000
-
-// indented writes text that may have several lines.
-func (r *Renderer) indented(label, text string) {
-	text = strings.TrimRight(String(text), "\n")
-	if len(text) > maxShown {
-		text = fmt.Sprintf("%s… (%s more)", strings.ToValidUTF8(text[:maxShown], ""), count(int64(len(text)-maxShown), "byte"))
-	}
-	r.errWrite("    " + r.style(dim, String(label)) + strings.ReplaceAll(text, "\n", "\n      ") + "\n")
-}
-
 // AskQuestion shows one question of the agent and leaves the cursor where the
 // answer goes.
 func (r *Renderer) AskQuestion(question, context string, options []string) {
 	r.line(yellow, "? "+oneLine(question))
-	if context != "" {
-		r.indented("", context)
-	}
+	v := view{more: "amux inspect shows all", color: r.o.Color}
+	v.block("", "", context)
 	for i, option := range options {
-		r.indented(fmt.Sprintf("%d ", i+1), option)
+		v.block(fmt.Sprintf("%d ", i+1), "", option)
 	}
+	r.errWrite(v.b.String())
 	r.ask("> ")
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/amux-dev/amux/cmd/amux/internal/app"
+	"github.com/amux-dev/amux/cmd/amux/internal/ask"
 	"github.com/amux-dev/amux/cmd/amux/internal/render"
 	"github.com/amux-dev/amux/host"
 	"github.com/amux-dev/amux/pluginapi"
@@ -22,6 +23,8 @@ type lineAttachment struct {
 	run    app.Recorded
 	writer *writer
 	seen   uint64
+	sigs   <-chan os.Signal
+	caught os.Signal // while the pager had the terminal
 }
 
 // leaveLine is the line that leaves.
@@ -39,7 +42,7 @@ func attachLines(o *AttachOptions, run app.Recorded, w *writer) error {
 	a.l = &live{process: o.Process, print: o.Print, run: run, renderer: render.New(options)}
 	a.l.spec.Agent, a.l.spec.Conversation = info.Agent, info.Conversation
 	types := w.had
-	a.l.asker = &asker{l: a.l, can: types, elsewhere: !types, prompt: a.prompt}
+	a.l.asker = &asker{l: a.l, page: a.page, can: types, elsewhere: !types, prompt: a.prompt}
 	if !w.readOnly {
 		a.l.asker.listen()
 	}
@@ -50,6 +53,7 @@ func attachLines(o *AttachOptions, run app.Recorded, w *writer) error {
 func (a *lineAttachment) stay(ctx context.Context, info host.RunInfo) error {
 	sigs, stop := a.l.process.Signals()
 	defer stop()
+	a.sigs = sigs
 	events, failed := make(chan host.Event, 64), make(chan error, 1)
 	go a.follow(ctx, events, failed)
 	waiting := map[string]host.Event{} // asked before this terminal was attached
@@ -62,8 +66,8 @@ func (a *lineAttachment) stay(ctx context.Context, info host.RunInfo) error {
 	}
 	caughtUp := info.Events == 0 && info.End == nil
 	for {
-		var lines <-chan line
-		if caughtUp && (info.Conversation || a.l.process.IO.InTTY || a.l.asker.current != nil || !a.writer.had) {
+		var lines <-chan ask.Line
+		if caughtUp && (info.Conversation || a.l.process.IO.InTTY || a.l.asker.dialog.Open() != "" || !a.writer.had) {
 			lines = a.l.typed()
 		}
 		select {
@@ -101,24 +105,35 @@ func (a *lineAttachment) stay(ctx context.Context, info host.RunInfo) error {
 				a.look(ctx) // the pipe has ended
 				continue
 			}
-			if !ok || typed.text == leaveLine {
+			if !ok || typed.Text == leaveLine {
 				return a.left()
 			}
 			if a.mayType(ctx) {
 				a.l.asker.line(ctx, typed, true)
+			}
+			if a.caught != nil {
+				return a.leave(a.caught)
 			}
 		case sig := <-sigs:
 			if app.IsSuspend(sig) {
 				app.Suspend()
 				continue
 			}
-			if sig == os.Interrupt || app.IsQuit(sig) { // the same key leaves a terminal
-				return a.left()
-			}
-			return app.ExitError(app.SignalCode(sig))
+			return a.leave(sig)
 		}
 	}
 }
+
+// leave ends the attachment because of a signal. The run goes on.
+func (a *lineAttachment) leave(sig os.Signal) error {
+	if sig == os.Interrupt || app.IsQuit(sig) { // the same key leaves a terminal
+		return a.left()
+	}
+	return app.ExitError(app.SignalCode(sig))
+}
+
+// page shows a text in the user's pager.
+func (a *lineAttachment) page(text string) { a.caught = ask.Page(a.l.process, a.sigs, text) }
 
 func (a *lineAttachment) left() error {
 	a.l.note("left run " + render.ShortID(a.run.ID()) + ", which goes on")

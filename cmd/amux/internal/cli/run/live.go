@@ -8,6 +8,7 @@ import (
 	"syscall"
 
 	"github.com/amux-dev/amux/cmd/amux/internal/app"
+	"github.com/amux-dev/amux/cmd/amux/internal/ask"
 	"github.com/amux-dev/amux/cmd/amux/internal/ndjson"
 	"github.com/amux-dev/amux/cmd/amux/internal/render"
 	"github.com/amux-dev/amux/host"
@@ -132,7 +133,7 @@ func (l *live) human(ctx context.Context) {
 	options.Terminal, options.Quiet = io.ErrTTY, l.mode.Quiet
 	l.renderer = render.New(options)
 	can := l.process.Attended() || l.mode.Interactive
-	l.asker = &asker{l: l, can: can, elsewhere: !can && !l.spec.Unattended}
+	l.asker = &asker{l: l, page: l.page, can: can, elsewhere: !can && !l.spec.Unattended}
 	if l.mode.Interactive {
 		l.asker.prompt, l.asker.over = l.send, l.endOfInput
 		l.asker.listen()
@@ -200,8 +201,8 @@ func (l *live) turn(e host.Event) {
 
 // typed are the lines for a question, or for the agent. At a terminal people may type
 // while the agent works; the lines of a pipe wait.
-func (l *live) typed() <-chan line {
-	if l.spec.Conversation && l.busy && l.asker.current == nil && !l.process.IO.InTTY {
+func (l *live) typed() <-chan ask.Line {
+	if l.spec.Conversation && l.busy && l.asker.dialog.Open() == "" && !l.process.IO.InTTY {
 		return nil
 	}
 	return l.asker.lines
@@ -217,7 +218,7 @@ func (l *live) endOfInput(ctx context.Context) {
 
 // ready asks for the next prompt.
 func (l *live) ready() {
-	if l.process.Attended() && !l.asker.ended && l.asker.current == nil {
+	if l.process.Attended() && !l.asker.ended && l.asker.dialog.Open() == "" {
 		l.renderer.AskPrompt()
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/amux-dev/amux/cmd/amux/internal/app"
+	"github.com/amux-dev/amux/cmd/amux/internal/ndjson"
 	"github.com/amux-dev/amux/host"
 	"github.com/amux-dev/amux/pluginapi"
 	"github.com/amux-dev/amux/pluginapi/code"
@@ -39,7 +40,7 @@ func newCommands(in io.Reader) *commands { return &commands{r: bufio.NewReaderSi
 func (c *commands) next() (text string, err error) {
 	for err == nil && text == "" {
 		var line []byte
-		line, err = readLine(c.r, maxCommand)
+		line, err = ndjson.ReadLine(c.r, maxCommand)
 		c.n++
 		text = strings.TrimSpace(string(line))
 	}
@@ -49,35 +50,11 @@ func (c *commands) next() (text string, err error) {
 // maxCommand is longer than any prompt is as JSON.
 const maxCommand = 2*host.MaxPrompt + 1<<20
 
-// errLongLine is the error of a line that was skipped.
-var errLongLine = errors.New("the line is too long")
-
-// readLine reads a line of at most limit bytes. It skips a longer one and returns
-// errLongLine.
-func readLine(r *bufio.Reader, limit int) (line []byte, err error) {
-	long := false
-	for {
-		piece, err := r.ReadSlice('\n')
-		if long = long || len(line)+len(piece) > limit; long {
-			line = nil
-		} else {
-			line = append(line, piece...)
-		}
-		switch {
-		case err == bufio.ErrBufferFull:
-			continue
-		case long && err == nil:
-			return nil, errLongLine
-		}
-		return line, err
-	}
-}
-
 // prompt is the first line, which holds the one prompt of the run.
 func (c *commands) prompt() (string, error) {
 	text, err := c.next()
 	if text == "" {
-		if errors.Is(err, errLongLine) {
+		if errors.Is(err, ndjson.ErrLongLine) {
 			return "", app.Usagef("stdin line %d is longer than %d MiB", c.n, maxCommand>>20).WithHint("put the long text into a file and name it")
 		}
 		if err == io.EOF {
@@ -104,7 +81,7 @@ func (l *live) readCommands() {
 	ended, answered := false, map[string]bool{}
 	for {
 		text, err := c.next()
-		if errors.Is(err, errLongLine) {
+		if errors.Is(err, ndjson.ErrLongLine) {
 			l.print.Notef("error: stdin line %d is longer than %d MiB, so it is ignored", c.n, maxCommand>>20)
 			continue
 		}

@@ -1,7 +1,6 @@
 package run
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
 	"io"
@@ -10,7 +9,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"testing/iotest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -356,10 +354,12 @@ func TestAskInPlace(t *testing.T) {
 		calls       []string
 		shows       string
 	}{
-		{"yes", "y\n", []pluginapi.Payload{approval("a")}, []string{"approve a"}, "command: make"},
+		{"yes", "y\n", []pluginapi.Payload{approval("a")}, []string{"approve a"}, "$ make"},
 		{"no, with a reason", "n not now\n", []pluginapi.Payload{approval("a")}, []string{"deny a: not now"}, ""},
-		{"nonsense first", "what\nYES\n", []pluginapi.Payload{approval("a")}, []string{"approve a"}, "y, n or a"},
-		{"all", "a\n", []pluginapi.Payload{approval("a"), approval("b")}, []string{"approve a", "approve b"}, ""},
+		{"nonsense first", "what\nYES\n", []pluginapi.Payload{approval("a")}, []string{"approve a"}, "y, n, a or d"},
+		{"always", "a\ny\n", []pluginapi.Payload{approval("a"), approval("b")}, []string{"allow a Bash(make *)", "approve b"}, "a allows for the rest of the run: Bash(make *)"},
+		{"the keys first", "?\ny\n", []pluginapi.Payload{approval("a")}, []string{"approve a"}, "for the rest of the run what this covers: Bash(make *)"},
+		{"details first", "d\ny\n", []pluginapi.Payload{approval("a")}, []string{"approve a"}, "in /work"},
 		{"two after each other", "y\nn\n", []pluginapi.Payload{approval("a"), approval("b")}, []string{"approve a", "deny b: "}, ""},
 		{"end of file", "", []pluginapi.Payload{approval("a"), approval("b")}, []string{"deny a: nobody can answer", "deny b: nobody can answer"}, ""},
 		{"text", "blue\n", []pluginapi.Payload{pluginapi.InputRequired{InteractionID: "q", Question: "Colour?"}}, []string{"answer q: blue"}, "? Colour?"},
@@ -371,13 +371,15 @@ func TestAskInPlace(t *testing.T) {
 			typist, stdin := clitest.NewTypist(test.typed)
 			b.Terminal(stdin)
 			b.IO.Err, b.Err = typist, typist
+			b.Env = []string{"PAGER=cat"}
 			b.Host.Run = clitest.NewRun(test.events...)
+			b.Host.Run.Rules = []string{"Bash(make *)"}
 			answered := func(r *clitest.Run) {
 				if len(r.Calls()) == len(test.calls) {
 					r.Finish()
 				}
 			}
-			b.Host.Run.On = map[string]func(*clitest.Run){"approve": answered, "deny": answered, "answer": answered}
+			b.Host.Run.On = map[string]func(*clitest.Run){"approve": answered, "deny": answered, "answer": answered, "allow": answered}
 			code := b.Main("run", "alpha", "hi")
 			if code != 0 || !cmp.Equal(b.Host.Run.Calls(), test.calls) || !strings.Contains(b.Err.String(), test.shows) {
 				t.Errorf("code %d, calls %q, stderr %s", code, b.Host.Run.Calls(), b.Err)
@@ -639,53 +641,6 @@ func TestFoldersToWorkIn(t *testing.T) {
 			}
 		}
 	}
-}
-
-func TestLongLinesArePassedOver(t *testing.T) {
-	t.Parallel()
-	r := bufio.NewReaderSize(strings.NewReader("one\n"+strings.Repeat("x", 100)+"\ntwo\n"+strings.Repeat("y", 100)), 16)
-	var got []string
-	for {
-		line, err := readLine(r, 50)
-		switch {
-		case errors.Is(err, errLongLine):
-			got = append(got, "long")
-			continue
-		case len(line) > 0:
-			got = append(got, string(line))
-		}
-		if err == io.EOF {
-			break
-		}
-	}
-	if text := strings.Join(got, "|"); text != "one\n|long|two\n" {
-		t.Errorf("got %q", text)
-	}
-}
-
-func FuzzReadLine(f *testing.F) {
-	f.Add("a\nbb\n\nccc", uint8(2))
-	f.Add("no end", uint8(0))
-	f.Fuzz(func(t *testing.T, text string, limit uint8) {
-		r := bufio.NewReaderSize(iotest.OneByteReader(strings.NewReader(text)), 16)
-		want := strings.SplitAfter(text, "\n")
-		for i := 0; ; i++ {
-			line, err := readLine(r, int(limit))
-			short := len(want[i]) <= int(limit)
-			switch {
-			case short && string(line) != want[i], !short && len(line) > 0:
-				t.Fatalf("line %d of %q: %q, %v", i, text, line, err)
-			case !short && strings.HasSuffix(want[i], "\n") && !errors.Is(err, errLongLine):
-				t.Fatalf("line %d of %q: %v", i, text, err)
-			}
-			if err == io.EOF {
-				if i != len(want)-1 {
-					t.Fatalf("%d lines of %d", i+1, len(want))
-				}
-				return
-			}
-		}
-	})
 }
 
 // What amux attach asks of the run, and what it refuses before it asks.
