@@ -204,7 +204,7 @@ func (h *Host) prepare() error {
 			return err
 		}
 	}
-	h.sweep.Do(h.sweepFolders)
+	h.sweep.Do(h.recovery.sweep)
 	return nil
 }
 

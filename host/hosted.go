@@ -123,6 +123,7 @@ func (r *hosted) newEngine(state string) *engine.Engine {
 	policy := &engine.Policy{
 		Conversation: r.spec.Conversation, Unattended: r.spec.Unattended, AnswerTime: r.h.limits.answer,
 		Judge: r.spec.judge(r.h.opts.Env).Answer, Retry: r.attempts.next,
+		Used: r.noteUsage,
 	}
 	config := engine.Config{
 		Journal: r.src, Log: r.log, Limits: r.h.limits.engine(), State: state,
@@ -141,6 +142,13 @@ func (r *hosted) newEngine(state string) *engine.Engine {
 		}
 	}
 	return engine.New(config)
+}
+
+// noteUsage keeps what the run has used for whoever asks.
+func (r *hosted) noteUsage(used engine.Usage) {
+	if err := record.WriteUsage(r.dir, used); err != nil {
+		r.h.log.Named("run").Debug("usage is not written", "run_id", r.id(), "error", err)
+	}
 }
 
 // ---- what a Run asks ----
@@ -403,7 +411,7 @@ func (r *hosted) clear(told *engine.Summary, result Result) {
 	_ = os.RemoveAll(r.meta.TempDir)
 	_ = os.Remove(folders.Socket(r.h.opts.RuntimeDir, r.id())) // a shim that was killed leaves it
 	if told != nil && !told.Ended.IsZero() {
-		r.h.archive.Index(r.meta, result.End, told.Ended)
+		r.h.archive.Index(r.meta, result.End, told.Ended, told.Usage.Models)
 		r.dir.MarkEnded()
 	}
 	r.shim.conn.Close()

@@ -77,14 +77,14 @@ func (h *Host) Abandoned() []string {
 	return ids
 }
 
-// sweepFolders clears up after hosts that were killed.
-func (h *Host) sweepFolders() {
-	plugins.SweepFolders(h.opts.RuntimeDir)
-	h.sweeping.Go(h.SweepOrphans)
-}
-
 // recovery ends runs whose host has died, and takes up those that go on without.
 type recovery struct{ host *Host }
+
+// sweep clears up after hosts that were killed.
+func (c *recovery) sweep() {
+	plugins.SweepFolders(c.host.opts.RuntimeDir)
+	c.host.sweeping.Go(c.host.SweepOrphans)
+}
 
 func (c *recovery) recoverOne(ctx context.Context, id string) error {
 	err := c.recoverRun(ctx, id)
@@ -179,10 +179,10 @@ func (c *recovery) conclude(ctx context.Context, dir *store.Run, meta store.Meta
 	}
 	defer file.Close()
 	src := &record.Own{File: file, Writer: writer}
-	var ended time.Time
+	told := engine.Summary{Usage: record.ReadUsage(dir)}
 	if info, err := record.Read(dir); err == nil && info.End != nil {
-		ended = *info.Ended // its host died with nothing left to tell
-	} else if ended, err = c.tellRest(ctx, dir, meta, src, log); err != nil {
+		told.Ended = *info.Ended // its host died with nothing left to tell
+	} else if told, err = c.tellRest(ctx, dir, meta, src, log); err != nil {
 		return fail(err)
 	}
 	if mode := syncMode(meta, c.host.opts); mode != SyncOff {
@@ -191,13 +191,13 @@ func (c *recovery) conclude(ctx context.Context, dir *store.Run, meta store.Meta
 	log.Finish() // else its last event would be waited for
 	var end pluginapi.RunEnd
 	_ = log.From(log.Count()).Lines(ctx, func(line []byte) bool { return json.Unmarshal(line, &end) == nil })
-	c.host.archive.Index(meta, end, ended)
+	c.host.archive.Index(meta, end, told.Ended, told.Usage.Models)
 	dir.MarkEnded()
 	return nil
 }
 
-// tellRest makes the events that the log of a run lacks, and returns the time of the end.
-func (c *recovery) tellRest(ctx context.Context, dir *store.Run, meta store.Meta, src *record.Own, log *eventlog.Log) (ended time.Time, err error) {
+// tellRest makes the events that the log of a run lacks, and returns what they say.
+func (c *recovery) tellRest(ctx context.Context, dir *store.Run, meta store.Meta, src *record.Own, log *eventlog.Log) (told engine.Summary, err error) {
 	effects := deadRun{writer: src.Writer, dir: dir}
 	e, err := c.host.teller.retell(ctx, meta, nil, src, log, effects)
 	if err != nil && ctx.Err() == nil && pluginapi.AsError(err).Code != pluginapi.CodeDiskFull && !fault.Full(err) {
@@ -205,7 +205,7 @@ func (c *recovery) tellRest(ctx context.Context, dir *store.Run, meta store.Meta
 			// They would have been made again.
 			damage := record.Lost(cut)
 			if err := src.Writer.Append(journal.KindDamage, journal.Encode(damage)); err != nil {
-				return ended, err
+				return told, err
 			}
 		}
 		// Without its plugin a run ends all the same, and says what is missing.
@@ -213,9 +213,9 @@ func (c *recovery) tellRest(ctx context.Context, dir *store.Run, meta store.Meta
 		err = c.tellEnd(ctx, meta, src, e, err)
 	}
 	if err != nil {
-		return ended, err
+		return told, err
 	}
-	return e.Summary().Ended, nil
+	return e.Summary(), nil
 }
 
 // tellEnd makes the end of a run whose plugin cannot go on, or cannot be had. If it ever had

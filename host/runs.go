@@ -218,7 +218,7 @@ func (h *Host) Clean(ctx context.Context, dry bool) ([]Removed, error) {
 		removed = append(removed, Removed(r))
 	}
 	if err == nil && !dry {
-		h.sweepFolders()
+		h.recovery.sweep()
 	}
 	return removed, err
 }

@@ -3,9 +3,7 @@
 package archive
 
 import (
-	"encoding/json"
 	"regexp"
-	"slices"
 	"strings"
 	"time"
 
@@ -56,37 +54,4 @@ func (a *Archive) Find(ref string) (*store.Run, error) {
 		return a.Store.Run(found[0]), nil
 	}
 	return nil, pluginapi.Errorf(pluginapi.CodeValidation, "%q names %d runs", ref, len(found)).WithHint("give more of the id: %s", strings.Join(found[:min(3, len(found))], ", "))
-}
-
-// Index adds a run that has ended to the user's index, and to that of its project if
-// the user wants one there.
-func (a *Archive) Index(meta store.Meta, end pluginapi.RunEnd, ended time.Time) {
-	project := ""
-	if slices.Contains(a.IndexProjects, meta.Project) {
-		project = meta.Project
-	}
-	line, err := json.Marshal(struct {
-		Version   int              `json:"v"`
-		RunID     string           `json:"run_id"`
-		Name      string           `json:"name,omitempty"`
-		Agent     string           `json:"agent"`
-		SessionID string           `json:"session_id,omitempty"`
-		State     string           `json:"state"`
-		Code      pluginapi.Code   `json:"code,omitempty"`
-		Cwd       string           `json:"cwd"`
-		Project   string           `json:"project,omitempty"`
-		Tags      []string         `json:"tags,omitempty"`
-		Created   time.Time        `json:"created"`
-		Ended     time.Time        `json:"ended"`
-		Turns     int              `json:"turns"`
-		Tokens    pluginapi.Tokens `json:"tokens"`
-		Cost      *pluginapi.Money `json:"cost"`
-	}{1, meta.RunID, meta.Name, meta.Agent, end.SessionID, end.State, end.Code, meta.Cwd, meta.Project, meta.Tags,
-		meta.Created, ended.UTC(), end.Turns, end.Tokens, end.Cost})
-	if err == nil {
-		err = store.AppendIndex(a.ConfigDir, project, line)
-	}
-	if err != nil {
-		a.Log.Named("index").Warn("run is not in the index", "run_id", meta.RunID, "project", project, "error", err)
-	}
 }

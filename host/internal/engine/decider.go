@@ -26,6 +26,8 @@ type Policy struct {
 	Judge func(q *Question, allowed []string) (answer, reason string)
 	// Retry says whether an attempt is made again. Nil: never.
 	Retry func(Failure) (journal.Retry, bool)
+	// Used, if not nil, is told what the run has used, each time that this has changed.
+	Used func(Usage)
 	// Adopted says that another host has begun the run, and this one cannot start its
 	// agent.
 	Adopted bool
@@ -47,6 +49,7 @@ type decider struct {
 	waiting   []string // questions that wait for people
 	person    *bool    // whether a person has the turn, as was said last
 	begun     int      // the last attempt that was started
+	used      int      // figures that Policy.Used was told of
 	prompted  bool     // Unprompted was given
 }
 
@@ -74,6 +77,7 @@ func (d *decider) decide(l *ledger) (todo []func()) {
 		return nil
 	}
 	do := func(f func()) { todo = append(todo, f) }
+	d.tellUsage(l, do)
 	waiting := d.judge(l, do)
 	d.limitAnswers(waiting, do)
 	d.givePerson(l, do)
@@ -90,6 +94,16 @@ func (d *decider) decide(l *ledger) (todo []func()) {
 		do(func() { d.effects.Input(journal.Input{Kind: code.InputEnd, By: "host"}) })
 	}
 	return todo
+}
+
+// tellUsage tells what the run has used.
+func (d *decider) tellUsage(l *ledger, do func(func())) {
+	if d.policy.Used == nil || l.added == d.used {
+		return
+	}
+	d.used = l.added
+	used := l.usage.public()
+	do(func() { d.policy.Used(used) })
 }
 
 // judge answers what the host answers itself, and returns what waits for people.

@@ -170,6 +170,7 @@ type Summary struct {
 	State string
 	Text  string    // the last message of the main conversation
 	Ended time.Time // zero if the journal has no end
+	Usage Usage
 }
 
 // Summary is for after a reading.
@@ -178,7 +179,7 @@ func (e *Engine) Summary() Summary {
 		return Summary{}
 	}
 	l := &e.last.ledger
-	return Summary{State: l.state, Text: l.text, Ended: l.ended}
+	return Summary{State: l.state, Text: l.text, Ended: l.ended, Usage: l.usage.public()}
 }
 
 // Status is how a live run stands. It changes before the events that tell of it are

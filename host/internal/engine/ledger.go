@@ -141,9 +141,10 @@ func (l *ledger) learn(t pluginapi.Type, data []byte) {
 	case code.EventSessionStart:
 		if e.ParentID == "" {
 			l.session, l.sessionOver = e.SessionID, false
+			l.model = e.Model
 		}
 	case code.EventTurnEnd:
-		l.turns++
+		l.addTurn()
 	case code.EventCost:
 		l.addCost(e.Cost)
 	case code.EventTokenUsage:

@@ -56,7 +56,7 @@ func (r *Runs) Choose(cmd *cobra.Command, named []string, s *Selection, fits fun
 // Select returns the runs that are selected: those that have not ended first, then the
 // newest.
 func (r *Runs) Select(s *Selection) ([]host.RunInfo, error) {
-	fits, err := s.compile(r.process)
+	fits, err := s.Compile(r.process)
 	if err != nil {
 		return nil, err
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"io"
 	"iter"
+	"time"
 
 	"github.com/amux-dev/amux/host"
 	"github.com/amux-dev/amux/pluginapi"
@@ -59,6 +60,7 @@ type Records interface {
 	Check(ctx context.Context, ref string) (host.Integrity, error)
 	Cancel(ctx context.Context, ref string, kill bool) (host.Outcome, error)
 	Delete(ctx context.Context, ref string) (host.Outcome, error)
+	Spending(ctx context.Context, since time.Time, f func(*host.Spending)) (bad int, err error)
 }
 
 // Cleaner keeps the folders of amux within limits.

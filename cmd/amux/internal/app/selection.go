@@ -72,8 +72,8 @@ func within(folder, dir string) bool {
 	return folder != "" && (folder == dir || strings.HasPrefix(folder, dir+"/"))
 }
 
-// compile returns what tells whether a run is selected.
-func (s *Selection) compile(p *Process) (func(host.RunInfo) bool, error) {
+// Compile returns what tells whether a run is selected.
+func (s *Selection) Compile(p *Process) (func(host.RunInfo) bool, error) {
 	byKey := map[string][]string{}
 	for _, text := range s.Filters {
 		key, value, ok := strings.Cut(text, "=")

@@ -3,11 +3,30 @@ package app
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/amux-dev/amux/cmd/amux/internal/settings"
 )
+
+// ParseWhen reads a time of the past: how long ago it was, such as 12h or 7d, or a date,
+// which begins at midnight here.
+func ParseWhen(flag, text string, now time.Time) (time.Time, error) {
+	days, isDays := strings.CutSuffix(text, "d")
+	n, err := strconv.ParseFloat(days, 64)
+	d, durationErr := time.ParseDuration(text)
+	date, dateErr := time.ParseInLocation(time.DateOnly, text, now.Location())
+	switch {
+	case isDays && err == nil && n > 0 && n < 1e5:
+		return now.Add(-time.Duration(n * 24 * float64(time.Hour))), nil
+	case durationErr == nil && d > 0:
+		return now.Add(-d), nil
+	case dateErr == nil:
+		return date, nil
+	}
+	return time.Time{}, Usagef("invalid --%s %q: expected a duration such as 12h or 7d, or a date such as 2026-11-20", flag, text)
+}
 
 // OneOfFlag is the value of a flag that takes one of several words.
 type OneOfFlag struct {

@@ -43,6 +43,7 @@ func NewCmd(a *app.App) *cobra.Command {
 		sessions.NewCmd(a),
 		records.NewCmdPs(a),
 		records.NewCmdHistory(a),
+		records.NewCmdCost(a),
 		records.NewCmdLogs(a),
 		run.NewCmdAttach(a),
 		records.NewCmdWait(a),

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 
 	"github.com/amux-dev/amux/cmd/amux/internal/app"
 	"github.com/amux-dev/amux/host"
@@ -35,6 +36,7 @@ type Host struct {
 	ModelList   []*pluginapi.Model
 	Way         host.Installation
 	Talks       map[string][]host.Event
+	SpendList   []host.Spending
 }
 
 var _ app.Host = (*Host)(nil)
@@ -115,6 +117,15 @@ func (h *Host) Open(_ context.Context, ref string) (app.Recorded, error) {
 }
 
 func (h *Host) Runs(context.Context) ([]host.RunInfo, error) { return h.RunList, nil }
+
+func (h *Host) Spending(_ context.Context, since time.Time, f func(*host.Spending)) (int, error) {
+	for _, s := range h.SpendList {
+		if s.Run.Ended == nil || !s.Run.Ended.Before(since) {
+			f(&s)
+		}
+	}
+	return 0, h.Refuse
+}
 
 func (h *Host) Cancel(_ context.Context, ref string, kill bool) (host.Outcome, error) {
 	h.Asked = append(h.Asked, fmt.Sprintf("cancel %s %v", ref, kill))

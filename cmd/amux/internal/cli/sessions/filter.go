@@ -34,19 +34,9 @@ func (f *filter) addFlags(cmd *cobra.Command) {
 // parse reads the flags.
 func (f *filter) parse(now time.Time) error {
 	if f.since != "" {
-		days, isDays := strings.CutSuffix(f.since, "d")
-		n, err := strconv.ParseFloat(days, 64)
-		d, durationErr := time.ParseDuration(f.since)
-		date, dateErr := time.ParseInLocation(time.DateOnly, f.since, now.Location())
-		switch {
-		case isDays && err == nil && n > 0 && n < 1e5:
-			f.after = now.Add(-time.Duration(n * 24 * float64(time.Hour)))
-		case durationErr == nil && d > 0:
-			f.after = now.Add(-d)
-		case dateErr == nil:
-			f.after = date
-		default:
-			return app.Usagef("invalid --since %q: expected a duration such as 12h or 7d, or a date such as 2026-11-20", f.since)
+		var err error
+		if f.after, err = app.ParseWhen("since", f.since, now); err != nil {
+			return err
 		}
 	}
 	if f.cost != "" {
