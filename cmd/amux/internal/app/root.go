@@ -26,7 +26,7 @@ line, one stream of events, one set of promises about processes.`,
 			if len(args) > 0 {
 				return UnknownCommand(cmd, args[0])
 			}
-			return cmd.Help()
+			return cmd.Help() // where nothing better is offered
 		},
 	}
 	a.Flags.Add(root.PersistentFlags())

@@ -65,6 +65,13 @@ func NewCmd(a *app.App) *cobra.Command {
 		doctor.NewCmd(a),
 		version.NewCmd(a),
 	)
+	unknown := root.RunE
+	root.RunE = func(cmd *cobra.Command, args []string) error {
+		if len(args) > 0 {
+			return unknown(cmd, args)
+		}
+		return welcome(a, cmd)
+	}
 	completeFlags(a, root)
 	return root
 }

@@ -24,7 +24,7 @@ func newBench(t *testing.T, stdin string) *clitest.Bench {
 
 func TestVersionAndHelpMakeNoHost(t *testing.T) {
 	t.Parallel()
-	for _, args := range [][]string{{"version"}, {"version", "--json"}, {"--help"}, {"run", "--help"}, {"help", "run"}, {}, {"completion", "bash"}} {
+	for _, args := range [][]string{{"version"}, {"version", "--json"}, {"--help"}, {"run", "--help"}, {"help", "run"}, {"completion", "bash"}} {
 		b := newBench(t, "")
 		b.Settings("this is no TOML")
 		if code := b.Main(args...); code != 0 || b.Out.String() == "" || b.Host.Closed {
