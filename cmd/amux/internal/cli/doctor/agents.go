@@ -53,15 +53,15 @@ func checkFormats(runs []host.RunInfo, agents []host.AgentInfo) []finding {
 				message += fmt.Sprintf("; its version is %s, its adapter was tested with %s", a.Version, tested)
 			}
 		}
-		findings = append(findings, finding{"format of " + agent, "note", message,
-			"amux logs " + render.ShortID(d.last) + " --json shows them as log; a newer plugin may know them"})
+		findings = append(findings, finding{Check: "format of " + agent, Status: "note", Message: message,
+			Fix: "amux logs " + render.ShortID(d.last) + " --json shows them as log; a newer plugin may know them"})
 	}
 	return findings
 }
 
 // checkAgent reports what an agent still needs. That is never a failure of amux.
 func checkAgent(a host.AgentInfo) finding {
-	f := finding{"agent " + a.Description.GetId(), "ok", "", ""}
+	f := finding{Check: "agent " + a.Description.GetId(), Status: "ok"}
 	switch {
 	case !a.PlatformOK:
 		f.Status, f.Message = "note", "no build for this platform"

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/amux-dev/amux/cmd/amux/internal/app"
 	"github.com/amux-dev/amux/cmd/amux/internal/clitest"
 	"github.com/amux-dev/amux/host"
 	"github.com/amux-dev/amux/pluginapi"
@@ -60,5 +61,38 @@ func TestDoctorSeesDrift(t *testing.T) {
 	b.Main("doctor")
 	if want := "- format of alpha: 8 unknown lines in 2 of its last 20 runs"; !strings.Contains(b.Out.String(), want) || strings.Contains(b.Out.String(), "format of beta") {
 		t.Errorf("no %q alone in\n%s", want, b.Out)
+	}
+}
+
+// What amux can fix it fixes when it is told to, and looks again.
+func TestDoctorFixes(t *testing.T) {
+	t.Parallel()
+	if app.IsWindows {
+		t.Skip("SKIPPED: Windows has no file modes")
+	}
+	for _, test := range []struct {
+		answer string
+		args   []string
+		mode   os.FileMode
+	}{{"y\n", []string{"--fix"}, 0o700}, {"n\n", []string{"--fix"}, 0o755}, {"", []string{"--fix", "--yes"}, 0o700}} {
+		b := newBench(t, test.answer)
+		b.IO.InTTY = test.answer != ""
+		if err := os.Chmod(b.Config, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		b.Main(append([]string{"doctor"}, test.args...)...)
+		info, err := os.Stat(b.Config)
+		if err != nil || info.Mode().Perm() != test.mode {
+			t.Errorf("%v, %q: %v, %v\n%s%s", test.args, test.answer, info.Mode(), err, b.Out, b.Err)
+		}
+		if fixed := !strings.Contains(b.Out.String(), "is open to other users"); fixed != (test.mode == 0o700) {
+			t.Errorf("%v, %q: it says\n%s", test.args, test.answer, b.Out)
+		}
+	}
+	for _, args := range []string{"--fix", "--fix --json", "--yes"} {
+		b := newBench(t, "")
+		if code := b.Main(append([]string{"doctor"}, strings.Fields(args)...)...); code != 2 || strings.Count(b.Err.String(), "amux: error: ") != 1 {
+			t.Errorf("%s: code %d: %s", args, code, b.Err)
+		}
 	}
 }

@@ -11,10 +11,10 @@ import (
 func checkFolder(what, dir, fix string) finding {
 	info, err := os.Stat(dir)
 	if os.IsNotExist(err) {
-		return finding{what, "ok", dir + " does not exist yet; the first run creates it", ""}
+		return finding{Check: what, Status: "ok", Message: dir + " does not exist yet; the first run creates it"}
 	}
 	if err == nil && !info.IsDir() {
-		return finding{what, "fail", dir + " is not a folder", fix}
+		return finding{Check: what, Status: "fail", Message: dir + " is not a folder", Fix: fix}
 	}
 	if err == nil {
 		var file *os.File
@@ -24,12 +24,13 @@ func checkFolder(what, dir, fix string) finding {
 		}
 	}
 	if err != nil {
-		return finding{what, "fail", fmt.Sprintf("%s is not writable: %v", dir, err), fix}
+		return finding{Check: what, Status: "fail", Message: fmt.Sprintf("%s is not writable: %v", dir, err), Fix: fix}
 	}
 	if mode := info.Mode().Perm(); mode&0o077 != 0 && !app.IsWindows {
-		return finding{what, "fail", fmt.Sprintf("%s is open to other users (mode %o)", dir, mode), "chmod 700 " + dir}
+		return finding{Check: what, Status: "fail", Message: fmt.Sprintf("%s is open to other users (mode %o)", dir, mode), Fix: "chmod 700 " + dir,
+			mend: func() error { return os.Chmod(dir, 0o700) }}
 	}
-	return finding{what, "ok", dir, ""}
+	return finding{Check: what, Status: "ok", Message: dir}
 }
 
 // checkOwn checks one of amux's own programs.
@@ -37,9 +38,10 @@ func checkOwn(name, path string) finding {
 	info, err := os.Stat(path)
 	switch {
 	case err != nil:
-		return finding{name, "fail", path + " is missing", "reinstall amux; from source: make build"}
+		return finding{Check: name, Status: "fail", Message: path + " is missing", Fix: "reinstall amux; from source: make build"}
 	case !info.Mode().IsRegular() || info.Mode().Perm()&0o111 == 0 && !app.IsWindows:
-		return finding{name, "fail", path + " is not executable", "chmod +x " + path}
+		return finding{Check: name, Status: "fail", Message: path + " is not executable", Fix: "chmod +x " + path,
+			mend: func() error { return os.Chmod(path, info.Mode().Perm()|0o111) }}
 	}
-	return finding{name, "ok", path, ""}
+	return finding{Check: name, Status: "ok", Message: path}
 }

@@ -13,11 +13,11 @@ import (
 func checkPlugins(o *Options, bundled string) []finding {
 	r, err := o.Plugins.Registry(true)
 	if err != nil {
-		return []finding{{"plugins", "fail", err.Error(), ""}}
+		return []finding{{Check: "plugins", Status: "fail", Message: err.Error()}}
 	}
 	plugins := r.List()
 	if len(plugins) == 0 {
-		return []finding{{"plugins", "fail", "none in " + bundled, "reinstall amux; from source: make build"}}
+		return []finding{{Check: "plugins", Status: "fail", Message: "none in " + bundled, Fix: "reinstall amux; from source: make build"}}
 	}
 	var findings []finding
 	for _, p := range plugins {
@@ -31,10 +31,10 @@ func checkPlugins(o *Options, bundled string) []finding {
 			if fix == "" {
 				fix = e.Code.Info().Hint
 			}
-			findings = append(findings, finding{name, "fail", e.Error(), fix})
+			findings = append(findings, finding{Check: name, Status: "fail", Message: e.Error(), Fix: fix})
 			continue
 		}
-		f := finding{name, "ok", fmt.Sprintf("%s, %s, %s", p.Version, p.Trust, filepath.ToSlash(p.Executable)), ""}
+		f := finding{Check: name, Status: "ok", Message: fmt.Sprintf("%s, %s, %s", p.Version, p.Trust, filepath.ToSlash(p.Executable))}
 		if p.Origin == registry.OriginOverride || p.Linked {
 			f.Status = "note"
 			f.Message += ", in the place of the installed one"
@@ -51,14 +51,14 @@ func checkClaims(plugins []registry.Plugin) []finding {
 		name, others := "agent "+c.Agent, strings.Join(c.Others, ", ")
 		switch {
 		case c.By == "":
-			findings = append(findings, finding{name, "fail", "no plugin serves it: " + others + " declare it",
-				"remove one of them, or choose: amux plugin install SOURCE --take-over " + c.Agent})
+			findings = append(findings, finding{Check: name, Status: "fail", Message: "no plugin serves it: " + others + " declare it",
+				Fix: "remove one of them, or choose: amux plugin install SOURCE --take-over " + c.Agent})
 		case c.TakenOver:
-			findings = append(findings, finding{name, "note", "plugin " + c.By + " serves it in the place of " + others,
-				"to undo that: amux plugin remove " + c.By})
+			findings = append(findings, finding{Check: name, Status: "note", Message: "plugin " + c.By + " serves it in the place of " + others,
+				Fix: "to undo that: amux plugin remove " + c.By})
 		default:
-			findings = append(findings, finding{name, "note", "plugin " + c.By + " serves it; " + others + " also declares it",
-				"to choose " + c.Others[0] + ": amux plugin install SOURCE --take-over " + c.Agent})
+			findings = append(findings, finding{Check: name, Status: "note", Message: "plugin " + c.By + " serves it; " + others + " also declares it",
+				Fix: "to choose " + c.Others[0] + ": amux plugin install SOURCE --take-over " + c.Agent})
 		}
 	}
 	return findings
