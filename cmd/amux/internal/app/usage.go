@@ -98,6 +98,9 @@ func commandNames(cmd *cobra.Command) []string {
 // UnknownCommand returns the error for a subcommand that does not exist.
 func UnknownCommand(cmd *cobra.Command, name string) error {
 	err := Usagef("%s has no command %q", cmd.CommandPath(), name)
+	if way := here(cmd, name); way != "" {
+		return err.WithHint("in amux that is %s", way)
+	}
 	if near := registry.Nearest(name, commandNames(cmd)); near != "" {
 		return err.WithHint("did you mean %s %s?", cmd.CommandPath(), near)
 	}
@@ -128,6 +131,9 @@ func FlagError(cmd *cobra.Command, err error) error {
 		var known []string
 		cmd.Flags().VisitAll(func(f *pflag.Flag) { known = append(known, f.Name) })
 		unknown := Usagef("%s has no flag %s", cmd.CommandPath(), name)
+		if way := here(cmd, wrong); way != "" {
+			return unknown.WithHint("in amux that is %s", way)
+		}
 		if near := registry.Nearest(wrong, known); near != "" {
 			return unknown.WithHint("did you mean --%s?", near)
 		}

@@ -25,7 +25,7 @@ type ListOptions struct {
 func NewCmdList(a *app.App) *cobra.Command {
 	o := &ListOptions{Print: a.Print, Host: a.Opener.Host, Whole: a.Whole}
 	cmd := &cobra.Command{
-		Use:   "list",
+		Use: "list", Aliases: []string{"ls"},
 		Short: "List agents",
 		Long: `List all agents: whether their CLI is installed, whether you are signed in, and which
 plugin serves them. This starts nothing: the version of a CLI is the one that it last

@@ -31,6 +31,6 @@ Only --signal fails then, with RUN_NOT_ACTIVE (exit code 1).`,
 		}
 		return send(ref)
 	})
-	cmd.Flags().StringVar(&signal, "signal", "", "send this `SIGNAL` instead, for example INT")
+	cmd.Flags().StringVarP(&signal, "signal", "s", "", "send this `SIGNAL` instead, for example INT")
 	return cmd
 }

@@ -85,7 +85,7 @@ type ListOptions struct {
 func NewCmdList(a *app.App) *cobra.Command {
 	o := &ListOptions{Print: a.Print, Plugins: a.Plugins, Interruptible: a.Interruptible, Path: a.Getenv("PATH")}
 	cmd := &cobra.Command{
-		Use:   "list",
+		Use: "list", Aliases: []string{"ls"},
 		Short: "List plugins",
 		Long: `List the plugins: their agents, how far they are trusted, and what chose them. A broken
 plugin is listed with the reason. This starts nothing.`,

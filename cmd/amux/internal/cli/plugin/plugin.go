@@ -12,7 +12,7 @@ import (
 // NewCmd makes amux plugin.
 func NewCmd(a *app.App) *cobra.Command {
 	cmd := app.Group(&cobra.Command{
-		Use: "plugin", Short: "Install, check, remove and write plugins",
+		Use: "plugin", Aliases: []string{"plugins"}, Short: "Install, check, remove and write plugins",
 		Long: "Install, check and remove the plugins that serve the agents, choose whose signatures\ncount, and write plugins of your own.",
 	},
 		NewCmdInstall(a),

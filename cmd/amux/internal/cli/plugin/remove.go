@@ -27,7 +27,7 @@ type RemoveOptions struct {
 func NewCmdRemove(a *app.App) *cobra.Command {
 	o := &RemoveOptions{Print: a.Print, Host: a.Opener.Host, Plugins: a.Plugins}
 	cmd := &cobra.Command{
-		Use:   "remove PLUGIN",
+		Use: "remove PLUGIN", Aliases: []string{"rm", "uninstall"},
 		Short: "Remove a plugin",
 		Long: `Remove a plugin, or one version of it. amux refuses to remove a plugin that a live run
 uses, or a bundled one.`,

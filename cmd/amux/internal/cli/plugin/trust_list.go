@@ -22,7 +22,7 @@ type TrustListOptions struct {
 func NewCmdTrustList(a *app.App) *cobra.Command {
 	o := &TrustListOptions{Print: a.Print, Plugins: a.Plugins}
 	cmd := &cobra.Command{
-		Use:     "list",
+		Use: "list", Aliases: []string{"ls"},
 		Short:   "List the trusted keys",
 		Long:    "List the trusted keys, with the plugins and agents that each counts for.",
 		Example: "  amux plugin trust list\n  amux plugin trust list --json",

@@ -22,7 +22,7 @@ type TrustRemoveOptions struct {
 func NewCmdTrustRemove(a *app.App) *cobra.Command {
 	o := &TrustRemoveOptions{Print: a.Print, Host: a.Opener.Host, Plugins: a.Plugins}
 	return &cobra.Command{
-		Use:   "remove PUBLISHER",
+		Use: "remove PUBLISHER", Aliases: []string{"rm"},
 		Short: "Stop trusting a publisher's key",
 		Long: `Stop trusting a publisher's key. amux then refuses new runs with the plugins that it
 signed, until you trust the key again or install the plugin by its checksum: amux

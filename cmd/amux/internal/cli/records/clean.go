@@ -23,7 +23,7 @@ type CleanOptions struct {
 func NewCmdClean(a *app.App) *cobra.Command {
 	o := &CleanOptions{Print: a.Print, Host: a.Opener.ForRuns, Runs: a.Runs}
 	cmd := &cobra.Command{
-		Use:   "clean",
+		Use: "clean", Aliases: []string{"prune"},
 		Short: "Remove old records and leftovers",
 		Long: `Remove the records of ended runs over the limits (1,000 runs, 30 days, 5 GB, whichever
 comes first; every amux run does that as well), and the leftovers of processes that

@@ -21,19 +21,20 @@ type InspectOptions struct {
 	Host  func() (app.Host, error)
 	Runs  Runs
 
-	Run  string
-	JSON bool
+	Run    string
+	JSON   bool
+	Format string
 }
 
 // NewCmdInspect makes amux inspect.
 func NewCmdInspect(a *app.App) *cobra.Command {
 	o := &InspectOptions{Print: a.Print, Host: a.Opener.Host, Runs: a.Runs}
 	cmd := &cobra.Command{
-		Use:   "inspect RUN",
+		Use: "inspect RUN", Aliases: []string{"show", "view"},
 		Short: "Show run details",
 		Long: `Show what is recorded about a run: its state and result, how it was started, the plugin
 that it runs with, its files, and whether the record is intact.`,
-		Example: "  amux inspect 86CCFA\n  amux inspect nightly --json | jq .integrity",
+		Example: "  amux inspect 86CCFA\n  amux inspect nightly --format '{{.State}}'\n  amux inspect nightly --json | jq .integrity",
 		Args:    app.ExactArgs("a run"),
 		RunE: app.Command(func(_ *cobra.Command, args []string) error {
 			o.Run = args[0]
@@ -41,6 +42,7 @@ that it runs with, its files, and whether the record is intact.`,
 		}),
 	}
 	cmd.Flags().BoolVar(&o.JSON, "json", false, "print JSON")
+	cmd.Flags().StringVarP(&o.Format, "format", "f", "", "print the run by this Go `TEMPLATE`, such as '{{.State}}'; the fields are those of host.RunInfo")
 	return cmd
 }
 
@@ -51,6 +53,13 @@ type fileJSON struct {
 }
 
 func inspect(o *InspectOptions) error {
+	format, err := parseFormat(o.Format)
+	if err != nil {
+		return err
+	}
+	if format != nil && o.JSON {
+		return app.Usagef("--json and --format cannot be combined")
+	}
 	run, err := o.Runs.Open(o.Run)
 	if err != nil {
 		return err
@@ -64,6 +73,12 @@ func inspect(o *InspectOptions) error {
 		return err
 	}
 	info := run.Info()
+	if format != nil {
+		if err := printFormat(o.Print, format, info); err != nil {
+			return err
+		}
+		return o.Runs.WarnDamaged(found, run.ID())
+	}
 	files := runFiles(info.Dir)
 	if o.JSON {
 		err = o.Print.JSON(struct {

@@ -32,7 +32,7 @@ type LogsOptions struct {
 func NewCmdLogs(a *app.App) *cobra.Command {
 	o := &LogsOptions{Out: a.IO.Out, Terminal: a.IO.OutTTY, Print: a.Print, Runs: a.Runs}
 	cmd := &cobra.Command{
-		Use:   "logs RUN",
+		Use: "logs RUN", Aliases: []string{"log"},
 		Short: "Show what a run did",
 		Long: `Show what a run did, as amux showed it then, or every event with --json. With -f amux
 goes on until the run ends. -n shows the last lines that the agent itself printed, on
@@ -52,6 +52,7 @@ from the start or end of an id.`,
 	cmd.Flags().BoolVar(&o.JSON, "json", false, "print every event as one line of JSON")
 	cmd.Flags().BoolVarP(&o.Follow, "follow", "f", false, "go on until the run ends")
 	cmd.Flags().IntVarP(&o.Lines, "lines", "n", 0, "show the last `N` lines that the agent printed")
+	app.Also(cmd, "lines", "tail")
 	return cmd
 }
 

@@ -4,7 +4,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"text/template"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -72,12 +71,9 @@ and lost; live and ended stand for several, and a filter by state lists ended ru
 }
 
 func ps(o *PsOptions) error {
-	var format *template.Template
-	if o.Format != "" {
-		var err error
-		if format, err = template.New("--format").Parse(o.Format); err != nil {
-			return app.Usagef("invalid --format: %s", strings.TrimPrefix(err.Error(), "template: ")).WithHint("for example: --format '{{.ID}} {{.State}}'")
-		}
+	format, err := parseFormat(o.Format)
+	if err != nil {
+		return err
 	}
 	switch {
 	case o.Last < -1:
@@ -124,24 +120,13 @@ func ps(o *PsOptions) error {
 		}
 		return nil
 	case format != nil:
-		return printFormat(o, format, runs)
+		return printFormat(o.Print, format, runs...)
 	case len(runs) > 0:
 		o.Print.Table(columns(runs, o.Width, o.Now()))
 	case ended > 0:
 		o.Print.Notef("no live runs; with the %s: amux ps -a", render.Plural(ended, "ended one"))
 	default:
 		o.Print.Notef("no runs")
-	}
-	return nil
-}
-
-func printFormat(o *PsOptions, format *template.Template, runs []host.RunInfo) error {
-	for _, r := range runs {
-		var line strings.Builder
-		if err := format.Execute(&line, r); err != nil {
-			return app.Usagef("invalid --format: %v", err).WithHint("the fields are those of host.RunInfo, such as ID, Name, Agent, State, Prompt, Created")
-		}
-		o.Print.Outf("%s\n", line.String())
 	}
 	return nil
 }

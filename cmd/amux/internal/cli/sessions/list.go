@@ -29,7 +29,7 @@ type ListOptions struct {
 func NewCmdList(a *app.App) *cobra.Command {
 	o := &ListOptions{Print: a.Print, Host: a.Opener.Host, Finder: newFinder(a), Now: time.Now}
 	cmd := &cobra.Command{
-		Use:   "list [AGENT]",
+		Use: "list [AGENT]", Aliases: []string{"ls"},
 		Short: "List sessions, the newest first",
 		Long: `List the sessions of this folder, or of all folders with --all, the newest first: those
 of one agent, or of every installed agent whose store amux can read.`,

@@ -18,7 +18,7 @@ import (
 // NewCmd makes amux sessions.
 func NewCmd(a *app.App) *cobra.Command {
 	return app.Group(&cobra.Command{
-		Use: "sessions", Short: "Read and resume the agents' own conversations",
+		Use: "sessions", Aliases: []string{"session"}, Short: "Read and resume the agents' own conversations",
 		Long: "List, read, search, export and resume the conversations that agents keep in their own\nstores, whether amux ran them or not.",
 	}, NewCmdList(a), NewCmdShow(a), NewCmdSearch(a), NewCmdExport(a), NewCmdTail(a), NewCmdDiff(a), NewCmdResume(a), NewCmdFork(a))
 }
