@@ -189,29 +189,36 @@ func (t Tree) left() (pids []int) {
 
 // heldBy says of a process that was sent KILL why it is still there; nothing if it may go.
 func heldBy(pid int) string {
+	_, why := heldSince(pid)
+	return why
+}
+
+// heldSince is heldBy with the start time of that process.
+func heldSince(pid int) (start uint64, why string) {
 	st, ok := readStat(pid)
 	if !ok {
-		return ""
+		return 0, ""
 	}
 	tracer, user := owner(pid)
-	why := ""
+	state := st.state
+	if state == 'Z' {
+		state = livingThread(pid).state // 0: it is gone by now
+	}
 	switch {
-	case st.dead() && livingThread(pid).state == 'D':
+	case state == 'D':
 		why = "waits in the kernel"
 	case st.dead():
 		if tracer == 0 {
-			return ""
+			return st.start, ""
 		}
 		why = fmt.Sprintf("has ended, but process %d traces it", tracer)
 	case unix.Kill(pid, 0) == unix.EPERM:
 		why = fmt.Sprintf("runs as user %d, and this one may not end it", user)
-	case stateOf(pid) == asleep:
-		why = "waits in the kernel"
 	default:
-		return ""
+		return st.start, ""
 	}
 	name, _ := readProc("/proc/" + strconv.Itoa(pid) + "/comm")
-	return fmt.Sprintf("process %d (%q) %s", pid, bytes.TrimSpace(name), why)
+	return st.start, fmt.Sprintf("process %d (%q) %s", pid, bytes.TrimSpace(name), why)
 }
 
 // owner reads who traces a process, and whose it is.

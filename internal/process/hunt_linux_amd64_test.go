@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -55,6 +56,25 @@ func TestSweepFindsWhatHidesItsEnvironment(t *testing.T) {
 	}
 	if !nest.Empty() {
 		t.Errorf("it survives: %s", nest.Holders())
+	}
+}
+
+// Who is not root ends a process that forks and exits at full speed, too: it looks before
+// the next one is there, and does not take a moment in which nobody is seen for the end.
+func TestSweepEndsChains(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes all processors for some seconds")
+	}
+	dir := openFolder(t)
+	for round := range 5 {
+		nest := agents.NewNest(t, dir, "chain")
+		since := time.Now()
+		said := asNobody(t, "sweep", nest)
+		if said != "[]" || !nest.Empty() {
+			t.Errorf("round %d: %q, and alive are %s", round, said, nest.Holders())
+		}
+		t.Logf("round %d: %v", round, time.Since(since))
+		nest.Close()
 	}
 }
 
@@ -145,7 +165,7 @@ func asNobody(t *testing.T, role string, nest *agents.Nest) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(dir+"/player", nest.Program, nest.Pipe)
+	cmd := exec.Command(dir+"/player", nest.Program, nest.Pipe, strconv.Itoa(nest.Lines()))
 	cmd.Env, cmd.Stderr, cmd.Dir = []string{roleEnv + "=" + role}, os.Stderr, "/"
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: agents.Nobody, Gid: agents.Nobody}}
 	in, err := cmd.StdinPipe()
@@ -177,15 +197,21 @@ func init() {
 	if err != nil {
 		panic(err)
 	}
-	pid, err := syscall.ForkExec(os.Args[1], os.Args[1:2], &syscall.ProcAttr{Files: []uintptr{0, 2, 2, uintptr(pipe)}})
-	if err != nil {
-		panic(err)
+	lines, _ := strconv.Atoi(os.Args[3])
+	pid := 0
+	for range lines {
+		if pid, err = syscall.ForkExec(os.Args[1], os.Args[1:2], &syscall.ProcAttr{Files: []uintptr{0, 2, 2, uintptr(pipe)}}); err != nil {
+			panic(err)
+		}
 	}
 	_ = unix.Close(pipe)
 	_, _ = io.ReadAll(os.Stdin) // until it is what it is to be
+	for end := time.Now().Add(time.Minute); lines > 1 && len(process.Children(os.Getpid())) < 2000 && time.Now().Before(end); {
+		time.Sleep(time.Millisecond) // what has ended is not reaped: an init may be as slow
+	}
 	switch role {
 	case "sweep":
-		if _, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid)); err != nil {
+		if _, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid)); lines == 1 && err != nil {
 			fmt.Print("hidden ")
 		}
 		fmt.Print(process.Sweep("01ROLE", false))

@@ -6,6 +6,7 @@ import (
 	"hash/fnv"
 	"os"
 	"runtime"
+	"slices"
 	"strconv"
 	"syscall"
 	"time"
@@ -18,8 +19,7 @@ const (
 	sweepPause = 2 * time.Millisecond
 	// sweepHeld is how long a sweep waits for what it cannot end.
 	sweepHeld = time.Second
-	// chaseWidth is how many new pids are looked at one by one; for more it is quicker to
-	// look at all processes.
+	// chaseWidth is how many new pids are looked at one by one.
 	chaseWidth = 1024
 )
 
@@ -51,24 +51,25 @@ func limitMark(runID string) uint64 {
 // But each process has a pid that the kernel has given since: those are looked at until no
 // further one was given.
 func Sweep(mark string, adopted bool) (held []string) {
-	s := sweeper{mark: []byte(mark), limit: []byte(strconv.FormatUint(limitMark(mark), 10)), buf: make([]byte, 64<<10)}
-	begun := time.Now()
+	s := sweeper{mark: []byte(mark), limit: limitMark(mark), buf: make([]byte, 64<<10)}
+	s.last.open()
+	defer s.last.close()
+	var stuck stuck
 	for quiet := 0; quiet < 2; {
 		s.found = s.found[:0]
 		if adopted {
 			s.found = append(s.found, huntAdopted()...)
 		}
-		if mark != "" {
-			s.all()
-		}
+		sure := mark == "" || s.all()
 		if len(s.found) == 0 {
-			quiet++
+			if quiet++; !sure {
+				quiet = 0
+			}
 			continue
 		}
-		if quiet = 0; time.Since(begun) > sweepHeld {
-			if held := s.held(); held != nil {
-				return held
-			}
+		quiet = 0
+		if stuck.look(s.found); stuck.since(sweepHeld) {
+			return stuck.names
 		}
 		time.Sleep(sweepPause)
 	}
@@ -76,59 +77,88 @@ func Sweep(mark string, adopted bool) (held []string) {
 }
 
 type sweeper struct {
-	mark, limit []byte
-	buf         []byte
-	found       []int // and were sent KILL
-	unsure      []int // have no environment now
+	mark   []byte
+	limit  uint64
+	buf    []byte
+	last   lastPID
+	found  []int // and were sent KILL
+	unsure []int // have no environment now
 }
 
-// held names what was found, if none of it can be ended now.
-func (s *sweeper) held() (held []string) {
-	for _, pid := range s.found {
-		why := heldBy(pid)
+// stuck are processes that cannot be ended, as a sweep has found them each time for a
+// while. One look says nothing: a process that starts the next waits in the kernel for a
+// moment, and whoever looks then is shown the end of a chain that goes on.
+type stuck struct {
+	ids   []ID
+	names []string
+	first time.Time
+}
+
+// look takes in what was found in one more round.
+func (s *stuck) look(found []int) {
+	var ids []ID
+	s.names = s.names[:0]
+	for _, pid := range found {
+		start, why := heldSince(pid)
 		if why == "" {
-			return nil
+			*s = stuck{}
+			return
 		}
-		if len(held) < heldNames {
-			held = append(held, why)
+		id := ID{pid, start}
+		if ids = append(ids, id); !slices.Contains(s.ids, id) && (len(s.ids) == 0 || unix.Kill(pid, 0) != unix.EPERM) {
+			s.first = time.Now()
+		}
+		if len(s.names) < heldNames {
+			s.names = append(s.names, why)
 		}
 	}
-	return held
+	s.ids = ids
 }
 
-// all looks at every process, and then at each that was started meanwhile.
-func (s *sweeper) all() {
-	last := lastPID()
+// since reports whether they have been the same for so long.
+func (s *stuck) since(d time.Duration) bool { return len(s.ids) > 0 && time.Since(s.first) > d }
+
+// all looks at every process, and then at each that was started meanwhile. It reports
+// whether it has seen them all: not if they came faster than it looked.
+func (s *sweeper) all() (sure bool) {
+	last := s.last.read()
 	s.unsure = s.unsure[:0]
 	for _, pid := range everyPID() {
 		s.look(pid)
 	}
 	defer s.lookAgain()
 	if last == 0 {
-		return // the kernel does not say
+		return true // the kernel does not say
 	}
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
+	var unborn []int // have a pid, and were not there when they were looked at
+	skipped := false // pids, so that the next look at all must find who has them
 	end := time.Now().Add(execTime)
 	for rounds := 0; time.Now().Before(end); rounds++ {
-		now := lastPID()
-		if now == last {
-			return
+		now := s.last.read()
+		again := unborn
+		unborn = nil
+		if now == last && len(again) == 0 {
+			return !skipped
 		}
-		if now < last || now-last > chaseWidth {
-			last = now // pids start at the bottom again
-			for _, pid := range everyPID() {
-				s.look(pid)
+		from := last
+		if now < last || now-last > chaseWidth { // pids start at the bottom again, or are too many
+			from, skipped = max(now-chaseWidth, 0), true
+		}
+		for pid := now; pid > from; pid-- { // whoever forks at full speed is the newest
+			if !s.look(pid) {
+				unborn = append(unborn, pid)
 			}
-			continue
 		}
-		for pid := now; pid > last; pid-- {
+		for _, pid := range again {
 			s.look(pid)
 		}
 		if last = now; rounds == 100 {
 			defer runFirst()()
 		}
 	}
+	return false
 }
 
 // lookAgain waits for those that were in the middle of an exec.
@@ -144,26 +174,35 @@ func (s *sweeper) lookAgain() {
 	}
 }
 
-func (s *sweeper) look(pid int) { s.lookAt(pid, 1) }
+func (s *sweeper) look(pid int) (there bool) { return s.lookAt(pid, 1) }
 
-// lookAt kills a process that carries the mark. The pidfd is opened first, so that what is
-// killed is what was looked at.
-func (s *sweeper) lookAt(pid, looks int) {
+// lookAt kills a process that carries the mark, and reports whether there is one of that
+// pid. The pidfd is opened first, so that what is killed is what was looked at.
+//
+// The limit is read first, and that by one call: a process that forks at full speed has
+// its memory, and with it the environment, locked for most of its life, and whoever waits
+// for that comes after the fork.
+func (s *sweeper) lookAt(pid, looks int) (there bool) {
 	if pid == os.Getpid() {
-		return
+		return true
 	}
 	fd, err := pidfd(pid)
 	if err == nil {
 		defer unix.Close(fd)
 	} else if !errors.Is(err, unix.ENOSYS) {
-		return // there is none
+		return false
 	}
-	marked, sure := s.marked(pid, looks)
-	if !sure {
-		s.unsure = append(s.unsure, pid)
+	if err == nil && ended(fd) {
+		return true
 	}
-	if !marked {
-		return
+	if limit, ok := limitOf(pid); !ok || limit != s.limit {
+		marked, sure := s.marked(pid, looks, ok)
+		if !sure {
+			s.unsure = append(s.unsure, pid)
+		}
+		if !marked {
+			return true
+		}
 	}
 	if err == nil {
 		_ = unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0)
@@ -173,10 +212,28 @@ func (s *sweeper) lookAt(pid, looks int) {
 	if st, ok := readStat(pid); ok && !st.dead() {
 		s.found = append(s.found, pid)
 	}
+	return true
 }
 
-// marked reports whether a process carries the mark, and whether that is certain.
-func (s *sweeper) marked(pid, looks int) (marked, sure bool) {
+// ended reports whether all threads of a process have ended. It may wait for its parent
+// for long, and so may ten thousand.
+func ended(pidfd int) bool {
+	poll := []unix.PollFd{{Fd: int32(pidfd), Events: unix.POLLIN}}
+	n, err := unix.Poll(poll, 0)
+	return n == 1 && err == nil
+}
+
+// limitOf is the limit of a process that holds the mark; false if this user may not ask
+// the kernel for it.
+func limitOf(pid int) (uint64, bool) {
+	var limit unix.Rlimit
+	err := unix.Prlimit(pid, unix.RLIMIT_LOCKS, nil, &limit)
+	return limit.Cur, err == nil
+}
+
+// marked reports whether a process carries the mark in its environment, or in its limit if
+// that was not asked for, and whether that is certain.
+func (s *sweeper) marked(pid, looks int, asked bool) (marked, sure bool) {
 	env, ok := environ(pid, &s.buf)
 	if ok && owns(string(s.mark), env) {
 		return true, true
@@ -187,23 +244,45 @@ func (s *sweeper) marked(pid, looks int) (marked, sure bool) {
 		}
 	}
 	sure = !ok || len(env) > 0 || !inExec(pid, looks)
-	limits, ok := readProc("/proc/" + strconv.Itoa(pid) + "/limits")
+	if asked {
+		return false, sure
+	}
+	limits, ok := readProc("/proc/" + strconv.Itoa(pid) + "/limits") // everybody may read it
 	if !ok {
 		return false, sure
 	}
 	_, rest, _ := bytes.Cut(limits, []byte("Max file locks"))
 	fields := bytes.Fields(rest)
-	return len(fields) > 0 && bytes.Equal(fields[0], s.limit), sure
+	return len(fields) > 0 && string(fields[0]) == strconv.FormatUint(s.limit, 10), sure
 }
 
-// lastPID is the pid that the kernel has given last; 0 if it does not say.
-func lastPID() int {
-	if data, ok := readProc("/proc/sys/kernel/ns_last_pid"); ok {
-		pid, _ := strconv.Atoi(string(bytes.TrimSpace(data)))
-		return pid
+// lastPID is where the kernel says which pid it has given last.
+type lastPID struct{ fd int }
+
+func (l *lastPID) open() {
+	for _, path := range []string{"/proc/sys/kernel/ns_last_pid", "/proc/loadavg"} {
+		if fd, err := open(path); err == nil {
+			l.fd = fd
+			return
+		}
 	}
-	data, _ := readProc("/proc/loadavg")
-	data = bytes.TrimSpace(data)
+	l.fd = -1
+}
+
+func (l *lastPID) close() {
+	if l.fd >= 0 {
+		_ = unix.Close(l.fd)
+	}
+}
+
+// read is that pid; 0 if the kernel does not say. It is the last word of both files.
+func (l *lastPID) read() int {
+	var buf [128]byte
+	n, err := unix.Pread(l.fd, buf[:], 0)
+	if err != nil {
+		return 0
+	}
+	data := bytes.TrimSpace(buf[:n])
 	pid, _ := strconv.Atoi(string(data[bytes.LastIndexByte(data, ' ')+1:]))
 	return pid
 }

@@ -166,6 +166,9 @@ func NewNest(t testing.TB, dir, shape string) *Nest {
 // Command is what the agent is told.
 func (n *Nest) Command() string { return fmt.Sprintf("shape %s %s %d", n.Program, n.Pipe, n.lines) }
 
+// Lines is how many are started beside each other.
+func (n *Nest) Lines() int { return n.lines }
+
 // Start starts one line of the shape as a child of the test. It is for the caller to wait
 // for.
 func (n *Nest) Start(t testing.TB, env ...string) *os.Process {
