@@ -73,7 +73,7 @@ func (d *decider) recorded(state string) {
 
 // decide returns what is to be done, in order. It is called with the pass locked.
 func (d *decider) decide(l *ledger) (todo []func()) {
-	if Terminal(l.state) || l.exit != nil || l.spawnFailed != nil {
+	if Terminal(l.state) || l.concluded || l.exit != nil || l.spawnFailed != nil {
 		return nil
 	}
 	do := func(f func()) { todo = append(todo, f) }

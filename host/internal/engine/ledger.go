@@ -37,6 +37,8 @@ type ledger struct {
 
 	fault  *journal.Fault
 	damage *journal.Damage // records are missing
+
+	concluded bool // the end is being recorded: nothing is decided any more
 }
 
 // attempt is what is known of one attempt alone.

@@ -220,6 +220,7 @@ func (p *pass) conclude() error {
 	}
 	p.feeder.ended = false
 	p.ledger.settle(*p.settled)
+	p.ledger.concluded = true
 	end := p.ledger.verdict(p.cfg.CheckAnswer)
 	if p.ledger.beside {
 		end.Exit = p.ledger.exit

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -168,20 +169,16 @@ func (d *deaf) Settle(lost bool) (Settled, error) {
 
 func (*deaf) AwaitPrompt(bool) {}
 
-// A transition that is recorded because of the last that is read stands before the end.
-func TestEndFollowsWhatWasRecordedLast(t *testing.T) {
+// deafRun has a run of these records end that took nothing until its shim had left, and
+// returns its events and all of its journal.
+func deafRun(t *testing.T, read func(*growing, *deaf) Journal, records ...any) (events string, states []journal.State) {
+	t.Helper()
 	path := filepath.Join(t.TempDir(), "journal")
 	writer, err := journal.OpenWriter(path, time.Now)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer writer.Close()
-	for i, record := range append(started[:len(started):len(started)], journal.Spawned{Spawn: 1, PID: 7}) {
-		kinds := []journal.Kind{journal.KindState, journal.KindState, journal.KindPlan, journal.KindSpawned}
-		if err := writer.Append(kinds[i], journal.Encode(record)); err != nil {
-			t.Fatal(err)
-		}
-	}
 	file, err := os.Open(path)
 	if err != nil {
 		t.Fatal(err)
@@ -192,20 +189,62 @@ func TestEndFollowsWhatWasRecordedLast(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer log.Close()
-	src := &growing{File: file, rand: newEcho(1, 0).rand, size: writer.Size(), whole: writer.Size()}
+	src := &growing{File: file, rand: newEcho(1, 0).rand}
 	effects := &deaf{ending: &ending{journal: src, writer: writer, late: []journal.State{{From: Running, To: Waiting}}}}
+	kinds := []journal.Kind{journal.KindState, journal.KindState, journal.KindPlan, journal.KindSpawned, journal.KindExit}
+	for i, record := range append(started[:len(started):len(started)], records...) {
+		if err := effects.ending.Append(kinds[i], journal.Encode(record)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
 	e, adapter := New(Config{
-		Journal: src, Log: log, Limits: Limits{Progress: time.Minute, Volume: 1 << 20}, Start: &pb.Start{Agent: "echo"},
+		Journal: read(src, effects), Log: log, Limits: Limits{Progress: time.Minute, Volume: 1 << 20}, Start: &pb.Start{Agent: "echo"},
 		Effects: effects, Policy: &Policy{}, State: Starting,
 	}), newEcho(1, 0)
-	if err := e.Run(t.Context(), Reading{Conversation: adapter, Leave: adapter.leave}); err != nil {
+	if err := e.Run(ctx, Reading{Conversation: adapter, Leave: adapter.leave}); err != nil {
 		t.Fatal(err)
 	}
-	events, _ := os.ReadFile(path + ".jsonl")
+	reader, err := journal.NewReader(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for {
+		rec, err := reader.Next(writer.Size())
+		if err != nil {
+			break
+		}
+		var state journal.State
+		if rec.Kind == journal.KindState && rec.Decode(&state) == nil {
+			states = append(states, state)
+		}
+	}
+	data, err := os.ReadFile(path + ".jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data), states
+}
+
+func asItIs(src *growing, _ *deaf) Journal { return src }
+
+// A transition that is recorded because of the last that is read stands before the end.
+func TestEndFollowsWhatWasRecordedLast(t *testing.T) {
+	events, _ := deafRun(t, asItIs, journal.Spawned{Spawn: 1, PID: 7})
 	for _, want := range []string{`"from":"starting","to":"running"`, `"from":"running","to":"lost"`} {
-		if !bytes.Contains(events, []byte(want)) {
+		if !strings.Contains(events, want) {
 			t.Errorf("%s is not in\n%s", want, events)
 		}
+	}
+}
+
+// What the end is worked out from, beside the journal, is no reason to record anything
+// behind it.
+func TestNothingFollowsTheEnd(t *testing.T) {
+	_, states := deafRun(t, asItIs)
+	if last := states[len(states)-1]; last.From != Starting || last.To != Lost {
+		t.Errorf("%+v", states)
 	}
 }
 
@@ -289,40 +328,9 @@ func (f *flooded) Committed() int64 {
 
 // Whoever sends without a pause does not keep a run from its end.
 func TestEndDespiteAFlood(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "journal")
-	writer, err := journal.OpenWriter(path, time.Now)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer writer.Close()
-	file, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer file.Close()
-	log, err := eventlog.Open(path+".jsonl", "01J", "echo", true)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer log.Close()
-	src := &growing{File: file, rand: newEcho(1, 0).rand}
-	effects := &deaf{ending: &ending{journal: src, writer: writer}}
-	kinds := []journal.Kind{journal.KindState, journal.KindState, journal.KindPlan, journal.KindSpawned, journal.KindExit}
-	for i, record := range append(started[:len(started):len(started)], journal.Spawned{Spawn: 1, PID: 7}, journal.Exit{Spawn: 1}) {
-		if err := effects.ending.Append(kinds[i], journal.Encode(record)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	e, adapter := New(Config{
-		Journal: &flooded{src, effects}, Log: log, Limits: Limits{Progress: time.Minute, Volume: 1 << 20}, Start: &pb.Start{Agent: "echo"},
-		Effects: effects, Policy: &Policy{}, State: Starting,
-	}), newEcho(1, 0)
-	if err := e.Run(ctx, Reading{Conversation: adapter, Leave: adapter.leave}); err != nil {
-		t.Fatal(err)
-	}
-	if events, _ := os.ReadFile(path + ".jsonl"); !bytes.Contains(events, []byte(`"run_end"`)) {
+	flood := func(src *growing, effects *deaf) Journal { return &flooded{src, effects} }
+	events, _ := deafRun(t, flood, journal.Spawned{Spawn: 1, PID: 7}, journal.Exit{Spawn: 1})
+	if !strings.Contains(events, `"run_end"`) {
 		t.Errorf("no end in\n%s", events[max(0, len(events)-1000):])
 	}
 }
