@@ -246,7 +246,7 @@ func (q *queries) capable(ctx context.Context, name, what string, can func(*plug
 		return nil, nil, pluginapi.Errorf(pluginapi.CodeCapability, "agent %s: its adapter cannot %s", name, what).
 			WithHint("amux agents list shows the agents; amux agents info AGENT what each can do")
 	}
-	if err := q.host.prepare(); err != nil {
+	if err := prepare(q.host); err != nil {
 		return nil, nil, err
 	}
 	verified, err := q.host.registry.Verify(plugin)

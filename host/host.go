@@ -192,7 +192,7 @@ func exeSuffix() string {
 }
 
 // prepare makes the folders that a run needs.
-func (h *Host) prepare() error {
+func prepare(h *Host) error {
 	if err := spawn.CheckLimits(); err != nil {
 		return err
 	}

@@ -355,7 +355,7 @@ func (c *recovery) adopt(ctx context.Context, id string) (_ *Run, retErr error) 
 	if err := json.Unmarshal(meta.Spec, &r.spec); err != nil {
 		return nil, fail(err)
 	}
-	if err := h.prepare(); err != nil {
+	if err := prepare(h); err != nil {
 		return nil, err
 	}
 	shimInfo, err := shim.ReadInfo(dir.Dir) // under the lock: it is the run's own

@@ -126,7 +126,7 @@ func (t *teller) retell(ctx context.Context, meta store.Meta, other *registry.Pl
 	var verified registry.Verified
 	mute := past.Fault != nil && past.Fault.Done == 0 && !past.Fault.Behind // the adapter was never heard
 	if !mute {
-		if err := t.host.prepare(); err != nil {
+		if err := prepare(t.host); err != nil {
 			return e, err
 		}
 		var agent *pluginapi.Agent

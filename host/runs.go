@@ -52,21 +52,31 @@ type RunInfo struct {
 // Runs lists the recorded runs, newest first. A directory that cannot be read is
 // left out.
 func (h *Host) Runs(ctx context.Context) ([]RunInfo, error) {
-	var infos []RunInfo
-	for _, id := range h.store.List() {
+	infos, err := inspect(ctx, h.store, h.store.List())
+	// Their ids are in that order but for those that a caller has chosen.
+	slices.SortStableFunc(infos, func(a, b RunInfo) int { return b.Created.Compare(a.Created) })
+	return infos, err
+}
+
+func inspect(ctx context.Context, all *store.Store, ids []string) (infos []RunInfo, err error) {
+	for _, id := range ids {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		dir := h.store.Run(id)
+		dir := all.Run(id)
 		info, err := record.Inspect(dir)
 		var spec RunSpec
 		if err == nil && json.Unmarshal(info.Meta.Spec, &spec) == nil {
 			infos = append(infos, infoOf(info, spec, dir))
 		}
 	}
-	// Their ids are in that order but for those that a caller has chosen.
-	slices.SortStableFunc(infos, func(a, b RunInfo) int { return b.Created.Compare(a.Created) })
 	return infos, nil
+}
+
+// Live is Runs for those that are marked as not ended. It costs a look at each of them,
+// however many have ended.
+func (h *Host) Live(ctx context.Context) ([]RunInfo, error) {
+	return inspect(ctx, h.store, h.store.Active())
 }
 
 // Info says what is recorded of the run now.

@@ -73,7 +73,7 @@ func (h *Host) Start(ctx context.Context, spec RunSpec) (_ *Run, retErr error) {
 	if err := l.check(ctx); err != nil {
 		return nil, err
 	}
-	if err := h.prepare(); err != nil {
+	if err := prepare(h); err != nil {
 		return nil, err
 	}
 	if l.plugin, err = h.registry.Verify(l.plugin.Plugin); err != nil {

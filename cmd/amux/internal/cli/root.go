@@ -18,6 +18,7 @@ import (
 	"github.com/amux-dev/amux/cmd/amux/internal/cli/agents"
 	"github.com/amux-dev/amux/cmd/amux/internal/cli/control"
 	"github.com/amux-dev/amux/cmd/amux/internal/cli/doctor"
+	"github.com/amux-dev/amux/cmd/amux/internal/cli/inbox"
 	"github.com/amux-dev/amux/cmd/amux/internal/cli/plugin"
 	"github.com/amux-dev/amux/cmd/amux/internal/cli/records"
 	"github.com/amux-dev/amux/cmd/amux/internal/cli/run"
@@ -46,6 +47,7 @@ func NewCmd(a *app.App) *cobra.Command {
 		records.NewCmdCost(a),
 		records.NewCmdLogs(a),
 		run.NewCmdAttach(a),
+		inbox.NewCmd(a),
 		records.NewCmdWait(a),
 		records.NewCmdScreen(a),
 		control.NewCmdSend(a),

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -125,6 +126,10 @@ func (h *Host) Spending(_ context.Context, since time.Time, f func(*host.Spendin
 		}
 	}
 	return 0, h.Refuse
+}
+
+func (h *Host) Live(context.Context) ([]host.RunInfo, error) {
+	return slices.DeleteFunc(slices.Clone(h.RunList), func(r host.RunInfo) bool { return r.End != nil }), nil
 }
 
 func (h *Host) Cancel(_ context.Context, ref string, kill bool) (host.Outcome, error) {

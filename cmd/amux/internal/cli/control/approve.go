@@ -7,11 +7,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/amux-dev/amux/cmd/amux/internal/app"
+	"github.com/amux-dev/amux/host"
 )
 
 // ApproveOptions are what amux approve needs.
 type ApproveOptions struct {
-	Runs Runs
+	Runs  Runs
+	Print *app.Printer
 
 	Requests  []request
 	Selection app.Selection
@@ -20,7 +22,7 @@ type ApproveOptions struct {
 
 // NewCmdApprove makes amux approve.
 func NewCmdApprove(a *app.App) *cobra.Command {
-	o := &ApproveOptions{Runs: a.Runs}
+	o := &ApproveOptions{Runs: a.Runs, Print: a.Print}
 	cmd := &cobra.Command{
 		Use:   "approve [RUN [ID] | RUN…]",
 		Short: "Approve a pending request",
@@ -32,7 +34,7 @@ from.` + requestHelp + finishedNeeded,
   amux approve 86CCFA --input '{"command": "make test"}'`,
 		ValidArgsFunction: a.Runs.CompleteLive,
 		RunE: app.Command(func(cmd *cobra.Command, args []string) (err error) {
-			if o.Requests, err = requests(o.Runs, cmd, args, &o.Selection); err != nil {
+			if o.Requests, err = requests(o.Runs, cmd, args, &o.Selection, isApproval); err != nil {
 				return err
 			}
 			return app.Each(a.Print, o.Requests, o.approve)
@@ -52,5 +54,11 @@ func (o *ApproveOptions) approve(q request) error {
 	if o.Input != "" {
 		input = json.RawMessage(o.Input)
 	}
-	return run.Approve(context.Background(), q.id, input)
+	if err := run.Approve(context.Background(), q.id, input); err != nil {
+		return err
+	}
+	q.note(o.Print, "approved")
+	return nil
 }
+
+func isApproval(q host.Question) bool { return q.Approval }

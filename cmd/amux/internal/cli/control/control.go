@@ -30,7 +30,7 @@ type Runs interface {
 	Cancel(ref string, kill bool) error
 	NoteFinished(ref string)
 	Choose(cmd *cobra.Command, named []string, s *app.Selection, fits func(host.RunInfo) bool) ([]string, error)
-	Select(s *app.Selection) ([]host.RunInfo, error)
+	TheQuestion(fits func(host.Question) bool, usage string) (app.Asked, error)
 }
 
 // Options are what a command needs that does one thing to each of its runs.

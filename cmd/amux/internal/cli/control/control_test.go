@@ -122,7 +122,6 @@ func TestSelectedRuns(t *testing.T) {
 		{"stop", "\n", 2, "", "no run was chosen"},
 		{"stop", "", 2, "", "no run was chosen"},
 		{"stop", "4\n", 2, "", "there is no run 4 in the list"},
-		{"approve", "", 2, "", "several runs wait for an answer: B, C"},
 	} {
 		b := newBench(t, "")
 		if b.Host.RunList = slices.Clone(list); test.args == "stop" {
@@ -137,6 +136,45 @@ func TestSelectedRuns(t *testing.T) {
 		}
 		if code != test.code || strings.Join(asked, " ") != test.asked || !strings.Contains(b.Err.String(), test.err) {
 			t.Errorf("%s (%q): code %d, asked %q, stderr %s", test.args, test.typed, code, asked, b.Err)
+		}
+	}
+}
+
+// Without a run it is the only open question that the command can answer; of several the
+// person at the terminal picks one.
+func TestTheOnlyQuestion(t *testing.T) {
+	t.Parallel()
+	approval := func(id string) pluginapi.Payload {
+		return pluginapi.ApprovalRequest{InteractionID: id, Action: "Bash", Detail: "make " + id}
+	}
+	question := pluginapi.InputRequired{InteractionID: "q", Question: "Colour?"}
+	for _, test := range []struct {
+		args, typed string
+		asked       []pluginapi.Payload
+		code        int
+		calls       []string
+		says        string
+	}{
+		{"approve", "", []pluginapi.Payload{approval("a"), question}, 0, []string{"approve a"}, "amux: approved: nightly DGXP98 · alpha: Bash make a\n"},
+		{"deny --reason no", "", []pluginapi.Payload{approval("a")}, 0, []string{"deny a: no"}, "amux: denied: nightly"},
+		{"deny", "", []pluginapi.Payload{question}, 0, []string{"deny q: "}, "Colour?"},
+		{"answer blue", "", []pluginapi.Payload{approval("a"), question}, 0, []string{"answer q: blue"}, "amux: answered: nightly DGXP98 · alpha: Colour?\n"},
+		{"answer blue", "", []pluginapi.Payload{approval("a")}, 2, nil, "no run waits for an answer"},
+		{"approve", "", nil, 2, nil, "no run waits for an answer"},
+		{"approve", "", []pluginapi.Payload{approval("a"), approval("b")}, 2, nil, "amux: nightly DGXP98 · alpha b: Bash make b\namux: error: 2 questions wait"},
+		{"approve", "2\n", []pluginapi.Payload{approval("a"), approval("b")}, 0, []string{"approve b"}, "2)  DGXP98  nightly"},
+		{"approve", "\n", []pluginapi.Payload{approval("a"), approval("b")}, 2, nil, "no question was chosen"},
+		{"approve", "3\n", []pluginapi.Payload{approval("a"), approval("b")}, 2, nil, "choose a number from 1 to 2"},
+	} {
+		b := newBench(t, "")
+		b.Host.Run = clitest.NewRun(test.asked...)
+		b.Host.RunList = []host.RunInfo{{ID: "E", End: &pluginapi.RunEnd{}, State: "waiting"}, {ID: "R", State: "running"}, {ID: clitest.RunID, Name: "nightly", Agent: "alpha", State: "waiting"}}
+		if test.typed != "" {
+			b.Terminal(strings.NewReader(test.typed))
+		}
+		code := b.Main(strings.Fields(test.args)...)
+		if code != test.code || !cmp.Equal(b.Host.Run.Calls(), test.calls) || !strings.Contains(b.Err.String(), test.says) {
+			t.Errorf("%s (%q): code %d, calls %q, stderr %s", test.args, test.typed, code, b.Host.Run.Calls(), b.Err)
 		}
 	}
 }

@@ -6,11 +6,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/amux-dev/amux/cmd/amux/internal/app"
+	"github.com/amux-dev/amux/host"
 )
 
 // DenyOptions are what amux deny needs.
 type DenyOptions struct {
-	Runs Runs
+	Runs  Runs
+	Print *app.Printer
 
 	Requests  []request
 	Selection app.Selection
@@ -19,7 +21,7 @@ type DenyOptions struct {
 
 // NewCmdDeny makes amux deny.
 func NewCmdDeny(a *app.App) *cobra.Command {
-	o := &DenyOptions{Runs: a.Runs}
+	o := &DenyOptions{Runs: a.Runs, Print: a.Print}
 	cmd := &cobra.Command{
 		Use:   "deny [RUN [ID] | RUN…]",
 		Short: "Deny a pending request",
@@ -28,7 +30,7 @@ func NewCmdDeny(a *app.App) *cobra.Command {
   amux deny nightly req-2 --reason "use the staging server"`,
 		ValidArgsFunction: a.Runs.CompleteLive,
 		RunE: app.Command(func(cmd *cobra.Command, args []string) (err error) {
-			if o.Requests, err = requests(o.Runs, cmd, args, &o.Selection); err != nil {
+			if o.Requests, err = requests(o.Runs, cmd, args, &o.Selection, func(host.Question) bool { return true }); err != nil {
 				return err
 			}
 			return app.Each(a.Print, o.Requests, o.deny)
@@ -44,5 +46,9 @@ func (o *DenyOptions) deny(q request) error {
 	if err != nil {
 		return err
 	}
-	return run.Deny(context.Background(), q.id, o.Reason)
+	if err := run.Deny(context.Background(), q.id, o.Reason); err != nil {
+		return err
+	}
+	q.note(o.Print, "denied")
+	return nil
 }

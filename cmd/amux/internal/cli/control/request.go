@@ -1,8 +1,6 @@
 package control
 
 import (
-	"strings"
-
 	"github.com/spf13/cobra"
 
 	"github.com/amux-dev/amux/cmd/amux/internal/app"
@@ -14,25 +12,35 @@ import (
 // requestHelp is what the help of approve and deny says of their arguments.
 const requestHelp = `
 
-Without ID this is the run's only pending request; without RUN it is that of the only
-run that waits for an answer. Several runs may be named, or selected with --agent, --tag
-and --filter: then it is the only pending request of each.`
+Without ID this is the run's only pending request. Without RUN it is the only one of all
+runs, and amux says which; at a terminal amux offers several to choose from. Several runs
+may be named, or selected with --agent, --tag and --filter: then it is the only pending
+request of each. amux inbox shows all requests.`
 
 // request is a question of a run.
 type request struct {
 	run string
 	id  string // empty: the only one that is open
+	// says what is asked, if nobody has named it.
+	says string
+}
+
+// note says what was answered, if nobody has named it.
+func (q request) note(p *app.Printer, done string) {
+	if q.says != "" {
+		p.Notef("%s: %s", done, q.says)
+	}
 }
 
 // requests returns what the arguments [RUN [ID]] or RUN… name, or what is selected.
-func requests(runs Runs, cmd *cobra.Command, args []string, s *app.Selection) ([]request, error) {
+func requests(runs Runs, cmd *cobra.Command, args []string, s *app.Selection, fits func(host.Question) bool) ([]request, error) {
 	switch {
 	case len(args) == 0 && !s.Given():
-		one, err := asking(cmd, runs)
-		return []request{{run: one}}, err
+		one, err := theOne(runs, cmd, fits)
+		return []request{one}, err
 	case len(args) == 2:
 		if _, err := runs.Open(args[1]); err != nil {
-			return []request{{args[0], args[1]}}, nil
+			return []request{{run: args[0], id: args[1]}}, nil
 		}
 	}
 	for _, ref := range args { // nothing is answered where one of them is a mistake
@@ -48,20 +56,8 @@ func requests(runs Runs, cmd *cobra.Command, args []string, s *app.Selection) ([
 	return all, err
 }
 
-// asking returns the run that waits for an answer, where only one does.
-func asking(cmd *cobra.Command, runs Runs) (string, error) {
-	waiting, err := runs.Select(&app.Selection{Filters: []string{"state=" + code.StateWaiting}})
-	switch {
-	case err != nil:
-		return "", err
-	case len(waiting) == 1:
-		return waiting[0].ID, nil
-	case len(waiting) == 0:
-		return "", app.Usagef("no run waits for an answer").WithHint("live runs: amux ps")
-	}
-	ids := make([]string, len(waiting))
-	for i, info := range waiting {
-		ids[i] = render.ShortID(info.ID)
-	}
-	return "", app.Usagef("several runs wait for an answer: %s", strings.Join(ids, ", ")).WithHint("usage: %s", cmd.UseLine())
+// theOne returns the only open question that fits, or the one that is picked.
+func theOne(runs Runs, cmd *cobra.Command, fits func(host.Question) bool) (request, error) {
+	q, err := runs.TheQuestion(fits, cmd.UseLine())
+	return request{run: q.RunID, id: q.ID, says: q.From() + ": " + render.QuestionLine(q.Question)}, err
 }

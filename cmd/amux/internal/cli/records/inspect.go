@@ -3,6 +3,7 @@ package records
 import (
 	"context"
 	"fmt"
+	"io"
 	"io/fs"
 	"path/filepath"
 	"strings"
@@ -20,6 +21,8 @@ type InspectOptions struct {
 	Print *app.Printer
 	Host  func() (app.Host, error)
 	Runs  Runs
+	Out   io.Writer
+	Color bool // Out takes colours
 
 	Run    string
 	JSON   bool
@@ -28,7 +31,7 @@ type InspectOptions struct {
 
 // NewCmdInspect makes amux inspect.
 func NewCmdInspect(a *app.App) *cobra.Command {
-	o := &InspectOptions{Print: a.Print, Host: a.Opener.Host, Runs: a.Runs}
+	o := &InspectOptions{Print: a.Print, Host: a.Opener.Host, Runs: a.Runs, Out: a.IO.Out, Color: a.IO.OutTTY && a.IO.Color}
 	cmd := &cobra.Command{
 		Use: "inspect RUN", Aliases: []string{"show", "view"},
 		Short: "Show run details",
@@ -82,12 +85,15 @@ func inspect(o *InspectOptions) error {
 	files := runFiles(info.Dir)
 	if o.JSON {
 		err = o.Print.JSON(struct {
-			host.RunInfo
+			runJSON
 			Integrity host.Integrity `json:"integrity"`
 			Files     []fileJSON     `json:"files"`
-		}{info, found, files})
+		}{runJSON{info, o.Runs.Questions(info)}, found, files})
 	} else {
 		printRun(o.Print, info, found, files)
+		for _, q := range o.Runs.Questions(info) {
+			fmt.Fprint(o.Out, render.Question(q, "", o.Color))
+		}
 	}
 	if err != nil {
 		return err

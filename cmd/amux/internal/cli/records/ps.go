@@ -113,7 +113,7 @@ func ps(o *PsOptions) error {
 	}
 	switch {
 	case o.JSON:
-		return o.Print.JSON(runs)
+		return o.Print.JSON(withQuestions(o.Runs, runs))
 	case o.Quiet:
 		for _, r := range runs {
 			o.Print.Outf("%s\n", r.ID)
@@ -129,6 +129,20 @@ func ps(o *PsOptions) error {
 		o.Print.Notef("no runs")
 	}
 	return nil
+}
+
+// runJSON is a run and what it asks.
+type runJSON struct {
+	host.RunInfo
+	Questions []host.Question `json:"questions"` // that wait for people
+}
+
+func withQuestions(runs Runs, list []host.RunInfo) []runJSON {
+	all := make([]runJSON, len(list))
+	for i, info := range list {
+		all[i] = runJSON{info, runs.Questions(info)}
+	}
+	return all
 }
 
 // Columns of amux ps appear where the terminal is wide enough for them and for a prompt

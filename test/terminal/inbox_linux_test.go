@@ -1,0 +1,65 @@
+package terminal
+
+import (
+	"strings"
+	"testing"
+)
+
+// The questions of all runs are answered in one place, one after the other, and new ones
+// come by themselves. Of two who answer, one is told that the other was first.
+func TestInbox(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	t.Cleanup(func() {
+		_ = d.command("kill", "--filter", "state=live").Run() // they may have ended
+		d.killServers()
+	})
+	d.amuxSays("run", "-d", "demo", "[approve][approve][ask:色は 🎨?]", "--approve", "ask", "--name", "first")
+	one, two := d.window("inbox", "--follow"), d.window("inbox", "--follow")
+	for _, w := range []*window{one, two} {
+		w.sees("write_file asks for approval")
+		w.sees("· first ")
+		w.sees("[d]etails, [?]:")
+	}
+	one.types("a\r")
+	one.sees("? 色は 🎨? · first ")
+	two.sees("answered elsewhere")
+	two.sees("? 色は 🎨? · first ")
+	if n := strings.Count(two.text(), "asks for approval"); n != 1 {
+		t.Errorf("%d approvals are asked:\n%s", n, two.text())
+	}
+	two.types("青 🟦\r")
+	d.amuxSays("wait", "first")
+	if said := d.amuxSays("logs", "first"); !strings.Contains(said, "You answered: 青 🟦") {
+		t.Errorf("the agent was told: %s", said)
+	}
+	d.amuxSays("run", "-d", "demo", "[approve][say:bye]", "--approve", "ask", "--name", "second")
+	two.sees("· second ")
+	two.types("n not now\r")
+	d.amuxSays("wait", "second")
+	if said := d.amuxSays("logs", "second"); !strings.Contains(said, "denied (not now)") {
+		t.Errorf("the agent was told: %s", said)
+	}
+	one.types(ctrlC)
+	one.exits(0)
+	two.types(ctrlD)
+	two.exits(0)
+}
+
+// A question is whole in a narrow window and without colours.
+func TestQuestionInNarrowWindow(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	d.env = append(d.env, "NO_COLOR=1")
+	w := d.window("run", "demo", "[approve]")
+	w.resize(24, 30)
+	w.sees("allow? [y]es")
+	w.mu.Lock()
+	raw := string(w.raw)
+	w.mu.Unlock()
+	if !strings.Contains(raw, "content: approved") || strings.Contains(raw, "\x1b[") {
+		t.Errorf("the terminal got %q", raw)
+	}
+	w.types("y\r")
+	w.exits(0)
+}
