@@ -192,6 +192,10 @@ func (l *launch) again(ctx context.Context, r *hosted, retry *journal.Retry) err
 		l.attempt, l.options = retry.Attempt, engine.OptionsOf(first, retry)
 		defer func() { l.options = first }()
 	}
+	if retry == nil {
+		l.takeBaseline(ctx)
+		defer l.baseline.wait()
+	}
 	spawn, record, err := l.prepareSpawn(ctx, adapter.NewPatience(l.h.limits.Call))
 	if err != nil {
 		return err
@@ -199,6 +203,7 @@ func (l *launch) again(ctx context.Context, r *hosted, retry *journal.Retry) err
 	if err := r.src.Append(journal.KindPlan, journal.Encode(record)); err != nil {
 		return err
 	}
+	l.baseline.wait()
 	if err := r.shim.conn.Spawn(spawn); err != nil {
 		return err
 	}

@@ -408,6 +408,7 @@ func (r *hosted) clear(told *engine.Summary, result Result) {
 	if told != nil {
 		r.readEnd(&result)
 	}
+	r.takeEnd()
 	_ = os.RemoveAll(r.meta.TempDir)
 	_ = os.Remove(folders.Socket(r.h.opts.RuntimeDir, r.id())) // a shim that was killed leaves it
 	if told != nil && !told.Ended.IsZero() {

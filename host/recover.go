@@ -191,6 +191,7 @@ func (c *recovery) conclude(ctx context.Context, dir *store.Run, meta store.Meta
 	log.Finish() // else its last event would be waited for
 	var end pluginapi.RunEnd
 	_ = log.From(log.Count()).Lines(ctx, func(line []byte) bool { return json.Unmarshal(line, &end) == nil })
+	changesOf(dir, c.host.opts.Env).End(ctx)
 	c.host.archive.Index(meta, end, told.Ended, told.Usage.Models)
 	dir.MarkEnded()
 	return nil

@@ -119,7 +119,7 @@ func (r *Run) Send(ctx context.Context, prompt string) error {
 		return pluginapi.Errorf(pluginapi.CodeStdinNotAvailable, "run %s takes one prompt only", r.ID()).
 			WithHint("start it as a conversation")
 	}
-	return r.input(journal.Input{Kind: code.InputPrompt, ID: r.backend.promptID(), Text: prompt, By: "user"})
+	return input(r.backend, journal.Input{Kind: code.InputPrompt, ID: r.backend.promptID(), Text: prompt, By: "user"})
 }
 
 // Approve lets the agent do what it asked to do. An empty id is the one request that
@@ -170,7 +170,7 @@ func (r *Run) respond(in journal.Input) (err error) {
 		return err
 	}
 	in.By = "user"
-	return r.input(in)
+	return input(r.backend, in)
 }
 
 // SetModel changes the model, where the agent can while it runs.
@@ -182,7 +182,7 @@ func (r *Run) SetModel(ctx context.Context, model string) error {
 		return pluginapi.Errorf(pluginapi.CodeCapability, "agent %s cannot change its model while it runs", r.Agent()).
 			WithHint("start a new run with the model")
 	}
-	return r.input(journal.Input{Kind: code.InputSetModel, Text: model, By: "user"})
+	return input(r.backend, journal.Input{Kind: code.InputSetModel, Text: model, By: "user"})
 }
 
 // Interrupt asks the agent to leave its turn. A conversation can go on after it.
@@ -195,7 +195,7 @@ func (r *Run) Interrupt(ctx context.Context) error {
 	if !own && !onTerminal(ctx, r) {
 		return pluginapi.Errorf(pluginapi.CodeCapability, "agent %s cannot be interrupted", r.Agent()).WithHint("stop it instead")
 	}
-	err := r.input(journal.Input{Kind: code.InputInterrupt, By: "user"})
+	err := input(r.backend, journal.Input{Kind: code.InputInterrupt, By: "user"})
 	if err == nil && !own {
 		err = r.Keys(ctx, []byte{3})
 	}
@@ -204,7 +204,7 @@ func (r *Run) Interrupt(ctx context.Context) error {
 
 // End says that no prompt will follow: the agent finishes its turn and exits.
 func (r *Run) End(ctx context.Context) error {
-	return r.input(journal.Input{Kind: code.InputEnd, By: "user"})
+	return input(r.backend, journal.Input{Kind: code.InputEnd, By: "user"})
 }
 
 // Stop ends the agent and all its descendants: TERM, the grace time, KILL. It
@@ -248,8 +248,6 @@ func (r *Run) Signal(ctx context.Context, name string) error {
 	}
 	return r.backend.command("signal", func(c *shim.Conn) error { return c.AskSignal(name) })
 }
-
-func (r *Run) input(in journal.Input) error { return input(r.backend, in) }
 
 // input gives an input to a run.
 func input(to backend, in journal.Input) error {

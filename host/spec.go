@@ -139,6 +139,9 @@ type Workspace struct {
 	Env     map[string]string `json:"-"` // values never reach the disk
 	Environ []string          `json:"-"` // the caller's environment; default Options.Env
 	Umask   *int              `json:"-"` // the agent's; default: this process's
+	// Changes records the files of the git work tree that Cwd is in, before the agent
+	// starts and when the run has ended: see Run.Changes. Outside one it does nothing.
+	Changes bool `json:"changes,omitempty"`
 }
 
 // Limits are how much a run may take. What has no comment has no limit if it is 0.

@@ -48,9 +48,11 @@ type launch struct {
 	process *adapter.Process
 	options *pb.RunOptions
 	nonce   string
-	place   *place    // in the host's queue
-	attempt int       // from 1
-	began   time.Time // the first one
+	// baseline is taken before the agent starts; nil: nobody asked for it.
+	baseline *baseline
+	place    *place    // in the host's queue
+	attempt  int       // from 1
+	began    time.Time // the first one
 }
 
 // Start validates the spec, asks the adapter for a plan and starts the agent.
@@ -83,6 +85,9 @@ func (h *Host) Start(ctx context.Context, spec RunSpec) (_ *Run, retErr error) {
 	queued := l.place.waits()
 	if err := l.createDir(queued); err != nil {
 		return nil, err
+	}
+	if !queued {
+		l.takeBaseline(ctx)
 	}
 	// The plugin's start is the longest part, and the shim needs none of it.
 	started := make(chan error, 1)
@@ -383,6 +388,7 @@ func (l *launch) begin(ctx context.Context, spawn shim.Spawn, record journal.Pla
 	if err := r.src.Append(journal.KindPlan, journal.Encode(record)); err != nil {
 		return fail(r.commandError("record the plan", err))
 	}
+	l.baseline.wait()
 	if err := ctx.Err(); err != nil {
 		return fail(err)
 	}
@@ -415,6 +421,10 @@ func firstInput(attempt int, prompt string) journal.Input {
 func (l *launch) undo() {
 	if l.place != nil {
 		l.place.leave()
+	}
+	if l.baseline != nil {
+		l.baseline.giveUp()
+		l.baseline.wait()
 	}
 	if l.shim != nil {
 		_ = l.shim.Kill(shim.Stop{Reason: journal.ReasonKill, By: "host"}) // there may be no agent yet

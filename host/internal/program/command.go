@@ -41,6 +41,11 @@ type Command struct {
 	Time time.Duration // 0: 10 s
 	Dir  string        // for what is printed into files; "": nothing is
 
+	Stdin io.Reader // nil: empty
+	// Group puts the command into a process group of its own, which the terminal's Ctrl-C
+	// does not reach.
+	Group bool
+
 	limit int64 // of such a file; 0: fileLimit
 }
 
@@ -96,6 +101,14 @@ func (c Command) runToFile(ctx context.Context, result *pluginapi.ExecResult, fi
 	return large()
 }
 
+// Run runs a command of amux's own and copies what it prints to stdout. The exit code is -1
+// if it could not be started or was cut off; of stderr the beginning is kept.
+func (c Command) Run(ctx context.Context, argv []string, stdout io.Writer) *pluginapi.ExecResult {
+	result := &pluginapi.ExecResult{Argv: argv, ExitCode: -1}
+	c.runInto(ctx, result, stdout)
+	return result
+}
+
 // run runs a command and keeps what it prints, as far as execLimit.
 func (c Command) run(ctx context.Context, argv []string) *pluginapi.ExecResult {
 	result := &pluginapi.ExecResult{Argv: argv, ExitCode: -1}
@@ -123,6 +136,10 @@ func (c Command) runInto(ctx context.Context, result *pluginapi.ExecResult, stdo
 	var left []process.ID
 	cmd := exec.CommandContext(ctx, path, result.Argv[1:]...)
 	cmd.Env, cmd.Dir, cmd.Stdout, cmd.Stderr = withMark(c.Env, mark), c.Cwd, stdout, &stderr
+	cmd.Stdin = c.Stdin
+	if c.Group {
+		cmd.SysProcAttr = ownGroup()
+	}
 	cmd.WaitDelay = time.Second
 	cmd.Cancel = func() error {
 		left = descendants(cmd.Process.Pid) // which lose their parent

@@ -108,6 +108,7 @@ type Controlled interface {
 type Recorded interface {
 	Run
 	Info() host.RunInfo
+	Changes() *host.Changes
 	Signal(ctx context.Context, name string) error
 	Tail(n int, w io.Writer) error
 	Terminal(ctx context.Context, follow bool) iter.Seq2[host.TerminalPiece, error]

@@ -62,6 +62,8 @@ func NewCmd(a *app.App) *cobra.Command {
 		records.NewCmdRm(a),
 		records.NewCmdClean(a),
 		records.NewCmdInspect(a),
+		records.NewCmdDiff(a),
+		records.NewCmdUndo(a),
 		records.NewCmdReplay(a),
 		serve.NewCmd(a),
 		doctor.NewCmd(a),

@@ -16,8 +16,14 @@ import (
 	"github.com/amux-dev/amux/pluginapi/code"
 )
 
+// unchanged is a run whose changes were not recorded.
+type unchanged struct{}
+
+func (unchanged) Changes() *host.Changes { return nil }
+
 // Run plays events. A call goes on to the function that On has under its name, if any.
 type Run struct {
+	unchanged
 	Judged bool     // the host answers permission requests by its rules
 	Rules  []string // would allow what is asked
 	mu     sync.Mutex

@@ -23,6 +23,11 @@ func Plural(n int, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
+// Changed says how much was changed: 4 files +52 −7.
+func Changed(files, added, deleted int) string {
+	return fmt.Sprintf("%s +%d −%d", Plural(files, "file"), added, deleted)
+}
+
 // Excerpt is the start of a text in one line of at most n columns, without control
 // sequences.
 func Excerpt(text string, n int) string {

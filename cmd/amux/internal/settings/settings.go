@@ -49,6 +49,7 @@ type Settings struct {
 	AutoMTLS     bool
 	Sync         string            // when records are synced to the disk
 	Require      string            // what must vouch for a plugin that is installed
+	NoChanges    bool              // what runs change is not recorded
 	ProjectIndex []string          // absolute folders of projects that get an index of their runs
 	DevOverrides map[string]string // plugin → path
 	Agents       map[string]Agent
@@ -80,10 +81,11 @@ var keys = []key{
 	{"grace", false, duration(func(s *Settings) *time.Duration { return &s.Grace }, false)},
 	{"retry", false, count(func(s *Settings) *int { return &s.Retry })},
 	{"max_runs", false, count(func(s *Settings) *int { return &s.MaxRuns })},
-	{"always_verify", false, boolean(func(s *Settings) *bool { return &s.AlwaysVerify })},
-	{"auto_mtls", false, boolean(func(s *Settings) *bool { return &s.AutoMTLS })},
+	{"always_verify", false, boolean(func(s *Settings) *bool { return &s.AlwaysVerify }, true)},
+	{"auto_mtls", false, boolean(func(s *Settings) *bool { return &s.AutoMTLS }, true)},
 	{"sync", false, oneOf(func(s *Settings) *string { return &s.Sync }, "end", "always", "off")},
 	{"require", false, oneOf(func(s *Settings) *string { return &s.Require }, "signature", "checksum", "none")},
+	{"changes", false, boolean(func(s *Settings) *bool { return &s.NoChanges }, false)},
 	{"project_index", false, folders(func(s *Settings) *[]string { return &s.ProjectIndex })},
 }
 
@@ -399,12 +401,13 @@ func count(field func(*Settings) *int) func(*Settings, *unstable.Node) error {
 	}
 }
 
-func boolean(field func(*Settings) *bool) func(*Settings, *unstable.Node) error {
+// boolean reads true or false; the field is set where the value is as given.
+func boolean(field func(*Settings) *bool, set bool) func(*Settings, *unstable.Node) error {
 	return func(s *Settings, v *unstable.Node) error {
 		if v.Kind != unstable.Bool {
 			return errors.New("expected true or false")
 		}
-		*field(s) = string(v.Data) == "true"
+		*field(s) = string(v.Data) == "true" == set
 		return nil
 	}
 }

@@ -75,7 +75,7 @@ func inspect(o *InspectOptions) error {
 	if err != nil {
 		return err
 	}
-	info := run.Info()
+	info, changes := run.Info(), run.Changes().Info()
 	if format != nil {
 		if err := printFormat(o.Print, format, info); err != nil {
 			return err
@@ -86,11 +86,12 @@ func inspect(o *InspectOptions) error {
 	if o.JSON {
 		err = o.Print.JSON(struct {
 			runJSON
-			Integrity host.Integrity `json:"integrity"`
-			Files     []fileJSON     `json:"files"`
-		}{runJSON{info, o.Runs.Questions(info)}, found, files})
+			Integrity host.Integrity    `json:"integrity"`
+			Changes   *host.ChangesInfo `json:"changes"` // null where none are recorded
+			Files     []fileJSON        `json:"files"`
+		}{runJSON{info, o.Runs.Questions(info)}, found, changes, files})
 	} else {
-		printRun(o.Print, info, found, files)
+		printRun(o.Print, info, changes, found, files)
 		for _, q := range o.Runs.Questions(info) {
 			fmt.Fprint(o.Out, render.Question(q, "", o.Color))
 		}
@@ -115,6 +116,7 @@ func integrity(info host.RunInfo, found host.Integrity) string {
 	return "intact"
 }
 
+// runFiles lists the files of a run. Those of its git folder, which may be thousands, are one.
 func runFiles(dir string) []fileJSON {
 	files := []fileJSON{}
 	root := filepath.FromSlash(dir)
@@ -124,14 +126,34 @@ func runFiles(dir string) []fileJSON {
 		}
 		if info, err := entry.Info(); err == nil {
 			name, _ := filepath.Rel(root, path)
-			files = append(files, fileJSON{filepath.ToSlash(name), info.Size()})
+			name = filepath.ToSlash(name)
+			if below, _, ok := strings.Cut(name, "/"); ok && len(files) > 0 && files[len(files)-1].Name == below+"/" {
+				files[len(files)-1].Size += info.Size()
+				return nil
+			} else if ok {
+				name = below + "/"
+			}
+			files = append(files, fileJSON{name, info.Size()})
 		}
 		return nil
 	})
 	return files
 }
 
-func printRun(p *app.Printer, info host.RunInfo, found host.Integrity, files []fileJSON) {
+// changesLine says how much a run changed; empty where it is not known.
+func changesLine(changes *host.ChangesInfo) string {
+	switch {
+	case changes == nil:
+		return ""
+	case changes.Reason != "":
+		return "not recorded: " + changes.Reason
+	case changes.EndTree == "":
+		return "so far: see amux diff"
+	}
+	return render.Changed(changes.Files, changes.Added, changes.Deleted)
+}
+
+func printRun(p *app.Printer, info host.RunInfo, changes *host.ChangesInfo, found host.Integrity, files []fileJSON) {
 	var rows [][]string
 	add := func(what, text string) {
 		if text != "" {
@@ -174,6 +196,7 @@ func printRun(p *app.Printer, info host.RunInfo, found host.Integrity, files []f
 	}
 	add("plugin", info.Plugin+" "+info.PluginVersion)
 	add("sha256", info.PluginHash)
+	add("changes", changesLine(changes))
 	add("record", integrity(info, found))
 	add("folder", info.Dir)
 	for _, file := range files {

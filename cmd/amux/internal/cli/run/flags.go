@@ -65,6 +65,7 @@ type Label struct {
 	RunID, Name string
 	Tags        []string
 	NoRecord    bool
+	NoChanges   bool
 }
 
 // AddFlags adds the flags of a run to a command.
@@ -107,6 +108,7 @@ func (o *Options) AddFlags(cmd *cobra.Command) {
 	f.StringArrayVar(&o.Tags, "tag", nil, "`TAG` for the run (repeatable)")
 	f.BoolVar(&o.PTY, "pty", false, "run the agent on a terminal: see amux attach, amux screen, amux send --keys")
 	f.StringVar(&o.Driver, "driver", "", "`DRIVER` to use, where an agent has several")
+	f.BoolVar(&o.NoChanges, "no-changes", false, "do not record what the run changes: see amux diff")
 	f.BoolVar(&o.NoRecord, "no-record", false, "delete the run's record when it ends")
 }
 

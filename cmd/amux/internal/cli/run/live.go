@@ -59,10 +59,30 @@ func (r *request) foreground(h app.Host) error {
 		l.human(ctx)
 	}
 	result := l.run.Wait()
+	l.changes(h)
 	if !r.spec.NoRecord {
 		r.Runs.Retain(h)
 	}
 	return l.end(result)
+}
+
+// changes says how much the run changed, and how to see it.
+func (l *live) changes(h app.Records) {
+	if !l.spec.Changes || l.spec.NoRecord || l.mode.JSON || l.mode.Quiet {
+		return
+	}
+	run, err := h.Open(context.Background(), l.run.ID())
+	if err != nil {
+		return // it was removed
+	}
+	info := run.Changes().Info()
+	switch {
+	case info == nil:
+	case info.Reason != "":
+		l.print.Warnf("what the run changed is not recorded: %s", info.Reason)
+	case info.Files > 0:
+		l.print.Notef("%s · amux diff %s", render.Changed(info.Files, info.Added, info.Deleted), render.ShortID(l.run.ID()))
+	}
 }
 
 // launch starts the run. A signal cancels the start.

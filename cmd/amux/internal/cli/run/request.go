@@ -180,6 +180,7 @@ func (r *request) applySettings() error {
 		spec.IdleTimeout = set.IdleTimeout
 	}
 	spec.Sync = host.SyncMode(set.Sync)
+	spec.Changes = !set.NoChanges && !r.NoChanges
 	if spec.Grace == 0 {
 		spec.Grace = set.Grace
 		if text := r.Process.Getenv("AGENT_MUX_GRACE_PERIOD_MS"); text != "" {

@@ -79,6 +79,7 @@ func (o *Options) repeat(spec host.RunSpec, agent string, given func(flag string
 	take(given, "idle-timeout", &o.IdleTimeout, app.DurationFlag{D: max(0, spec.IdleTimeout), Given: spec.IdleTimeout != 0})
 	take(given, "grace", &o.Grace, app.DurationFlag{D: spec.Grace, Given: spec.Grace > 0})
 	take(given, "name", &o.Name, spec.Name)
+	take(given, "no-changes", &o.NoChanges, !spec.Changes)
 	take(given, "no-record", &o.NoRecord, spec.NoRecord)
 	take(given, "tag", &o.Tags, spec.Tags)
 	if o.System != "" {

@@ -112,7 +112,7 @@ func TestFlags(t *testing.T) {
 		"--file", "a.txt", "--mcp", `t=run 'a b' c`, "--mcp", "u=https://u/mcp", "--mcp", "mcp.json", "--json-schema", `{"type":"object"}`,
 		"--approve", "rules", "--allow", "Bash(git *)", "--deny", "Write", "--max-turns", "3", "--max-budget", "1.5",
 		"--timeout", "1h", "--idle-timeout", "0s", "--retry=5", "--grace", "2s", "--name", "n", "--run-id", clitest.RunID, "--tag", "t1", "--tag", "t2",
-		"--driver", "d", "--no-record", "--plugin", "acme=./acme")
+		"--driver", "d", "--no-record", "--no-changes", "--plugin", "acme=./acme")
 	if code != 0 {
 		t.Fatalf("code %d: %s", code, b.Err)
 	}
@@ -163,7 +163,7 @@ func TestSettingsAndFlags(t *testing.T) {
 			if code := b.Main(append([]string{"run"}, test.args...)...); code != 0 {
 				t.Fatalf("code %d: %s", code, b.Err)
 			}
-			test.want.Prompt, test.want.Cwd = "hi", b.Config
+			test.want.Prompt, test.want.Cwd, test.want.Changes = "hi", b.Config, true
 			if diff := cmp.Diff(test.want, b.Host.Spec, cmpopts.EquateEmpty()); diff != "" {
 				t.Error(diff)
 			}

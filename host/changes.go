@@ -1,0 +1,231 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/amux-dev/amux/host/internal/changes"
+	"github.com/amux-dev/amux/host/internal/record"
+	"github.com/amux-dev/amux/internal/store"
+	"github.com/amux-dev/amux/pluginapi"
+)
+
+// Changes are what a run changed in the git work tree that it worked in: see
+// Workspace.Changes.
+type Changes struct{ run *recorded }
+
+// ChangesInfo is what is recorded of a run's changes.
+type ChangesInfo struct {
+	Root string `json:"root"` // of the work tree
+	// StartTree and EndTree are the ids of git trees; EndTree is empty while the run goes
+	// on. Their objects are in the folder "changes" of the run, which is a git folder.
+	StartTree string `json:"start_tree,omitempty"`
+	EndTree   string `json:"end_tree,omitempty"`
+	// Taken is when EndTree was taken. Late says that this was well after the run had
+	// ended: what was changed in between is in it.
+	Taken *time.Time `json:"taken,omitempty"`
+	Late  bool       `json:"late,omitempty"`
+	// Reason says why a tree is missing.
+	Reason string `json:"reason,omitempty"`
+	// LeftOut counts files that could not be read.
+	LeftOut int `json:"left_out,omitempty"`
+	// Files, Added and Deleted are how many files and lines the run changed.
+	Files   int `json:"files"`
+	Added   int `json:"added"`
+	Deleted int `json:"deleted"`
+}
+
+// ChangedFile is a file that a run changed.
+type ChangedFile struct {
+	Path    string `json:"path"`               // relative to the work tree, with slashes
+	OldPath string `json:"old_path,omitempty"` // of one that was renamed
+	Status  string `json:"status"`             // added, deleted, modified, renamed, retyped
+	// Added and Deleted are lines; both are 0 for a binary file.
+	Added   int    `json:"added"`
+	Deleted int    `json:"deleted"`
+	Binary  bool   `json:"binary,omitempty"`
+	OldMode string `json:"old_mode"` // octal, as git has it; 000000: it did not exist
+	NewMode string `json:"new_mode"`
+}
+
+// IsRepository reports whether it is a repository of its own, such as a submodule: its
+// commit was changed.
+func (f ChangedFile) IsRepository() bool { return f.OldMode == gitlink || f.NewMode == gitlink }
+
+// gitlink is the mode of a repository in a tree.
+const gitlink = "160000"
+
+// lateAfter is how long after the end of a run its last tree is taken as that of the end.
+const lateAfter = 10 * time.Second
+
+// Changes are those of the run. It asks nobody.
+func (r *Run) Changes() *Changes { return &Changes{r.recorded} }
+
+// Info reads what is recorded. It returns nil where nothing is: outside a git work tree,
+// where nobody asked for it, and if c is nil.
+func (c *Changes) Info() *ChangesInfo {
+	if c == nil {
+		return nil
+	}
+	found, err := c.set().Record()
+	if err != nil {
+		return nil
+	}
+	info := &ChangesInfo{
+		Root: found.Root, StartTree: found.StartTree, EndTree: found.EndTree, Taken: found.Taken, Reason: found.Reason,
+		LeftOut: found.LeftOut, Files: found.Files, Added: found.Added, Deleted: found.Deleted,
+	}
+	if end, err := record.Read(c.run.dir); err == nil && end.Ended != nil && info.Taken != nil {
+		info.Late = info.Taken.Sub(*end.Ended) > lateAfter
+	}
+	return info
+}
+
+func (c *Changes) set() *changes.Set { return changesOf(c.run.dir, c.run.h.opts.Env) }
+
+func changesOf(dir *store.Run, env []string) *changes.Set { return changes.New(dir.Dir, env) }
+
+// Diff compares the run's start with its end, or with the files as they are now while it
+// goes on. Close it.
+func (c *Changes) Diff(ctx context.Context) (*Diff, error) { return c.open(ctx, false) }
+
+func (c *Changes) open(ctx context.Context, now bool) (*Diff, error) {
+	d, err := c.set().Open(ctx, now, c.run.h.opts.TempDir)
+	if err != nil {
+		return nil, c.diffError(err)
+	}
+	return &Diff{c, d}, nil
+}
+
+// Undo gives the files that the run changed the content they had at its start: all of them,
+// or none if one of them was changed since. It returns the files.
+func (c *Changes) Undo(ctx context.Context) ([]ChangedFile, error) {
+	info := c.Info()
+	if info != nil && info.Reason == "" && info.EndTree == "" {
+		return nil, pluginapi.Errorf(pluginapi.CodeInvalidTransition, "run %s has not ended", c.run.id()).
+			WithHint("stop it first: amux stop %s", record.ShortID(c.run.id()))
+	}
+	d, err := c.open(ctx, true)
+	if err != nil {
+		return nil, err
+	}
+	defer d.Close()
+	files, err := d.diff.Undo(ctx)
+	return changedFiles(files), c.diffError(err)
+}
+
+// diffError makes one of our errors of what went wrong with a diff.
+func (c *Changes) diffError(err error) error {
+	if err == nil {
+		return nil
+	}
+	id := record.ShortID(c.run.id())
+	if refused, ok := errors.AsType[*changes.Refused](err); ok {
+		msg := refused.Why
+		if n := len(refused.Names); n > 0 {
+			msg += ": " + strings.Join(refused.Names[:min(n, mostNames)], ", ")
+			if n > mostNames {
+				msg += fmt.Sprintf(" and %d more", n-mostNames)
+			}
+		}
+		return pluginapi.Errorf(pluginapi.CodeInvalidTransition, "%s", msg).WithHint("see what the run changed: amux diff %s", id)
+	}
+	if !errors.Is(err, changes.ErrNone) {
+		return pluginapi.Errorf(pluginapi.CodeInternal, "changes of run %s: %w", id, err)
+	}
+	switch {
+	case c.Info() != nil:
+		return pluginapi.Errorf(pluginapi.CodeInvalidTransition, "run %s: %w", id, err)
+	case !c.run.spec.Changes:
+		return pluginapi.Errorf(pluginapi.CodeInvalidTransition, "run %s: its changes were not recorded", id).
+			WithHint("amux records them where --no-changes and changes = false are not set")
+	}
+	return pluginapi.Errorf(pluginapi.CodeInvalidTransition, "run %s: %s is in no git work tree, so its changes were not recorded", id, c.run.meta.Cwd)
+}
+
+// mostNames is how many files an error names.
+const mostNames = 20
+
+// Diff is what a run changed.
+type Diff struct {
+	changes *Changes
+	diff    *changes.Diff
+}
+
+// Close removes what Changes.Diff has made.
+func (d *Diff) Close() { d.diff.Close() }
+
+// Trees are the ids of the two git trees that are compared.
+func (d *Diff) Trees() (start, end string) { return d.diff.StartTree, d.diff.Tree() }
+
+// Files lists the changed files, sorted by path.
+func (d *Diff) Files(ctx context.Context) ([]ChangedFile, error) {
+	files, err := d.diff.Files(ctx)
+	return changedFiles(files), d.changes.diffError(err)
+}
+
+// Patch writes the changes as git diff does. With whole they can be applied, binary files
+// too.
+func (d *Diff) Patch(ctx context.Context, w io.Writer, whole bool) error {
+	return d.changes.diffError(d.diff.Patch(ctx, w, whole))
+}
+
+// Apply makes the same changes to the files in another folder: all of them, or none if one
+// does not fit. Submodules are left as they are.
+func (d *Diff) Apply(ctx context.Context, dir string) error {
+	return d.changes.diffError(d.diff.Apply(ctx, dir))
+}
+
+func changedFiles(files []changes.File) []ChangedFile {
+	list := make([]ChangedFile, len(files))
+	for i, f := range files {
+		list[i] = ChangedFile{f.Path, f.OldPath, f.Status, f.Added, f.Deleted, f.Binary, f.OldMode, f.NewMode}
+	}
+	return list
+}
+
+// baseline is the tree that a run starts from, while it is being taken.
+type baseline struct {
+	done   chan struct{}
+	giveUp context.CancelFunc
+}
+
+// takeBaseline begins to take the tree that the run starts from. The agent is started when
+// that is done: what it changes first must not be in it.
+func (l *launch) takeBaseline(ctx context.Context) {
+	if !l.spec.Changes || l.spec.NoRecord || l.agent.GetDemo() {
+		return
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	b := &baseline{make(chan struct{}), cancel}
+	l.baseline = b
+	o := l.h.opts
+	go func() {
+		defer close(b.done)
+		changesOf(l.dir, l.world()).Start(ctx, l.spec.Cwd, []string{o.ConfigDir, o.TempDir, o.RuntimeDir})
+	}()
+}
+
+// wait waits until it was taken. A run without one has nothing to wait for.
+func (b *baseline) wait() {
+	if b != nil {
+		<-b.done
+		b.giveUp()
+	}
+}
+
+// takeEnd takes the tree that the run has ended with.
+func (r *hosted) takeEnd() {
+	if !r.spec.Changes || r.spec.NoRecord {
+		return
+	}
+	env := r.spec.Environ
+	if env == nil {
+		env = r.h.opts.Env
+	}
+	changesOf(r.dir, env).End(context.Background()) // it is bounded by itself
+}

@@ -1,0 +1,160 @@
+package changes
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// File is a file that differs between two trees.
+type File struct {
+	Path    string `json:"path"`
+	OldPath string `json:"old_path,omitempty"` // of one that was renamed
+	// Status is added, deleted, modified, renamed or retyped.
+	Status string `json:"status"`
+	// Added and Deleted are lines; both are 0 for a binary file.
+	Added   int    `json:"added"`
+	Deleted int    `json:"deleted"`
+	Binary  bool   `json:"binary,omitempty"`
+	OldMode string `json:"old_mode"` // in octal, as git has it; 000000: it did not exist
+	NewMode string `json:"new_mode"`
+	OldID   string `json:"-"`
+	NewID   string `json:"-"`
+}
+
+// gitlink is the mode of a repository in the tree: a commit stands for it.
+const gitlink = "160000"
+
+// IsRepository reports whether it is a repository of its own, a submodule for one.
+func (f File) IsRepository() bool { return f.OldMode == gitlink || f.NewMode == gitlink }
+
+// FiguresOf adds up files.
+func FiguresOf(files []File) Figures {
+	sum := Figures{Files: len(files)}
+	for _, f := range files {
+		sum.Added += f.Added
+		sum.Deleted += f.Deleted
+	}
+	return sum
+}
+
+// files lists the files that differ between two trees.
+func (g *git) files(ctx context.Context, from, to string, more ...string) ([]File, error) {
+	var out limited
+	args := append([]string{"diff-tree", "-r", "-z", "--raw", "--numstat", "--no-abbrev", "--find-renames", "--no-ext-diff", "--no-textconv"}, more...)
+	if err := g.onObjects(ctx, nil, &out, append(args, from, to)...); err != nil {
+		return nil, err
+	}
+	return parseFiles(string(out.data))
+}
+
+var errListing = errors.New("git diff-tree printed something unexpected")
+
+// parseFiles reads what git diff-tree -z --raw --numstat prints: first all files with modes
+// and ids, then all with their lines, in the same order.
+//
+//	:100644 100755 1111… 2222… M NUL path NUL
+//	:100644 100644 1111… 2222… R086 NUL old path NUL path NUL
+//	12 TAB 3 TAB path NUL
+//	- TAB - TAB NUL old path NUL path NUL
+func parseFiles(text string) ([]File, error) {
+	var files []File
+	next := func() (string, bool) {
+		field, rest, ok := strings.Cut(text, "\x00")
+		if ok {
+			text = rest
+		}
+		return field, ok
+	}
+	for strings.HasPrefix(text, ":") {
+		head, _ := next()
+		fields := strings.Split(strings.TrimPrefix(head, ":"), " ")
+		path, ok := next()
+		if len(fields) != 5 || !ok || path == "" {
+			return nil, errListing
+		}
+		f := File{Path: path, OldMode: fields[0], NewMode: fields[1], OldID: fields[2], NewID: fields[3]}
+		letter := fields[4]
+		if letter == "" || !isID(f.OldID) || !isID(f.NewID) {
+			return nil, errListing
+		}
+		switch letter[0] {
+		case 'A':
+			f.Status = "added"
+		case 'D':
+			f.Status = "deleted"
+		case 'T':
+			f.Status = "retyped"
+		case 'R':
+			f.Status, f.OldPath = "renamed", path
+			if f.Path, ok = next(); !ok || f.Path == "" {
+				return nil, errListing
+			}
+		default:
+			f.Status = "modified"
+		}
+		files = append(files, f)
+	}
+	for i := range files {
+		f := &files[i]
+		head, ok := next()
+		lines := strings.SplitN(head, "\t", 3)
+		if !ok || len(lines) != 3 {
+			return nil, errListing
+		}
+		path := lines[2]
+		if path == "" { // the old and the new one follow
+			old, _ := next()
+			if path, ok = next(); !ok || old != f.OldPath {
+				return nil, errListing
+			}
+		}
+		if path != f.Path {
+			return nil, errListing
+		}
+		if lines[0] == "-" {
+			f.Binary = true
+			continue
+		}
+		var err1, err2 error
+		f.Added, err1 = strconv.Atoi(lines[0])
+		f.Deleted, err2 = strconv.Atoi(lines[1])
+		if errors.Join(err1, err2) != nil || f.Added < 0 || f.Deleted < 0 {
+			return nil, errListing
+		}
+	}
+	if text != "" {
+		return nil, errListing
+	}
+	return files, nil
+}
+
+// keep packs the objects that tell two trees apart into the private folder, so that the
+// changes can be shown when the repository has dropped them or is gone. What cannot be
+// packed is looked for in the repository.
+func (g *git) keep(ctx context.Context, from, to string) {
+	var out limited
+	if err := g.onObjects(ctx, nil, &out, "diff-tree", "-r", "-t", "-z", "--raw", "--no-abbrev", "--no-renames", from, to); err != nil {
+		return
+	}
+	ids := []string{from, to}
+	fields := strings.Split(string(out.data), "\x00")
+	for i := 0; i+1 < len(fields); i += 2 {
+		head := strings.Split(fields[i], " ")
+		if len(head) != 5 {
+			return
+		}
+		for j, mode := range []string{strings.TrimPrefix(head[0], ":"), head[1]} {
+			if id := head[2+j]; mode != gitlink && isID(id) && strings.Trim(id, "0") != "" {
+				ids = append(ids, id)
+			}
+		}
+	}
+	slices.Sort(ids)
+	ids = slices.Compact(ids)
+	if g.onObjects(ctx, strings.NewReader(strings.Join(ids, "\n")+"\n"), &limited{}, "pack-objects", "-q", g.dir+"/objects/pack/pack") == nil {
+		_ = g.onObjects(ctx, nil, &limited{}, "prune-packed", "-q") // what is left over takes space only
+	}
+}
