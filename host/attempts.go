@@ -73,8 +73,8 @@ func (a *attempts) next(f engine.Failure) (next journal.Retry, ok bool) {
 	next = journal.Retry{
 		Attempt: f.Attempt + 1, MaxAttempts: a.run.spec.retry().Attempts(), DelayMS: delay.Milliseconds(), Code: f.Code, Msg: f.Msg,
 	}
-	if a.run.spec.MaxBudget > 0 {
-		next.Budget = a.run.spec.MaxBudget
+	if budget := a.run.spec.agentBudget(a.run.agent); budget > 0 {
+		next.Budget = budget
 		if f.Cost != nil {
 			next.Budget -= f.Cost.USD
 		}

@@ -17,6 +17,7 @@ import (
 	"github.com/amux-dev/amux/host/internal/folders"
 	"github.com/amux-dev/amux/host/internal/plugins"
 	"github.com/amux-dev/amux/host/internal/record"
+	"github.com/amux-dev/amux/host/internal/spawn"
 	"github.com/amux-dev/amux/internal/eventlog"
 	"github.com/amux-dev/amux/internal/journal"
 	"github.com/amux-dev/amux/internal/shim"
@@ -39,6 +40,7 @@ type hosted struct {
 	attempts  attempts
 	inherited *inherited  // of a run that another process has begun; nil for one of this
 	disk      record.Disk // how the record gets there
+	budgets   *budgets
 	letGo     context.CancelFunc
 	done      chan struct{} // closed when the run has ended, or is let go
 
@@ -120,15 +122,18 @@ func (r *hosted) attachDisk() {
 
 // newEngine makes the engine of a run whose last recorded state is state.
 func (r *hosted) newEngine(state string) *engine.Engine {
+	r.budgets = newBudgets(&r.h.archive, r.id(), &r.spec)
 	policy := &engine.Policy{
 		Conversation: r.spec.Conversation, Unattended: r.spec.Unattended, AnswerTime: r.h.limits.answer,
 		Judge: r.spec.judge(r.h.opts.Env).Answer, Retry: r.attempts.next,
-		Used: r.noteUsage,
+		Used: r.noteUsage, Overspent: r.budgets.overspent(), Grace: cmp.Or(r.spec.Grace, spawn.DefaultGrace),
+		Interrupts: r.agent.GetCapabilities().GetInterrupt(),
 	}
 	config := engine.Config{
 		Journal: r.src, Log: r.log, Limits: r.h.limits.engine(), State: state,
 		Start:       &pb.Start{Agent: r.spec.adapter(), Options: r.spec.recorded(r.agent)},
 		CheckAnswer: r.h.opts.answerCheck(r.spec.JSONSchema), Effects: effects{r}, Policy: policy,
+		Budgeted: r.spec.MaxCost > 0 || len(r.spec.Budgets) > 0,
 	}
 	if i := r.inherited; i != nil {
 		policy.Adopted, policy.Unprompted, policy.Attempt = true, i.prompt, i.attempt
@@ -146,6 +151,7 @@ func (r *hosted) newEngine(state string) *engine.Engine {
 
 // noteUsage keeps what the run has used for whoever asks.
 func (r *hosted) noteUsage(used engine.Usage) {
+	r.budgets.look()
 	if err := record.WriteUsage(r.dir, used); err != nil {
 		r.h.log.Named("run").Debug("usage is not written", "run_id", r.id(), "error", err)
 	}
@@ -492,6 +498,10 @@ func (e effects) AwaitPrompt(waits bool) {
 		limit.After = shim.Forever
 	}
 	_ = e.r.shim.conn.SetLimit(limit) // of an agent that has ended no clock runs
+}
+
+func (e effects) EndWithin(after time.Duration) {
+	_ = e.r.shim.conn.SetLimit(shim.Limit{Kind: "budget", After: after}) // it may have ended
 }
 
 func (e effects) StartAttempt(retry *journal.Retry) {

@@ -118,7 +118,8 @@ func (t *teller) retell(ctx context.Context, meta store.Meta, other *registry.Pl
 	start := &pb.Start{Agent: spec.adapter()}
 	e := engine.New(engine.Config{
 		Journal: src, Log: log, Limits: t.host.limits.engine(), Start: start, CheckAnswer: t.host.opts.answerCheck(spec.JSONSchema), Effects: effects,
-		Fault: past.Fault, Logged: logged(log),
+		Budgeted: spec.MaxCost > 0 || len(spec.Budgets) > 0,
+		Fault:    past.Fault, Logged: logged(log),
 	})
 	if err = errors.Join(specErr, err); err != nil {
 		return e, err

@@ -35,6 +35,8 @@ type recordedRun struct {
 	inputs map[int][]string    // that the agent is told of, by spawn
 	by     map[string][]string // who answered a question
 	texts  []string            // of prompts
+	budget int                 // how often one was said to be spent
+	ends   int                 // how often the agent was told to end because of that
 	damage bool
 	fault  *journal.Fault
 }
@@ -60,6 +62,7 @@ func (s *simulation) checkRun(run *simulatedRun) {
 	if rec.end == nil {
 		return
 	}
+	s.checkBudget(run, rec, fail)
 	whole := rec.end.State != engine.Lost && rec.end.Code != pluginapi.CodeDiskFull && rec.end.Reason != "plugin" && rec.end.Reason != "abandoned" && !rec.damage && !s.cut
 	if !s.cut {
 		s.checkOutput(run, rec, whole, fail)
@@ -199,6 +202,14 @@ func (s *simulation) checkJournal(run *simulatedRun, dir *store.Run, rec *record
 		case journal.KindFault:
 			rec.fault = &journal.Fault{}
 			_ = record.Decode(rec.fault)
+		case journal.KindBudget:
+			rec.budget++
+			s.Count("budget")
+		case journal.KindTimeout:
+			var timeout journal.Timeout
+			if _ = record.Decode(&timeout); timeout.Kind == "budget" {
+				rec.ends++
+			}
 		case journal.KindRetry:
 			s.Count("retry")
 		case journal.KindTimer:
@@ -209,6 +220,8 @@ func (s *simulation) checkJournal(run *simulatedRun, dir *store.Run, rec *record
 			var in journal.Input
 			_ = record.Decode(&in)
 			switch in.Kind {
+			case "interrupt":
+				rec.ends++
 			case "prompt":
 				rec.texts = append(rec.texts, in.Text)
 				rec.inputs[spawn] = append(rec.inputs[spawn], "prompt "+in.ID)
@@ -220,6 +233,28 @@ func (s *simulation) checkJournal(run *simulatedRun, dir *store.Run, rec *record
 	}
 	for spawn, data := range stdout {
 		rec.said[spawn] = string(data)
+	}
+}
+
+// checkBudget: a budget that is spent ends the run, once, whoever dies meanwhile.
+func (s *simulation) checkBudget(run *simulatedRun, rec *recordedRun, fail func(string, ...any)) {
+	if rec.budget > 1 || rec.ends > 2 { // the interrupt, and the end of the time for it
+		fail("its budget was spent %d times, and %d inputs ended it", rec.budget, rec.ends)
+	}
+	if rec.budget == 0 {
+		if rec.end.Reason == ReasonBudget {
+			fail("it ended of a budget that no record tells of")
+		}
+		return
+	}
+	switch rec.end.Reason {
+	case ReasonBudget, "lost", "plugin", "disk_full", "abandoned", "damaged", "host_gone":
+	case "completed", "agent", "crash":
+		if run.spec.Conversation {
+			fail("its budget was spent, and it ended as %s (%s)", rec.end.State, rec.end.Reason)
+		}
+	default:
+		fail("its budget was spent, and it ended as %s (%s)", rec.end.State, rec.end.Reason)
 	}
 }
 

@@ -38,7 +38,8 @@ type simulated struct{ program string }
 func (simulated) Describe() *pluginapi.Agent {
 	return &pluginapi.Agent{
 		Id: "sim", DisplayName: "sim", Summary: "a simulated agent",
-		Capabilities: &pluginapi.Capabilities{MultiTurn: true, TextStreaming: true, Approvals: true, Tools: true},
+		Capabilities: &pluginapi.Capabilities{MultiTurn: true, TextStreaming: true, Approvals: true, Tools: true, Interrupt: true},
+		EventTypes:   []string{"token_usage"},
 	}
 }
 
@@ -70,6 +71,8 @@ func (c *conversed) Handle(in *pluginapi.Input, out *sdk.Out) error {
 			c.turns++
 			out.RawEvent("turn_end", fmt.Appendf(nil, `{"turn_index":%d}`, c.turns-1))
 			out.Idle()
+		case "usage":
+			out.RawEvent("token_usage", fmt.Appendf(nil, `{"output_tokens":%s}`, rest))
 		case "timer":
 			out.SetTimer(rest, 700*time.Millisecond)
 		case "done":
@@ -122,7 +125,7 @@ func behave(a *sim.Agent) {
 	if r.IntN(8) == 0 {
 		a.Leave(r.IntN(2) == 0)
 	}
-	w := &worker{Agent: a, mood: m}
+	w := &worker{Agent: a, mood: m, usage: a.Seeded("usage")}
 	w.lines(r.IntN(3))
 	for turns := 0; ; {
 		line, end := w.next(30 * time.Second)
@@ -146,6 +149,7 @@ func behave(a *sim.Agent) {
 type worker struct {
 	*sim.Agent
 	mood   mood
+	usage  *rand.Rand
 	n      int
 	asked  int
 	queued []string
@@ -197,6 +201,9 @@ func (w *worker) turn() {
 	w.say("> turn")
 	for range 1 + r.IntN(8) {
 		w.lines(r.IntN(6))
+		if w.usage.IntN(4) == 0 {
+			w.say(fmt.Sprintf("> usage %d", 1+w.usage.IntN(100)))
+		}
 		switch r.IntN(12) {
 		case 0, 1:
 			w.ask()
@@ -409,7 +416,18 @@ func (s *simulation) newRun() *simulatedRun {
 	if r.IntN(8) == 0 {
 		spec.IdleTimeout = s.span(time.Second, 20*time.Second)
 	}
+	if budget := s.Rand("budget of " + run.id); budget.IntN(3) == 0 {
+		spec.MaxTokens = 1 + budget.Int64N(300)
+	}
+	var used int64
+	fate := s.Rand("fate at the budget of " + run.id)
 	spec.OnEvent = func(e Event) {
+		var usage pluginapi.TokenUsage
+		if spec.MaxTokens > 0 && e.Type == "token_usage" && e.Decode(&usage) == nil && used < spec.MaxTokens {
+			if used += *usage.OutputTokens; used >= spec.MaxTokens && fate.IntN(3) == 0 {
+				s.dieAtBudget(fate)
+			}
+		}
 		run.see(e)
 		run.mu.Lock()
 		defer run.mu.Unlock()
@@ -417,6 +435,20 @@ func (s *simulation) newRun() *simulatedRun {
 	}
 	run.spec = spec
 	return run
+}
+
+// dieAtBudget has the host, or the shims, die about when a budget is found to be spent.
+func (s *simulation) dieAtBudget(r *rand.Rand) {
+	kind, after := []string{"host", "shim"}[r.IntN(3)/2], time.Duration(r.Int64N(int64(3*time.Millisecond)))
+	if r.IntN(4) == 0 {
+		after *= 1000 // in the time that the agent has to finish
+	}
+	time.AfterFunc(after, func() {
+		for _, p := range s.Procs(kind) {
+			s.Count("death of a " + kind + " at a budget")
+			p.Crash()
+		}
+	})
 }
 
 // see takes in an event that a consumer has seen.

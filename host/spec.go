@@ -93,6 +93,8 @@ type RunSpec struct {
 	Tags       []string    `json:"tags,omitempty"`
 
 	Limits
+	// Budgets are those that the run shares with others.
+	Budgets []Budget `json:"budgets,omitempty"`
 	Permissions
 
 	// Retry, if not nil, starts the agent again when it has failed for a reason that
@@ -147,7 +149,9 @@ type Workspace struct {
 // Limits are how much a run may take. What has no comment has no limit if it is 0.
 type Limits struct {
 	MaxTurns    int           `json:"max_turns,omitempty"`
-	MaxBudget   float64       `json:"max_budget_usd,omitempty"`
+	MaxBudget   float64       `json:"max_budget_usd,omitempty"` // the agent's own limit, where it has one
+	MaxCost     float64       `json:"max_cost_usd,omitempty"`   // dollars; of any agent that says what it costs
+	MaxTokens   int64         `json:"max_tokens,omitempty"`     // read and written, those of the cache too
 	Timeout     time.Duration `json:"timeout_ns,omitempty"`
 	IdleTimeout time.Duration `json:"idle_timeout_ns,omitempty"` // 0: the adapter's; < 0: none
 	Grace       time.Duration `json:"grace_ns,omitempty"`        // from TERM to KILL; 0: 5 s

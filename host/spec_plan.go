@@ -22,7 +22,7 @@ func (s *RunSpec) options(agent *pluginapi.Agent) *pb.RunOptions {
 		Model: s.Model, Effort: s.Effort, Resume: s.Resume, ContinueLast: s.Continue, Fork: s.Fork,
 		NoSession: s.NoSession, AddDirs: s.AddDirs, JsonSchema: s.JSONSchema,
 		AllowRules: s.AllowRules, DenyRules: s.DenyRules,
-		MaxTurns: uint32(s.MaxTurns), MaxBudgetUsd: s.MaxBudget, Driver: s.Driver, Pty: s.PTY,
+		MaxTurns: uint32(s.MaxTurns), MaxBudgetUsd: s.agentBudget(agent), Driver: s.Driver, Pty: s.PTY,
 		Conversation: s.Conversation,
 		Approve: map[ApproveMode]pb.Approve{
 			ApproveAsk: pb.Approve_APPROVE_ASK, ApproveAuto: pb.Approve_APPROVE_AUTO,

@@ -153,6 +153,9 @@ func (l *launch) check(ctx context.Context) error {
 	if err := l.spec.checkCapabilities(agent); err != nil {
 		return err
 	}
+	if err := l.spec.checkSpent(ctx, &l.h.archive); err != nil {
+		return err
+	}
 	l.program, err = l.h.catalog.programs.Find(ctx, agent, l.world(), l.spec.Cwd)
 	if err != nil {
 		return err

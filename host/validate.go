@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"math"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -86,8 +85,8 @@ func (s *RunSpec) validate() error {
 	default:
 		return invalid("sync %q is not end, always or off", s.Sync)
 	}
-	if math.IsNaN(s.MaxBudget) || math.IsInf(s.MaxBudget, 0) {
-		return invalid("max budget %v is not an amount of money", s.MaxBudget).WithHint("give a number of dollars, such as --max-budget 2.50")
+	if err := s.validateBudgets(); err != nil {
+		return err
 	}
 	if s.MaxTurns < 0 || s.MaxBudget < 0 || s.Timeout < 0 || s.Grace < 0 {
 		return invalid("max turns, max budget, timeout and grace cannot be negative")
@@ -273,6 +272,9 @@ func (s *RunSpec) checkCapabilities(agent *pluginapi.Agent) error {
 			return pluginapi.Errorf(pluginapi.CodeCapability, "agent %s cannot %s", agent.Id, want.what).
 				WithHint("%s", cmp.Or(want.hint, "see: amux agents info "+agent.Id))
 		}
+	}
+	if err := s.checkReports(agent); err != nil {
+		return err
 	}
 	if s.Effort != "" {
 		var levels []string

@@ -50,6 +50,7 @@ const (
 	KindNote        Kind = 16 // Note: for people
 	KindRetry       Kind = 17 // Retry: the run will spawn once more
 	KindDamage      Kind = 18 // Damage: records were lost here, and what is left of them is kept
+	KindBudget      Kind = 19 // Budget: one is spent, and the run is to end
 )
 
 const (

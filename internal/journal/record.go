@@ -103,9 +103,19 @@ type Timer struct {
 	ID string `json:"id"`
 }
 
-// Timeout is a deadline that has passed; Kind is run, inactivity, host or disk.
+// Timeout is a deadline that has passed; Kind is run, inactivity, budget, host or disk.
 type Timeout struct {
 	Kind string `json:"kind"`
+}
+
+// Budget says that one is spent, as the run's host has decided: the agent's turn is cut off,
+// and the run ends. Whatever the end then looks like, this is its reason.
+type Budget struct {
+	Msg  string `json:"message"`
+	Hint string `json:"hint,omitempty"`
+	// Conversation says that the run would have waited for another prompt: what its agent
+	// said of earlier ones is not how it ends.
+	Conversation bool `json:"conversation,omitempty"`
 }
 
 // Signal was sent; To is leader or tree.
@@ -132,6 +142,7 @@ const (
 	ReasonSignal     EndReason = "signal" // that somebody sent
 	ReasonTimeout    EndReason = "timeout"
 	ReasonInactivity EndReason = "inactivity"
+	ReasonBudget     EndReason = "budget"
 	ReasonParentGone EndReason = "parent_gone" // the process that the run is to end with has ended
 	ReasonHostGone   EndReason = "host_gone"
 	ReasonDiskFull   EndReason = "disk_full"

@@ -15,7 +15,7 @@ type deadlines struct {
 	deny   func(Limit) // nobody has answered a question in time
 
 	timers   map[string]*time.Timer
-	limits   map[string]*time.Timer // run, inactivity
+	limits   map[string]*time.Timer // run, inactivity, budget
 	answers  map[string]*time.Timer // of the questions that wait for people, by id
 	answered map[string]bool
 	idle     time.Duration // inactivity limit, 0 if none
@@ -62,6 +62,9 @@ func (d *deadlines) arm(limit Limit) {
 	if limit.Kind == "answer" {
 		d.armAnswer(limit)
 		return
+	}
+	if limit.Kind == "budget" && d.limits[limit.Kind] != nil {
+		return // another host was first
 	}
 	stopClock(d.limits, limit.Kind)
 	if limit.Kind == "inactivity" {
@@ -142,7 +145,7 @@ func (s *supervisor) expire(limit string) {
 	child := s.child
 	late := child == nil || s.ending || s.reason != "" || limit == "inactivity" && s.deadlines.held()
 	if !late {
-		s.reason = map[string]journal.EndReason{"run": journal.ReasonTimeout, "inactivity": journal.ReasonInactivity}[limit]
+		s.reason = map[string]journal.EndReason{"run": journal.ReasonTimeout, "inactivity": journal.ReasonInactivity, "budget": journal.ReasonBudget}[limit]
 	}
 	s.mu.Unlock()
 	if late {

@@ -492,6 +492,24 @@ func TestOutputRestartsTheInactivityClock(t *testing.T) {
 	}
 }
 
+// The time that an agent has when its budget is spent begins once, whichever hosts say so.
+func TestBudgetLimitIsArmedOnce(t *testing.T) {
+	k := launch(t, nil)
+	k.run("exec sleep 1000")
+	const limit = 300 * time.Millisecond
+	for _, after := range []time.Duration{limit, time.Hour} {
+		if err := k.SetLimit(shim.Limit{Kind: "budget", After: after}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if exit := k.exit(); exit.Reason != "budget" || exit.Signal == "" {
+		t.Errorf("%+v", exit)
+	}
+	if n := len(k.records(journal.KindTimeout)); n != 1 {
+		t.Errorf("%d records of the timeout", n)
+	}
+}
+
 func TestPauseStopsTheTree(t *testing.T) {
 	k := launch(t, nil)
 	const limit = 300 * time.Millisecond

@@ -131,10 +131,11 @@ type Stop struct {
 }
 
 // Limit arms a deadline that the shim enforces with or without a host; 0
-// disarms it. Run and inactivity end the agent. Answer is that of one question,
+// disarms it. Run and inactivity end the agent, as does budget, which is armed once: it is
+// the time that an agent has to finish when its budget is spent. Answer is that of one question,
 // which is denied then; the inactivity clock stands still while one waits.
 type Limit struct {
-	Kind  string        `json:"kind"`         // run, inactivity, answer
+	Kind  string        `json:"kind"`         // run, inactivity, budget, answer
 	ID    string        `json:"id,omitempty"` // of the question
 	After time.Duration `json:"after_ns"`
 }

@@ -52,6 +52,7 @@ func describe(id string) *pluginapi.Agent {
 	return &pluginapi.Agent{
 		Id: id, DisplayName: id, Summary: "an agent of the tests",
 		Capabilities: &pluginapi.Capabilities{MultiTurn: true, TextStreaming: true, Approvals: true, Tools: true, PtyOptional: true, JsonSchema: true, Resume: id == Resumer},
+		EventTypes:   []string{"token_usage", "cost"},
 		AuthProbes:   []*pluginapi.AuthProbe{{Provider: "fake", Method: "api_key", Env: "FAKE_KEY"}},
 		AuthGuidance: []string{"set FAKE_KEY"}, CallerEnv: []string{"FAKE_KEY"},
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/amux-dev/amux/internal/journal"
+	"github.com/amux-dev/amux/pluginapi"
 	"github.com/amux-dev/amux/pluginapi/code"
 )
 
@@ -26,6 +27,13 @@ type Policy struct {
 	Judge func(q *Question, allowed []string) (answer, reason string)
 	// Retry says whether an attempt is made again. Nil: never.
 	Retry func(Failure) (journal.Retry, bool)
+	// Overspent says which budget is spent by what the run has used: a message, and the way
+	// out; "" if none is. Nil: there is none.
+	Overspent func(cost *pluginapi.Money, tokens int64) (msg, hint string)
+	// Interrupts says that the agent can leave its turn. One whose budget is spent has Grace
+	// for that, and for its end; any other ends at once.
+	Interrupts bool
+	Grace      time.Duration
 	// Used, if not nil, is told what the run has used, each time that this has changed.
 	Used func(Usage)
 	// Adopted says that another host has begun the run, and this one cannot start its
@@ -50,6 +58,9 @@ type decider struct {
 	person    *bool    // whether a person has the turn, as was said last
 	begun     int      // the last attempt that was started
 	used      int      // figures that Policy.Used was told of
+	overspent bool     // a budget is spent, as was recorded
+	ending    bool     // and the time for its end runs
+	cutOff    bool     // and its turn was cut off
 	prompted  bool     // Unprompted was given
 }
 
@@ -78,6 +89,7 @@ func (d *decider) decide(l *ledger) (todo []func()) {
 	}
 	do := func(f func()) { todo = append(todo, f) }
 	d.tellUsage(l, do)
+	d.limitSpending(l, do)
 	waiting := d.judge(l, do)
 	d.limitAnswers(waiting, do)
 	d.givePerson(l, do)
@@ -89,9 +101,10 @@ func (d *decider) decide(l *ledger) (todo []func()) {
 		next = l.retry.Attempt
 	}
 	d.status.set(Status{State: d.announced, Waiting: waiting, Next: next})
-	if l.idle && !l.endSent && !d.policy.Conversation && len(l.questions.Open()) == 0 {
+	ends := !d.policy.Conversation && len(l.questions.Open()) == 0 || d.ending
+	if l.idle && !l.endSent && ends {
 		l.endSent = true
-		do(func() { d.effects.Input(journal.Input{Kind: code.InputEnd, By: "host"}) })
+		do(func() { d.effects.Input(journal.Input{Kind: code.InputEnd, By: byHost}) })
 	}
 	return todo
 }
@@ -104,6 +117,40 @@ func (d *decider) tellUsage(l *ledger, do func(func())) {
 	d.used = l.added
 	used := l.usage.public()
 	do(func() { d.policy.Used(used) })
+}
+
+// byHost is who gives an input that nobody has asked for.
+const byHost = "host"
+
+// limitSpending ends a run whose budget is spent. That it is comes into the journal first:
+// another host goes on with the end, and no replay asks again. A run of one prompt whose
+// agent has finished ends by itself.
+func (d *decider) limitSpending(l *ledger, do func(func())) {
+	if l.budget == nil && !d.overspent {
+		finished := !d.policy.Conversation && !l.turnActive && (l.idle || l.endSent || l.outcome != nil)
+		if d.policy.Overspent == nil || !l.spawned || l.askedAt != 0 || finished {
+			return
+		}
+		msg, hint := d.policy.Overspent(l.cost, l.allTokens())
+		if msg == "" {
+			return
+		}
+		d.overspent = true
+		spent := journal.Budget{Msg: msg, Hint: hint, Conversation: d.policy.Conversation}
+		do(func() { _ = d.effects.Append(journal.KindBudget, journal.Encode(spent)) })
+	}
+	if !d.ending {
+		d.ending = true
+		after := d.policy.Grace
+		if l.turnActive && !d.policy.Interrupts {
+			after = time.Millisecond
+		}
+		do(func() { d.effects.EndWithin(after) })
+	}
+	if l.turnActive && d.policy.Interrupts && !l.cutOff && !d.cutOff { // perhaps a turn that a waiting prompt has begun
+		d.cutOff = true
+		do(func() { d.effects.Input(journal.Input{Kind: code.InputInterrupt, By: byHost}) })
+	}
 }
 
 // judge answers what the host answers itself, and returns what waits for people.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/amux-dev/amux/internal/journal"
+	"github.com/amux-dev/amux/pluginapi"
 )
 
 // wants notes what a decider wants done.
@@ -20,6 +21,9 @@ func (w *wants) Input(in journal.Input) {
 }
 func (w *wants) AnswerWithin(id string, after time.Duration) {
 	w.got = append(w.got, fmt.Sprintf("limit %s %v", id, after))
+}
+func (w *wants) EndWithin(after time.Duration) {
+	w.got = append(w.got, fmt.Sprintf("end within %v", after))
 }
 func (w *wants) AwaitPrompt(waits bool)      { w.got = append(w.got, fmt.Sprintf("person %v", waits)) }
 func (w *wants) StartAttempt(*journal.Retry) { w.got = append(w.got, "start") }
@@ -39,6 +43,16 @@ func twice(input string) []string { return []string{input, input} }
 
 // Each step is decided once, whatever reading sees it, and the status says so.
 func TestDeciderActsOnce(t *testing.T) {
+	const spent, spentInTalk, end = `{"message":"spent","hint":"raise it"}`, `{"message":"spent","hint":"raise it","conversation":true}`, "end  by host: "
+	budget := Policy{Interrupts: true, Grace: time.Second, Overspent: func(_ *pluginapi.Money, tokens int64) (msg, hint string) {
+		if tokens < 100 {
+			return "", ""
+		}
+		return "spent", "raise it"
+	}}
+	talk, deaf := budget, budget
+	talk.Conversation, deaf.Interrupts = true, false
+	use := func(l *ledger, tokens int64) { l.addTokens(pluginapi.TokenUsage{OutputTokens: &tokens}) }
 	running := func(l *ledger) { l.state, l.spawned, l.number = Running, true, 1 }
 	for _, test := range []struct {
 		name   string
@@ -61,6 +75,19 @@ func TestDeciderActsOnce(t *testing.T) {
 		{"adopted before its agent was there", Policy{Adopted: true}, func(l *ledger) { l.state = Starting }, []string{"kill host_gone"}, Status{State: Starting}},
 		{"adopted without its prompt", Policy{Unprompted: &journal.Input{Kind: "prompt", ID: "p", Text: "hi"}, Attempt: 1}, running,
 			[]string{"prompt p by : hi"}, Status{State: Running}},
+		{"within its budget", budget, func(l *ledger) { running(l); l.turnActive = true; use(l, 99) }, nil, Status{State: Running}},
+		{"a budget is spent", budget, func(l *ledger) { running(l); l.turnActive = true; use(l, 100) },
+			[]string{spent, "end within 1s", "interrupt  by host: "}, Status{State: Running}},
+		{"a budget is spent, and the agent has no interrupt", deaf, func(l *ledger) { running(l); l.turnActive = true; use(l, 100) },
+			[]string{spent, "end within 1ms"}, Status{State: Running}},
+		{"a budget is spent behind a turn", talk, func(l *ledger) { running(l); l.idle = true; use(l, 100) },
+			[]string{spentInTalk, "end within 1s", "person true", end, end}, Status{State: Running}},
+		{"a budget is spent by work that is done", budget, func(l *ledger) { running(l); l.idle = true; use(l, 100) }, twice(end), Status{State: Running}},
+		{"a budget is spent when somebody has asked for the end", budget, func(l *ledger) { running(l); l.turnActive, l.askedAt = true, 1; use(l, 100) }, nil, Status{State: Running}},
+		{"an earlier host said that a budget is spent", budget, func(l *ledger) { running(l); l.turnActive, l.askedAt, l.budget = true, 1, &journal.Budget{} },
+			[]string{"end within 1s", "interrupt  by host: "}, Status{State: Running}},
+		{"an earlier host has interrupted it", budget, func(l *ledger) { running(l); l.turnActive, l.cutOff, l.budget = true, true, &journal.Budget{} },
+			[]string{"end within 1s"}, Status{State: Running}},
 		{"ended", Policy{}, func(l *ledger) { running(l); ask(l, "a"); l.exit = &journal.Exit{} }, nil, Status{}},
 	} {
 		w, board := &wants{}, &statusBoard{}

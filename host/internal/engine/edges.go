@@ -98,6 +98,9 @@ type Effects interface {
 	AnswerWithin(question string, after time.Duration)
 	// AwaitPrompt says whether a person has the turn: silence is no fault then.
 	AwaitPrompt(waits bool)
+	// EndWithin has the run's processes end after that time, because a budget is spent,
+	// whatever becomes of this process. What was said first counts.
+	EndWithin(after time.Duration)
 	// StartAttempt starts the attempt that the journal has announced.
 	StartAttempt(retry *journal.Retry)
 	// Kill ends the run's processes at once, for a reason of the host's.

@@ -23,6 +23,8 @@ type Config struct {
 	// CheckAnswer says why the answer of a completed run is not one that was asked for;
 	// nil takes any. The same answer always has the same result.
 	CheckAnswer func(answer string) error
+	// Budgeted says that a limit of money which the agent keeps itself is one of amux.
+	Budgeted bool
 	// OnEvent sees each new event before consumers do; nil for nobody.
 	OnEvent func(line []byte)
 	// Effects carries out what is wanted. Nil: the journal has its last record, or

@@ -232,6 +232,17 @@ func (f *feeder) record(rec journal.Record) error {
 			return err
 		}
 		f.item(rec.Time, func(at time.Time) { p.recordsLost(&damage, at) })
+	case journal.KindBudget:
+		var budget journal.Budget
+		if err := rec.Decode(&budget); err != nil {
+			return err
+		}
+		f.asked(rec.Time)
+		f.item(rec.Time, func(time.Time) {
+			if l.budget == nil {
+				l.budget = &budget
+			}
+		})
 	case journal.KindFault:
 		var fault journal.Fault
 		if err := rec.Decode(&fault); err != nil {
@@ -312,7 +323,7 @@ func (f *feeder) userInput(in journal.Input, at time.Time) {
 			}
 		})
 	case code.InputInterrupt:
-		f.item(at, func(time.Time) { l.interrupted = true })
+		f.item(at, func(time.Time) { l.interrupted, l.cutOff = true, l.cutOff || in.By == byHost })
 	case code.InputEnd:
 		f.item(at, func(time.Time) { l.endSent = true })
 	case code.InputStop, code.InputKill:

@@ -35,6 +35,8 @@ type ledger struct {
 	interrupted bool
 	signaled    bool // a person has sent a signal, and no prompt since
 
+	budget *journal.Budget // that is spent
+	cutOff bool            // the host has interrupted the agent because of it
 	fault  *journal.Fault
 	damage *journal.Damage // records are missing
 

@@ -14,6 +14,7 @@ import (
 	"github.com/amux-dev/amux/internal/sys/slowlock"
 	"github.com/amux-dev/amux/pluginapi"
 	pb "github.com/amux-dev/amux/pluginapi/amuxplugin1"
+	"github.com/amux-dev/amux/pluginapi/code"
 )
 
 // pass is one reading of the journal.
@@ -221,7 +222,7 @@ func (p *pass) conclude() error {
 	p.feeder.ended = false
 	p.ledger.settle(*p.settled)
 	p.ledger.concluded = true
-	end := p.ledger.verdict(p.cfg.CheckAnswer)
+	end := p.verdict()
 	if p.ledger.beside {
 		end.Exit = p.ledger.exit
 	}
@@ -238,6 +239,15 @@ func (p *pass) conclude() error {
 	return err
 }
 
+// verdict says how the run, or the attempt, has ended. It is called with mu held.
+func (p *pass) verdict() journal.State {
+	end := p.ledger.verdict(p.cfg.CheckAnswer)
+	if p.cfg.Budgeted && end.Code == string(code.BudgetExceeded) {
+		end.Reason = ReasonBudget
+	}
+	return end
+}
+
 // nextAttempt says whether the run's agent is started again, now that it has ended.
 func (p *pass) nextAttempt() (retry journal.Retry, ok bool) {
 	if p.decider == nil || p.cfg.Policy.Retry == nil {
@@ -245,9 +255,14 @@ func (p *pass) nextAttempt() (retry journal.Retry, ok bool) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	end := p.ledger.verdict(p.cfg.CheckAnswer)
+	end := p.verdict()
 	if !p.ledger.mayPass(end) {
 		return retry, false
+	}
+	if over := p.cfg.Policy.Overspent; over != nil {
+		if msg, _ := over(p.ledger.cost, p.ledger.allTokens()); msg != "" {
+			return retry, false
+		}
 	}
 	return p.cfg.Policy.Retry(p.ledger.failure(end))
 }

@@ -54,6 +54,16 @@ func (u *usage) addCost(cost *pluginapi.Money) {
 	}
 }
 
+// allTokens are those that the models have read and written.
+func (u *usage) allTokens() (n int64) {
+	for _, figure := range []*int64{u.tokens.Input, u.tokens.Output, u.tokens.CacheRead, u.tokens.CacheWrite} {
+		if figure != nil {
+			n += *figure
+		}
+	}
+	return n
+}
+
 // An agent may name any number of models; those beyond the first are one.
 const (
 	maxModels = 16

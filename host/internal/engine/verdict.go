@@ -9,6 +9,10 @@ import (
 	"github.com/amux-dev/amux/pluginapi/code"
 )
 
+// ReasonBudget is that of a run which a budget of amux has ended, or the agent by the limit
+// that amux has given it for that.
+const ReasonBudget = string(journal.ReasonBudget)
+
 // verdict says how the run ended: as finished says, unless check, which may be nil,
 // refuses the answer of a run that would be completed.
 func (l *ledger) verdict(check func(answer string) error) journal.State {
@@ -78,6 +82,11 @@ func (l *ledger) finished() journal.State {
 		return fail(code.Lost, code.ReasonLost, "the run's shim was killed")
 	}
 	spoke := l.outcome != nil && l.endSent && !l.turnActive && (l.askedAt == 0 || l.outcomeAt < l.askedAt)
+	if l.budget != nil && (!spoke || l.budget.Conversation) {
+		fail(code.BudgetExceeded, ReasonBudget, l.budget.Msg)
+		end.Hint = cmp.Or(l.budget.Hint, end.Hint)
+		return end
+	}
 	if asked != "" && !spoke {
 		switch asked {
 		case journal.ReasonTimeout:
@@ -86,6 +95,8 @@ func (l *ledger) finished() journal.State {
 		case journal.ReasonInactivity:
 			end.To = TimedOut
 			return fail(code.InactivityTimeout, code.ReasonInactivity, "the agent was silent for longer than its limit")
+		case journal.ReasonBudget: // the record that says which had no place on the disk
+			return fail(code.BudgetExceeded, ReasonBudget, "a budget of the run is spent")
 		case journal.ReasonHostGone:
 			return fail(code.HostGone, code.ReasonHostGone, "the process that hosted the run ended before it")
 		case journal.ReasonSignal:

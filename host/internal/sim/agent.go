@@ -43,6 +43,11 @@ type Agent struct {
 	heard   []string
 }
 
+// Seeded is a source of numbers of the agent's own, beside Rand.
+func (a *Agent) Seeded(what string) *rand.Rand {
+	return a.w.Rand(fmt.Sprintf("%s of agent of %s, %d", what, a.Run, a.Spawn))
+}
+
 // killed unwinds the script of an agent that is dead.
 type killed struct{}
 

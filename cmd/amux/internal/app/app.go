@@ -20,6 +20,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/amux-dev/amux/cmd/amux/internal/render"
+	"github.com/amux-dev/amux/host"
 	"github.com/amux-dev/amux/pluginapi"
 )
 
@@ -84,7 +85,22 @@ func (a *App) report(err error) int {
 		e = Usagef("%s", strings.ReplaceAll(err.Error(), "\n", " "))
 	}
 	a.Print.Error(e, "", "")
+	if e.Code == pluginapi.CodeBudgetExceeded {
+		return budgetExit // nothing was started
+	}
 	return e.Code.Info().Exit
+}
+
+// budgetExit is the exit code of amux where a budget of its own is spent. A limit of the
+// agent's own has that of the code.
+const budgetExit = 16
+
+// Failed returns the exit code of a run that has failed.
+func Failed(result host.Result) ExitError {
+	if result.End.Reason == host.ReasonBudget {
+		return budgetExit
+	}
+	return ExitError(result.Err.Code.Info().Exit)
 }
 
 // Interruptible does something until it is done or a signal cancels its context.

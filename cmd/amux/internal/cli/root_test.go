@@ -73,6 +73,8 @@ func TestBadCommandLines(t *testing.T) {
 		{"run alpha hi --timeout 99999999999h", 2, `invalid --timeout "99999999999h": the longest duration is`},
 		{"run alpha hi --max-budget NaN", 2, `invalid --max-budget "NaN": expected dollars`},
 		{"run alpha hi -d --max-budget Inf", 2, `invalid --max-budget "+Inf": expected dollars`},
+		{"run alpha hi --max-cost -1", 2, `invalid --max-cost "-1": expected dollars`},
+		{"run alpha hi --max-tokens -1", 2, `invalid --max-tokens "-1": expected a number`},
 		{"run alpha hi --max-budget x", 2, `invalid --max-budget "x": expected a number`},
 		{"run alpha hi --modle x", 2, "amux run has no flag --modle\namux: hint: did you mean --model?"},
 		{"run alpha hi -z", 2, "has no flag -z"},

@@ -53,6 +53,7 @@ type Settings struct {
 	ProjectIndex []string          // absolute folders of projects that get an index of their runs
 	DevOverrides map[string]string // plugin → path
 	Agents       map[string]Agent
+	Budgets      []Budget
 }
 
 // Agent is an agent of the user's own: [agents.NAME].
@@ -92,6 +93,7 @@ var keys = []key{
 const (
 	overridesTable = "dev_overrides"
 	agentsTable    = "agents"
+	budgetsTable   = "budgets"
 )
 
 var agentName = regexp.MustCompile(`^[a-z][a-z0-9-]{0,39}$`)
@@ -189,8 +191,15 @@ func (s *Settings) parse(path string, data []byte, project bool) error {
 		case unstable.Table, unstable.ArrayTable:
 			table = name
 			agent, own := strings.CutPrefix(name, agentsTable+".")
-			if table != overridesTable && !own || expression.Kind != unstable.Table {
-				return fail(first, "unknown table [%s]; the tables are [%s] and [%s.NAME]", name, overridesTable, agentsTable)
+			budget, isBudget := budgetOf(expression)
+			if table != overridesTable && !own && !isBudget || expression.Kind != unstable.Table {
+				return fail(first, "unknown table [%s]; the tables are [%s], [%s.NAME] and those of [%s]", name, overridesTable, agentsTable, budgetsTable)
+			}
+			if isBudget && !project {
+				if budget.Kind == "" || slices.ContainsFunc(s.Budgets, func(b Budget) bool { return b.Kind == budget.Kind && b.Of == budget.Of }) {
+					return fail(first, "[%s]: expected [budgets.run], [budgets.day], [budgets.tags.NAME] or [budgets.projects.\"/FOLDER\"], each once", name)
+				}
+				s.Budgets = append(s.Budgets, budget)
 			}
 			if own && !agentName.MatchString(agent) {
 				return fail(first, "[%s]: expected a name of lower-case letters, digits and hyphens", name)
@@ -216,6 +225,13 @@ func (s *Settings) parse(path string, data []byte, project bool) error {
 				s.DevOverrides = map[string]string{}
 			}
 			s.DevOverrides[override] = string(value.Data)
+			continue
+		}
+		if strings.HasPrefix(table, budgetsTable+".") {
+			field := strings.TrimPrefix(name, table+".")
+			if err := s.Budgets[len(s.Budgets)-1].set(field, expression.Value()); err != nil {
+				return fail(first, "%s: %v", field, err)
+			}
 			continue
 		}
 		if rest, ok := strings.CutPrefix(name, agentsTable+"."); ok && table != "" {
@@ -312,7 +328,7 @@ func allowed(project bool) []string {
 		}
 	}
 	if !project {
-		names = append(names, "["+overridesTable+"]", "["+agentsTable+".NAME]")
+		names = append(names, "["+overridesTable+"]", "["+agentsTable+".NAME]", "["+budgetsTable+".…]")
 	}
 	return names
 }

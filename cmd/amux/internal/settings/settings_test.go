@@ -57,6 +57,8 @@ acme = "/src/acme"
 		{"the project's agent drops the user's model", "agent = 'claude'\nmodel = 'opus'\neffort = 'low'", "agent = 'codex'", Settings{Agent: "codex"}},
 		{"agents of the user's own", "[agents.a]\nadapter = 'command'\ncommand = 'x | y'\n[agents.b]\ncommand = ['x', '']\nadapter = 'acp'", "",
 			Settings{Agents: map[string]Agent{"a": {Adapter: "command", Line: "x | y"}, "b": {Adapter: "acp", Argv: []string{"x", ""}}}}},
+		{"budgets", "[budgets.run]\ncost = 2\n[budgets.day]\ncost = 2.5\ntokens = 2_000\n[budgets.tags.\"a.b\"]\ntokens = 1\n[budgets.projects.\"/home/" + strings.Repeat("x", 200) + "/../a.b\"]\ncost = 1e2\nper = 'total'", "",
+			Settings{Budgets: []Budget{{Kind: "run", Cost: 2}, {Kind: "day", Cost: 2.5, Tokens: 2000}, {Kind: "tag", Of: "a.b", Per: "day", Tokens: 1}, {Kind: "project", Of: "/home/a.b", Per: "total", Cost: 100}}}},
 		{"dotted override", "dev_overrides.acme = '/x'", "", Settings{DevOverrides: map[string]string{"acme": "/x"}}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -102,6 +104,17 @@ func TestErrors(t *testing.T) {
 		{"tags", "tags = 'a'", "", "config.toml:1: tags: expected a list"},
 		{"project approves", "", "agent = 'x'\napprove = 'auto'", "config.toml:2: approve is not allowed in a project's file"},
 		{"project overrides", "", "[dev_overrides]\nclaude = './evil'", "config.toml:1: [dev_overrides] is not allowed in a project's file"},
+		{"no such budget", "[budgets.week]\ncost = 1", "", "config.toml:1: [budgets.week]: expected [budgets.run], [budgets.day]"},
+		{"budget of a folder", "[budgets.projects.app]\ncost = 1", "", "config.toml:1: [budgets.projects.app]: expected"},
+		{"budgets alone", "[budgets]\ncost = 1", "", "config.toml:1: [budgets]: expected"},
+		{"budget twice", "[budgets.day]\ncost = 1\n[budgets.day]\ncost = 2", "", "config.toml:3: [budgets.day]: expected"},
+		{"no money", "[budgets.day]\ncost = 0", "", "config.toml:2: cost: expected dollars"},
+		{"endless money", "[budgets.day]\ncost = inf", "", "config.toml:2: cost: expected dollars"},
+		{"half a token", "[budgets.day]\ntokens = 1.5", "", "config.toml:2: tokens: expected a number"},
+		{"day of a day", "[budgets.day]\nper = 'day'", "", "config.toml:2: per: only budgets of tags and projects"},
+		{"budget per week", "[budgets.tags.a]\nper = 'week'", "", "config.toml:2: per: expected one of day, month, total"},
+		{"budget's unknown key", "[budgets.tags.a]\nusd = 1", "", "config.toml:2: usd: unknown key"},
+		{"project's budget", "", "[budgets.day]\ncost = 1000000", "config.toml:1: [budgets.day] is not allowed in a project's file"},
 		{"project overrides, dotted", "", "dev_overrides.claude = './evil'", "config.toml:1: unknown key dev_overrides.claude"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"google.golang.org/protobuf/encoding/protojson"
@@ -15,6 +16,7 @@ import (
 	"github.com/amux-dev/amux/cmd/amux/internal/render"
 	"github.com/amux-dev/amux/host"
 	"github.com/amux-dev/amux/pluginapi"
+	"github.com/amux-dev/amux/pluginapi/code"
 )
 
 // InfoOptions are what amux agents info needs.
@@ -102,6 +104,7 @@ func printAgent(o *InfoOptions, a host.AgentInfo) {
 		add("unproven", "not tested with its real CLI")
 	}
 	add("can", strings.Join(render.Capabilities(d.Capabilities), ", "))
+	add("reports", reports(d))
 	var efforts, models []string
 	for _, e := range d.Efforts {
 		if e.Native == e.Level || e.Native == "" {
@@ -141,6 +144,18 @@ func printAgent(o *InfoOptions, a host.AgentInfo) {
 		fmt.Fprintln(o.IO.Out)
 		render.Wrap(o.IO.Out, render.String(note), o.IO.Width)
 	}
+}
+
+// reports says in which currencies a budget can be kept.
+func reports(d *pluginapi.Agent) string {
+	var what []string
+	if slices.Contains(d.EventTypes, code.EventTokenUsage) {
+		what = append(what, "its tokens (--max-tokens)")
+	}
+	if slices.Contains(d.EventTypes, code.EventCost) {
+		what = append(what, "what it costs (--max-cost)")
+	}
+	return strings.Join(what, ", ")
 }
 
 func versionsText(v *pluginapi.Versions) string {

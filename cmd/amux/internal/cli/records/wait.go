@@ -98,5 +98,5 @@ func report(o *WaitOptions, e ended) error {
 		return err
 	}
 	o.Print.Error(e.result.Err, e.result.RunID, e.run.Info().Agent)
-	return app.ExitError(e.result.Err.Code.Info().Exit)
+	return app.Failed(e.result)
 }

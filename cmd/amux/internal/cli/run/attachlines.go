@@ -228,5 +228,5 @@ func (a *lineAttachment) end(err error) error {
 		return nil
 	}
 	a.l.print.Error(result.Err, result.RunID, run.Info().Agent)
-	return app.ExitError(result.Err.Code.Info().Exit)
+	return app.Failed(result)
 }

@@ -115,7 +115,7 @@ func reportEnd(p *app.Printer, run app.Recorded, end ending) error {
 		return nil
 	}
 	p.Error(end.result.Err, run.ID(), run.Info().Agent)
-	return app.ExitError(end.result.Err.Code.Info().Exit)
+	return app.Failed(end.result)
 }
 
 // stay shows the output and passes on the keys.

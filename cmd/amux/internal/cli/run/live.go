@@ -325,5 +325,5 @@ func (l *live) end(result host.Result) error {
 		return nil
 	}
 	l.print.Error(result.Err, result.RunID, l.spec.Agent)
-	return app.ExitError(result.Err.Code.Info().Exit)
+	return app.Failed(result)
 }

@@ -11,6 +11,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -29,6 +30,8 @@ type Options struct {
 	Prompts *app.Prompts
 	Runs    *app.Runs
 	Server  *app.Server
+	Project *app.Project
+	Now     func() time.Time
 	Confirm func(question string) bool
 
 	Mode
@@ -47,7 +50,7 @@ type Options struct {
 func NewOptions(a *app.App) *Options {
 	return &Options{
 		Process: a.Process, Print: a.Print, Config: a.Config, Opener: a.Opener, Plugins: a.Plugins,
-		Prompts: a.Prompts, Runs: a.Runs, Server: a.Server, Confirm: a.Confirm,
+		Prompts: a.Prompts, Runs: a.Runs, Server: a.Server, Project: a.Project, Now: time.Now, Confirm: a.Confirm,
 	}
 }
 
