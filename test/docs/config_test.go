@@ -19,7 +19,7 @@ func TestConfigPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	documented := map[string]bool{}
-	for _, row := range regexp.MustCompile("(?m)^\\| `([a-z_]+)` \\|.*\\| (project|you) \\|").FindAllStringSubmatch(string(text), -1) {
+	for _, row := range regexp.MustCompile("(?m)^\\| `([a-z_.]+)` \\|.*\\| (project|you) \\|").FindAllStringSubmatch(string(text), -1) {
 		documented[row[1]] = row[2] == "project"
 	}
 	keys := settingKeys(t)

@@ -1,6 +1,8 @@
 package terminal
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -44,6 +46,42 @@ func TestInbox(t *testing.T) {
 	one.exits(0)
 	two.types(ctrlD)
 	two.exits(0)
+}
+
+// The bell rings where a question is asked. Who looks at the run's own terminal gets no
+// more than that; the inbox also shows a notification.
+func TestBell(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	t.Cleanup(func() { d.killServers() })
+	told := filepath.Join(d.TempDir(), "told")
+	config := "[notify]\nbell = true\nterminal = 'osc777'\nafter = '0s'\ncommand = ['tee', '" + told + "']\n"
+	if err := os.MkdirAll(d.config, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(d.config, "config.toml"), []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	inbox := d.window("inbox", "--follow")
+	inbox.sees("no open questions")
+	w := d.window("run", "demo", "[approve]", "--name", "watched")
+	w.sees("allow? [y]es")
+	inbox.sees("· watched ")
+	w.types("y\r")
+	w.exits(0)
+	w.mu.Lock()
+	if bells := strings.Count(string(w.raw), "\a"); bells != 1 || strings.Contains(string(w.raw), "]777;") {
+		t.Errorf("%d bells: %q", bells, w.raw)
+	}
+	w.mu.Unlock()
+	inbox.mu.Lock()
+	if !strings.Contains(string(inbox.raw), "\x1b]777;notify;amux;watched ") || !strings.Contains(string(inbox.raw), "\a\a") {
+		t.Errorf("the inbox got %q", inbox.raw)
+	}
+	inbox.mu.Unlock()
+	if data, err := os.ReadFile(told); err == nil {
+		t.Errorf("the command was told of a run that is watched: %s", data)
+	}
 }
 
 // A question is whole in a narrow window and without colours.

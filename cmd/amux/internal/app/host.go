@@ -81,6 +81,7 @@ type Adopter interface {
 type Run interface {
 	Controlled
 	ID() string
+	Info() host.RunInfo
 	Events(from uint64) iter.Seq2[host.Event, error]
 	CopyEvents(ctx context.Context, w io.Writer, from uint64) error
 	Wait() host.Result
@@ -107,7 +108,6 @@ type Controlled interface {
 // Recorded is a run that has a record, whoever started it.
 type Recorded interface {
 	Run
-	Info() host.RunInfo
 	Changes() *host.Changes
 	Signal(ctx context.Context, name string) error
 	Tail(n int, w io.Writer) error

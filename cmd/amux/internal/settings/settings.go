@@ -11,6 +11,7 @@
 package settings
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -54,7 +55,20 @@ type Settings struct {
 	DevOverrides map[string]string // plugin → path
 	Agents       map[string]Agent
 	Budgets      []Budget
+	Notify       Notify
 }
+
+// Notify is [notify]: how somebody is told who looks elsewhere.
+type Notify struct {
+	Bell     bool
+	Terminal string        // osc9, osc777; empty or off: none
+	Line     string        // command = "…", for a shell
+	Argv     []string      // command = ["…", …]
+	After    time.Duration // runs that took less end unnoticed; 0: the default; negative: none do
+}
+
+// Least is how long a run must take for its end to be noticed.
+func (n Notify) Least() time.Duration { return cmp.Or(n.After, time.Minute) }
 
 // Agent is an agent of the user's own: [agents.NAME].
 type Agent struct {
@@ -87,6 +101,13 @@ var keys = []key{
 	{"sync", false, oneOf(func(s *Settings) *string { return &s.Sync }, "end", "always", "off")},
 	{"require", false, oneOf(func(s *Settings) *string { return &s.Require }, "signature", "checksum", "none")},
 	{"changes", false, boolean(func(s *Settings) *bool { return &s.NoChanges }, false)},
+	{"notify.bell", false, boolean(func(s *Settings) *bool { return &s.Notify.Bell }, true)},
+	{"notify.terminal", false, oneOf(func(s *Settings) *string { return &s.Notify.Terminal }, "osc9", "osc777", "off")},
+	{"notify.command", false, func(s *Settings, v *unstable.Node) (err error) {
+		s.Notify.Line, s.Notify.Argv, err = command(v)
+		return err
+	}},
+	{"notify.after", false, duration(func(s *Settings) *time.Duration { return &s.Notify.After }, true)},
 	{"project_index", false, folders(func(s *Settings) *[]string { return &s.ProjectIndex })},
 }
 
@@ -94,6 +115,7 @@ const (
 	overridesTable = "dev_overrides"
 	agentsTable    = "agents"
 	budgetsTable   = "budgets"
+	notifyTable    = "notify"
 )
 
 var agentName = regexp.MustCompile(`^[a-z][a-z0-9-]{0,39}$`)
@@ -192,8 +214,8 @@ func (s *Settings) parse(path string, data []byte, project bool) error {
 			table = name
 			agent, own := strings.CutPrefix(name, agentsTable+".")
 			budget, isBudget := budgetOf(expression)
-			if table != overridesTable && !own && !isBudget || expression.Kind != unstable.Table {
-				return fail(first, "unknown table [%s]; the tables are [%s], [%s.NAME] and those of [%s]", name, overridesTable, agentsTable, budgetsTable)
+			if table != overridesTable && table != notifyTable && !own && !isBudget || expression.Kind != unstable.Table {
+				return fail(first, "unknown table [%s]; the tables are [%s], [%s], [%s.NAME] and those of [%s]", name, notifyTable, overridesTable, agentsTable, budgetsTable)
 			}
 			if isBudget && !project {
 				if budget.Kind == "" || slices.ContainsFunc(s.Budgets, func(b Budget) bool { return b.Kind == budget.Kind && b.Of == budget.Of }) {
@@ -282,21 +304,28 @@ func (s *Settings) agent(path string, v *unstable.Node) error {
 		a.Adapter = string(v.Data)
 	case field == "adapter":
 		return errors.New("expected the name of an adapter that runs a command")
-	case field == "command" && v.Kind == unstable.String && len(v.Data) > 0:
-		a.Line = string(v.Data)
-	case field == "command" && v.Kind == unstable.Array:
-		var words Settings
-		if err := list(func(s *Settings) *[]string { return &s.Tags })(&words, v); err != nil || len(words.Tags) == 0 {
-			return errors.New(`expected a shell command line, or a list such as ["program", "argument"]`)
-		}
-		a.Argv = words.Tags
 	case field == "command":
-		return errors.New(`expected a shell command line, or a list such as ["program", "argument"]`)
+		var err error
+		if a.Line, a.Argv, err = command(v); err != nil {
+			return err
+		}
 	default:
 		return errors.New("unknown key; the keys are adapter and command")
 	}
 	s.Agents[name] = a
 	return nil
+}
+
+// command reads a command: a line for a shell, or a program and its arguments.
+func command(v *unstable.Node) (line string, argv []string, err error) {
+	if v.Kind == unstable.String && len(v.Data) > 0 {
+		return string(v.Data), nil, nil
+	}
+	var words Settings
+	if err := list(func(s *Settings) *[]string { return &s.Tags })(&words, v); err != nil || len(words.Tags) == 0 {
+		return "", nil, errors.New(`expected a shell command line, or a list such as ["program", "argument"]`)
+	}
+	return "", words.Tags, nil
 }
 
 // keyOf returns the first node of an expression's key, and the key with dots.

@@ -59,6 +59,9 @@ acme = "/src/acme"
 			Settings{Agents: map[string]Agent{"a": {Adapter: "command", Line: "x | y"}, "b": {Adapter: "acp", Argv: []string{"x", ""}}}}},
 		{"budgets", "[budgets.run]\ncost = 2\n[budgets.day]\ncost = 2.5\ntokens = 2_000\n[budgets.tags.\"a.b\"]\ntokens = 1\n[budgets.projects.\"/home/" + strings.Repeat("x", 200) + "/../a.b\"]\ncost = 1e2\nper = 'total'", "",
 			Settings{Budgets: []Budget{{Kind: "run", Cost: 2}, {Kind: "day", Cost: 2.5, Tokens: 2000}, {Kind: "tag", Of: "a.b", Per: "day", Tokens: 1}, {Kind: "project", Of: "/home/a.b", Per: "total", Cost: 100}}}},
+		{"notifications", "[notify]\nbell = true\nterminal = 'osc9'\ncommand = ['x', 'y']\nafter = '5m'", "",
+			Settings{Notify: Notify{Bell: true, Terminal: "osc9", Argv: []string{"x", "y"}, After: 5 * time.Minute}}},
+		{"notifications, dotted", "notify.command = 'x | y'\nnotify.after = '0s'", "", Settings{Notify: Notify{Line: "x | y", After: -1}}},
 		{"dotted override", "dev_overrides.acme = '/x'", "", Settings{DevOverrides: map[string]string{"acme": "/x"}}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -115,6 +118,11 @@ func TestErrors(t *testing.T) {
 		{"budget per week", "[budgets.tags.a]\nper = 'week'", "", "config.toml:2: per: expected one of day, month, total"},
 		{"budget's unknown key", "[budgets.tags.a]\nusd = 1", "", "config.toml:2: usd: unknown key"},
 		{"project's budget", "", "[budgets.day]\ncost = 1000000", "config.toml:1: [budgets.day] is not allowed in a project's file"},
+		{"notification without a command", "[notify]\ncommand = []", "", "config.toml:2: notify.command: expected a shell command line"},
+		{"no such notification", "[notify]\nterminal = 'osc8'", "", "config.toml:2: notify.terminal: expected one of osc9, osc777, off"},
+		{"unknown key of notifications", "[notify]\nbel = true", "", "config.toml:2: unknown key notify.bel"},
+		{"project notifies", "", "[notify]\ncommand = 'evil'", "config.toml:1: [notify] is not allowed in a project's file"},
+		{"project notifies, dotted", "", "notify.command = 'evil'", "config.toml:1: notify.command is not allowed in a project's file"},
 		{"project overrides, dotted", "", "dev_overrides.claude = './evil'", "config.toml:1: unknown key dev_overrides.claude"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -8,7 +8,9 @@ import (
 
 	"github.com/amux-dev/amux/cmd/amux/internal/app"
 	"github.com/amux-dev/amux/cmd/amux/internal/ask"
+	"github.com/amux-dev/amux/cmd/amux/internal/notify"
 	"github.com/amux-dev/amux/cmd/amux/internal/render"
+	"github.com/amux-dev/amux/cmd/amux/internal/settings"
 	"github.com/amux-dev/amux/host"
 	"github.com/amux-dev/amux/pluginapi"
 )
@@ -21,6 +23,8 @@ type desk struct {
 	dialog   ask.Dialog
 	sigs     <-chan os.Signal
 	caught   os.Signal // while the pager had the terminal
+
+	notify settings.Notify
 
 	open  []app.Asked
 	asked app.Asked   // the one on the screen
@@ -37,6 +41,9 @@ func answer(o *Options, inbox *app.Inbox) error {
 	d.dialog = ask.Dialog{Renderer: d.renderer, Failed: d.failed, Page: d.page}
 	if err := d.look(); err != nil {
 		return err
+	}
+	if set, err := o.Config.User(); err == nil { // else it has been reported
+		d.notify = set.Notify
 	}
 	if len(d.open) == 0 {
 		d.Print.Notef("no open questions")
@@ -93,9 +100,16 @@ func left(sig os.Signal) error {
 	return app.ExitError(app.SignalCode(sig))
 }
 
-// look reads what is open.
+// look reads what is open, and rings for what is new.
 func (d *desk) look() (err error) {
+	known := d.open
 	d.open, err = d.inbox.Look()
+	for _, q := range d.open {
+		if !slices.ContainsFunc(known, func(k app.Asked) bool { return same(k, q) }) {
+			notify.Ring(d.Process.IO.Err, d.notify, q.From()+" asks: "+render.QuestionLine(q.Question))
+			break // once is enough
+		}
+	}
 	return err
 }
 

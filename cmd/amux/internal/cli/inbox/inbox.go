@@ -20,6 +20,7 @@ import (
 type Options struct {
 	Process *app.Process
 	Print   *app.Printer
+	Config  *app.Config
 	Runs    *app.Runs
 	Now     func() time.Time
 
@@ -34,7 +35,7 @@ const lookEvery = 500 * time.Millisecond
 
 // NewCmd makes amux inbox.
 func NewCmd(a *app.App) *cobra.Command {
-	o := &Options{Process: a.Process, Print: a.Print, Runs: a.Runs, Now: time.Now}
+	o := &Options{Process: a.Process, Print: a.Print, Config: a.Config, Runs: a.Runs, Now: time.Now}
 	cmd := &cobra.Command{
 		Use:   "inbox",
 		Short: "Answer what the agents of all runs ask",

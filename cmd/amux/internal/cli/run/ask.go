@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/amux-dev/amux/cmd/amux/internal/ask"
+	"github.com/amux-dev/amux/cmd/amux/internal/notify"
 	"github.com/amux-dev/amux/cmd/amux/internal/render"
 	"github.com/amux-dev/amux/host"
 	"github.com/amux-dev/amux/pluginapi"
@@ -124,6 +125,9 @@ func (a *asker) ask(ctx context.Context, e host.Event) {
 		}
 		a.listen()
 		a.dialog.Ask(a.l.run, q, "")
+		if a.l.process.IO.ErrTTY {
+			notify.Bell(a.l.process.IO.Err, a.l.notify)
+		}
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 type AttachOptions struct {
 	Process *app.Process
 	Print   *app.Printer
+	Config  *app.Config
 	Runs    *app.Runs
 
 	Run       string
@@ -27,7 +28,7 @@ type AttachOptions struct {
 
 // NewCmdAttach makes amux attach.
 func NewCmdAttach(a *app.App) *cobra.Command {
-	o := &AttachOptions{Process: a.Process, Print: a.Print, Runs: a.Runs, DetachKey: "C-\\"}
+	o := &AttachOptions{Process: a.Process, Print: a.Print, Config: a.Config, Runs: a.Runs, DetachKey: "C-\\"}
 	cmd := &cobra.Command{
 		Use:   "attach RUN",
 		Short: "Attach to a run",

@@ -40,6 +40,9 @@ func attachLines(o *AttachOptions, run app.Recorded, w *writer) error {
 	options.Terminal, options.Prompts = o.Process.IO.ErrTTY, true
 	a := &lineAttachment{runs: o.Runs, run: run, writer: w}
 	a.l = &live{process: o.Process, print: o.Print, run: run, renderer: render.New(options)}
+	if set, err := o.Config.User(); err == nil { // else it has been reported
+		a.l.notify = set.Notify
+	}
 	a.l.spec.Agent, a.l.spec.Conversation = info.Agent, info.Conversation
 	types := w.had
 	a.l.asker = &asker{l: a.l, page: a.page, can: types, elsewhere: !types, prompt: a.prompt}

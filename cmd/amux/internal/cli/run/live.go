@@ -10,7 +10,9 @@ import (
 	"github.com/amux-dev/amux/cmd/amux/internal/app"
 	"github.com/amux-dev/amux/cmd/amux/internal/ask"
 	"github.com/amux-dev/amux/cmd/amux/internal/ndjson"
+	"github.com/amux-dev/amux/cmd/amux/internal/notify"
 	"github.com/amux-dev/amux/cmd/amux/internal/render"
+	"github.com/amux-dev/amux/cmd/amux/internal/settings"
 	"github.com/amux-dev/amux/host"
 	"github.com/amux-dev/amux/pluginapi"
 	"github.com/amux-dev/amux/pluginapi/code"
@@ -28,6 +30,7 @@ type live struct {
 	asker    *asker
 
 	denyWarning string // see request
+	notify      settings.Notify
 	sigs        <-chan os.Signal
 	interrupts  int
 	caught      os.Signal // the signal that ends amux
@@ -53,12 +56,14 @@ func (r *request) foreground(h app.Host) error {
 		return err
 	}
 	r.printWarnings()
+	notified := l.watch(r.settings.Notify)
 	if r.JSON {
 		l.ndjson(ctx)
 	} else {
 		l.human(ctx)
 	}
 	result := l.run.Wait()
+	<-notified
 	l.changes(h)
 	if !r.spec.NoRecord {
 		r.Runs.Retain(h)
@@ -83,6 +88,26 @@ func (l *live) changes(h app.Records) {
 	case info.Files > 0:
 		l.print.Notef("%s · amux diff %s", render.Changed(info.Files, info.Added, info.Deleted), render.ShortID(l.run.ID()))
 	}
+}
+
+// watch notifies whoever does not look at the run's terminal. Who does hears only the bell,
+// when a question is asked. The channel is closed when all is told.
+func (l *live) watch(s settings.Notify) <-chan struct{} {
+	l.notify = s
+	done := make(chan struct{})
+	w := notify.Watcher{Settings: s, Env: l.process.Env, Warn: l.print.Warnf}
+	if l.process.IO.ErrTTY {
+		w.Terminal = l.process.IO.Err
+	}
+	if l.process.Attended() && !l.mode.JSON || !w.Needed() {
+		close(done)
+		return done
+	}
+	go func() { // ends with the run
+		defer close(done)
+		w.Watch(context.Background(), l.run, 1)
+	}()
+	return done
 }
 
 // launch starts the run. A signal cancels the start.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/amux-dev/amux/cmd/amux/internal/app"
+	"github.com/amux-dev/amux/cmd/amux/internal/notify"
 	"github.com/amux-dev/amux/cmd/amux/internal/render"
 	"github.com/amux-dev/amux/cmd/amux/internal/settings"
 	"github.com/amux-dev/amux/host"
@@ -41,6 +42,7 @@ type daemon struct {
 // world is a host and how many of its runs live.
 type world struct {
 	host  app.Host
+	at    serve.World
 	busy  int
 	quiet time.Time
 	tried map[string]bool // runs without host and shim; only a command tries again, and reports what is wrong
@@ -71,7 +73,7 @@ func (d *daemon) enter(w serve.World) (_ *world, leave func(), _ error) {
 		if err != nil {
 			return nil, nil, err
 		}
-		at = &world{host: h, tried: map[string]bool{}}
+		at = &world{host: h, at: w, tried: map[string]bool{}}
 		d.worlds[string(key)] = at
 	}
 	at.busy++
@@ -158,14 +160,14 @@ func (d *daemon) run(ctx context.Context, at *world, req serve.Request) (string,
 	if err != nil {
 		return "", err
 	}
-	d.watch(at, run, !spec.NoRecord)
+	d.watch(at, run, !spec.NoRecord, d.watcher(at, run, req.World.Env, 1))
 	return run.ID(), nil
 }
 
 func (d *daemon) adopt(ctx context.Context, at *world) error {
 	runs, err := at.host.Adopt(ctx)
 	for _, run := range runs {
-		d.watch(at, run, true)
+		d.watch(at, run, true, d.watcher(at, run, at.at.Env, run.Info().Events+1))
 	}
 	return err
 }
@@ -203,13 +205,27 @@ func (d *daemon) end(at *world) {
 	}
 }
 
+// watcher returns what notifies about a run, from event number from on, until it has ended.
+func (d *daemon) watcher(at *world, run app.Run, env []string, from uint64) func() {
+	set, _ := settings.Load(at.at.ConfigDir, "") // what is wrong, commands report
+	w := notify.Watcher{Settings: set.Notify, Env: withoutRun(env), Warn: func(format string, args ...any) {
+		d.print.Warnf("run "+render.ShortID(run.ID())+": "+format, args...)
+	}}
+	return func() {
+		if w.Needed() {
+			w.Watch(d.closing, run, from)
+		}
+	}
+}
+
 // watch counts a run for as long as it lives. The caller is in the world.
-func (d *daemon) watch(at *world, run app.Run, recorded bool) {
+func (d *daemon) watch(at *world, run app.Run, recorded bool, notified func()) {
 	d.mu.Lock()
 	at.busy++
 	d.busy++
 	d.mu.Unlock()
 	go func() { // ends with the run, or with the host
+		notified()
 		run.Wait()
 		if recorded {
 			d.runs.Retain(at.host)
