@@ -50,6 +50,8 @@ type ChangedFile struct {
 	Binary  bool   `json:"binary,omitempty"`
 	OldMode string `json:"old_mode"` // octal, as git has it; 000000: it did not exist
 	NewMode string `json:"new_mode"`
+	// Nested says that it is in a repository inside the work tree, such as a submodule.
+	Nested bool `json:"nested,omitempty"`
 }
 
 // IsRepository reports whether it is a repository of its own, such as a submodule: its
@@ -105,6 +107,10 @@ func (c *Changes) open(ctx context.Context, now bool) (*Diff, error) {
 // or none if one of them was changed since. It returns the files.
 func (c *Changes) Undo(ctx context.Context) ([]ChangedFile, error) {
 	info := c.Info()
+	if info != nil && info.StartTree != "" && info.Reason != "" {
+		return nil, pluginapi.Errorf(pluginapi.CodeInvalidTransition, "run %s: the files at its end were not recorded: %s", c.run.id(), info.Reason).
+			WithHint("see what is different now: amux diff %s", record.ShortID(c.run.id()))
+	}
 	if info != nil && info.Reason == "" && info.EndTree == "" {
 		return nil, pluginapi.Errorf(pluginapi.CodeInvalidTransition, "run %s has not ended", c.run.id()).
 			WithHint("stop it first: amux stop %s", record.ShortID(c.run.id()))
@@ -175,7 +181,7 @@ func (d *Diff) Patch(ctx context.Context, w io.Writer, whole bool) error {
 }
 
 // Apply makes the same changes to the files in another folder: all of them, or none if one
-// does not fit. Submodules are left as they are.
+// does not fit. Repositories inside the work tree, such as submodules, are left as they are.
 func (d *Diff) Apply(ctx context.Context, dir string) error {
 	return d.changes.diffError(d.diff.Apply(ctx, dir))
 }
@@ -183,7 +189,7 @@ func (d *Diff) Apply(ctx context.Context, dir string) error {
 func changedFiles(files []changes.File) []ChangedFile {
 	list := make([]ChangedFile, len(files))
 	for i, f := range files {
-		list[i] = ChangedFile{f.Path, f.OldPath, f.Status, f.Added, f.Deleted, f.Binary, f.OldMode, f.NewMode}
+		list[i] = ChangedFile{f.Path, f.OldPath, f.Status, f.Added, f.Deleted, f.Binary, f.OldMode, f.NewMode, f.Nested}
 	}
 	return list
 }
@@ -218,7 +224,7 @@ func (b *baseline) wait() {
 	}
 }
 
-// takeEnd takes the tree that the run has ended with.
+// takeEnd takes the tree that the run has ended with. It is called as hosted.ended, once.
 func (r *hosted) takeEnd() {
 	if !r.spec.Changes || r.spec.NoRecord {
 		return

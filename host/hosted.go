@@ -42,7 +42,9 @@ type hosted struct {
 	disk      record.Disk // how the record gets there
 	budgets   *budgets
 	letGo     context.CancelFunc
-	done      chan struct{} // closed when the run has ended, or is let go
+	ended     func()         // takes the tree of the end, once
+	ending    sync.WaitGroup // on that
+	done      chan struct{}  // closed when the run has ended, or is let go
 
 	mu      sync.Mutex
 	prompts int
@@ -88,6 +90,7 @@ func (r *hosted) begin(ctx context.Context) {
 	ctx, r.letGo = context.WithCancel(ctx)
 	r.attachDisk()
 	r.attempts.life = ctx
+	r.ended = sync.OnceFunc(r.takeEnd)
 	r.h.runs.add(r)
 	if r.attempts.isQueued() && r.inherited == nil {
 		r.attempts.Go(func() { r.attempts.startInTurn(ctx) })
@@ -414,7 +417,7 @@ func (r *hosted) clear(told *engine.Summary, result Result) {
 	if told != nil {
 		r.readEnd(&result)
 	}
-	r.takeEnd()
+	r.ended()
 	_ = os.RemoveAll(r.meta.TempDir)
 	_ = os.Remove(folders.Socket(r.h.opts.RuntimeDir, r.id())) // a shim that was killed leaves it
 	if told != nil && !told.Ended.IsZero() {
@@ -435,6 +438,7 @@ func (r *hosted) end(result Result) {
 	r.mu.Lock()
 	r.result = result
 	r.mu.Unlock()
+	r.ending.Wait()
 	r.dir.Unlock()
 	r.h.runs.remove(r)
 	close(r.done)
@@ -528,6 +532,7 @@ func (e effects) Settle(lost bool) (engine.Settled, error) {
 		}
 		settled.Started = r.inherited == nil // no host has died, but the shim
 	}
+	r.ending.Go(r.ended) // beside the last events
 	return settled, r.src.TakeOver()
 }
 

@@ -17,6 +17,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"github.com/amux-dev/amux/host/internal/program"
@@ -53,9 +54,14 @@ type Figures struct {
 	Deleted int `json:"deleted"`
 }
 
+func (f Figures) plus(more Figures) Figures {
+	return Figures{f.Files + more.Files, f.Added + more.Added, f.Deleted + more.Deleted}
+}
+
 // Set is the recorded changes of one run.
 type Set struct {
 	dir  string // private git folder
+	deep bool   // it is of a repository in the work tree of another
 	env  []string
 	time time.Duration // for git; 0: as the constants say
 }
@@ -125,7 +131,11 @@ func (s *Set) start(ctx context.Context, r *Record, own []string) error {
 		return err
 	}
 	t := tree{git: s.git(path, r.Root), untracked: repo.untracked()}
-	r.StartTree, r.LeftOut, err = t.write(ctx)
+	got, err := t.write(ctx)
+	r.StartTree, r.LeftOut = got.id, got.leftOut
+	if err == nil && !s.deep {
+		s.startNested(ctx, t.git, got.nested)
+	}
 	return err
 }
 
@@ -151,20 +161,29 @@ func (s *Set) end(ctx context.Context, r *Record) error {
 		return err
 	}
 	t := tree{git: g, untracked: s.untracked()}
-	var left int
-	if r.EndTree, left, err = t.write(ctx); err != nil {
+	got, err := t.write(ctx)
+	if err != nil {
 		return err
 	}
-	r.LeftOut = max(r.LeftOut, left)
+	r.EndTree, r.LeftOut = got.id, max(r.LeftOut, got.leftOut)
+	for _, inner := range s.nested() {
+		inner.End(ctx)
+		if in, err := inner.Record(); err == nil {
+			r.Figures = r.Figures.plus(in.Figures)
+			r.LeftOut += in.LeftOut
+		}
+	}
 	if r.EndTree == r.StartTree {
 		return nil
 	}
+	var keeping sync.WaitGroup
+	keeping.Go(func() { g.keep(ctx, r.StartTree, r.EndTree) })
+	defer keeping.Wait()
 	files, err := g.files(ctx, r.StartTree, r.EndTree)
 	if err != nil {
 		return err
 	}
-	r.Figures = FiguresOf(files)
-	g.keep(ctx, r.StartTree, r.EndTree)
+	r.Figures = r.Figures.plus(FiguresOf(files))
 	return nil
 }
 

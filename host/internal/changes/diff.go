@@ -1,6 +1,7 @@
 package changes
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,6 +20,10 @@ type Diff struct {
 	git  *git
 	to   string // the later tree
 	temp string // what is left of a look at the files as they are now; "" for none
+	// inner are the repositories inside the work tree whose files differ, prefix is where
+	// one of them lies.
+	inner  []*Diff
+	prefix string
 }
 
 // ErrNone is inside the error where nothing was recorded.
@@ -43,6 +48,7 @@ func (s *Set) Open(ctx context.Context, now bool, temp string) (*Diff, error) {
 	}
 	d := &Diff{Record: r, git: g, to: r.EndTree}
 	if d.to != "" && !now {
+		d.openNested(ctx, s, now, temp)
 		return d, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, userTime)
@@ -51,6 +57,7 @@ func (s *Set) Open(ctx context.Context, now bool, temp string) (*Diff, error) {
 		d.Close()
 		return nil, err
 	}
+	d.openNested(ctx, s, true, temp)
 	return d, nil
 }
 
@@ -71,12 +78,16 @@ func (s *Set) look(ctx context.Context, d *Diff, temp string) (err error) {
 	if err := copyIndex(filepath.Join(s.dir, "index"), d.git.index); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	d.to, _, err = tree{git: d.git, untracked: s.untracked()}.write(ctx)
+	got, err := tree{git: d.git, untracked: s.untracked()}.write(ctx)
+	d.to = got.id
 	return err
 }
 
 // Close removes what Open has made.
 func (d *Diff) Close() {
+	for _, in := range d.inner {
+		in.Close()
+	}
 	if d.temp != "" {
 		_ = os.RemoveAll(d.temp)
 	}
@@ -89,17 +100,40 @@ func (d *Diff) Tree() string { return d.to }
 func (d *Diff) Files(ctx context.Context) ([]File, error) {
 	ctx, cancel := context.WithTimeout(ctx, userTime)
 	defer cancel()
-	return d.git.files(ctx, d.StartTree, d.to)
+	files, err := d.git.files(ctx, d.StartTree, d.to)
+	for _, in := range d.inner {
+		if err != nil {
+			return nil, err
+		}
+		var more []File
+		more, err = in.Files(ctx)
+		for _, f := range more {
+			f.Path = in.prefix + f.Path
+			if f.OldPath != "" {
+				f.OldPath = in.prefix + f.OldPath
+			}
+			f.Nested = true
+			files = append(files, f)
+		}
+	}
+	return files, err
 }
 
 // Patch writes the differences as git does. With whole, it can be applied also to binary
 // files, and to nothing but the same files.
 func (d *Diff) Patch(ctx context.Context, w io.Writer, whole bool) error {
-	return d.patch(ctx, w, d.StartTree, d.to, whole)
+	err := d.patch(ctx, w, d.StartTree, d.to, whole)
+	for _, in := range d.inner {
+		if err == nil {
+			err = in.patch(ctx, w, in.StartTree, in.to, whole)
+		}
+	}
+	return err
 }
 
 func (d *Diff) patch(ctx context.Context, w io.Writer, from, to string, whole bool, more ...string) error {
-	args := []string{"diff-tree", "-r", "-p", "--no-color", "--no-ext-diff", "--no-textconv"}
+	args := []string{"diff-tree", "-r", "-p", "--no-color", "--no-ext-diff", "--no-textconv",
+		"--src-prefix=a/" + d.prefix, "--dst-prefix=b/" + d.prefix}
 	if whole {
 		args = append(args, "--binary", "--full-index", "--no-renames")
 	} else {
@@ -161,12 +195,20 @@ func (d *Diff) Undo(ctx context.Context) ([]File, error) {
 		return nil, &Refused{"these files were changed after the run", names}
 	}
 	var repositories []string
+	for _, in := range d.inner {
+		if inside, err := in.git.files(ctx, in.StartTree, cmp.Or(in.EndTree, in.to)); err != nil {
+			return nil, err
+		} else if len(inside) > 0 {
+			repositories = append(repositories, strings.TrimSuffix(in.prefix, "/"))
+		}
+	}
 	for _, f := range changed {
 		if f.IsRepository() {
 			repositories = append(repositories, f.Path)
 		}
 	}
-	if len(repositories) > 0 {
+	slices.Sort(repositories)
+	if repositories = slices.Compact(repositories); len(repositories) > 0 {
 		return nil, &Refused{"these are repositories of their own, which amux does not change", repositories}
 	}
 	filtered, err := d.filtered(ctx, changed)

@@ -20,8 +20,10 @@ type File struct {
 	Binary  bool   `json:"binary,omitempty"`
 	OldMode string `json:"old_mode"` // in octal, as git has it; 000000: it did not exist
 	NewMode string `json:"new_mode"`
-	OldID   string `json:"-"`
-	NewID   string `json:"-"`
+	// Nested says that it is in a repository inside the work tree.
+	Nested bool   `json:"nested,omitempty"`
+	OldID  string `json:"-"`
+	NewID  string `json:"-"`
 }
 
 // gitlink is the mode of a repository in the tree: a commit stands for it.

@@ -30,59 +30,65 @@ type tree struct {
 	untracked bool // untracked files are in it
 }
 
-// write writes the tree of the files as they are now. leftOut counts those that cannot be
-// read.
-func (t tree) write(ctx context.Context) (id string, leftOut int, err error) {
+// taken is a tree that was written.
+type taken struct {
+	id      string
+	leftOut int      // files that cannot be read
+	nested  []string // repositories in the work tree that were not tracked
+}
+
+// write writes the tree of the files as they are now.
+func (t tree) write(ctx context.Context) (got taken, err error) {
 	// A file may change or go while git reads it. An index that git cannot use (one that is
 	// split, of a newer version, or damaged) is not used the last time.
 	for try := 1; ; try++ {
 		_ = os.Remove(t.index + ".lock") // of a git that was killed
-		id, leftOut, err = t.once(ctx)
+		got, err = t.once(ctx)
 		if err == nil || ctx.Err() != nil || try == 3 || fault.Full(err) || errors.Is(err, errTooLarge) {
-			return id, leftOut, err
+			return got, err
 		}
 		if try == 2 {
 			if err := os.Remove(t.index); err != nil && !errors.Is(err, fs.ErrNotExist) {
-				return "", 0, err
+				return taken{}, err
 			}
 		}
 	}
 }
 
-func (t tree) once(ctx context.Context) (id string, leftOut int, err error) {
+func (t tree) once(ctx context.Context) (taken, error) {
 	list := []string{"ls-files", "-z", "--modified", "--deleted"}
 	if t.untracked {
 		list = append(list, "--others", "--exclude-standard")
 	}
 	var out limited
 	if err := t.inTree(ctx, nil, &out, list...); err != nil {
-		return "", 0, err
+		return taken{}, err
 	}
 	found, err := sortOut(t.root, names(out.data))
 	if err != nil {
-		return "", 0, err
+		return taken{}, err
 	}
 	if len(found.gone) > 0 {
 		if err := t.inTree(ctx, found.gone.list(), io.Discard, "update-index", "-z", "--force-remove", "--stdin"); err != nil {
-			return "", 0, err
+			return taken{}, err
 		}
 	}
 	if len(found.here) > 0 {
 		if err := t.inTree(ctx, found.here.list(), io.Discard, "update-index", "-z", "--add", "--remove", "--replace", "--stdin"); err != nil {
-			return "", 0, err
+			return taken{}, err
 		}
 	}
 	for _, name := range found.nested {
 		// One without a commit cannot be named by a tree.
 		if err := t.inTree(ctx, nil, io.Discard, "update-index", "--add", "--replace", "--", name); err != nil && ctx.Err() != nil {
-			return "", 0, err
+			return taken{}, err
 		}
 	}
-	id, err = output(func(w io.Writer) error { return t.inTree(ctx, nil, w, "write-tree", "--missing-ok") })
+	id, err := output(func(w io.Writer) error { return t.inTree(ctx, nil, w, "write-tree", "--missing-ok") })
 	if err == nil && !isID(id) {
 		err = errors.New("git write-tree printed no id")
 	}
-	return id, found.leftOut, err
+	return taken{id, found.leftOut, found.nested}, err
 }
 
 // names are the paths in a list of git's that ends each with NUL, without duplicates.

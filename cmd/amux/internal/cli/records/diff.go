@@ -93,6 +93,9 @@ func diff(o *DiffOptions) error {
 	if info != nil && info.Late {
 		o.Print.Warnf("the end was recorded only at %s: later changes are among these", info.Taken.Local().Format("2006-01-02 15:04:05"))
 	}
+	if info != nil && info.Reason != "" {
+		o.Print.Warnf("the files at the end of the run were not recorded (%s): these are the changes until now", info.Reason)
+	}
 	if info != nil && info.LeftOut > 0 {
 		o.Print.Warnf("%s could not be read and may be missing here", render.Plural(info.LeftOut, "file"))
 	}
@@ -139,8 +142,8 @@ func apply(o *DiffOptions, d *host.Diff) error {
 		return err
 	}
 	for _, f := range files {
-		if f.IsRepository() {
-			o.Print.Warnf("%s is a repository of its own and was left as it is", fileName(f.Path))
+		if f.IsRepository() || f.Nested {
+			o.Print.Warnf("%s is, or is in, a repository of its own and was left as it is", fileName(f.Path))
 		}
 	}
 	o.Print.Notef("applied %s to %s", changed(files), dir)
