@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 // The questions of all runs are answered in one place, one after the other, and new ones
@@ -41,6 +42,27 @@ func TestInbox(t *testing.T) {
 	d.amuxSays("wait", "second")
 	if said := d.amuxSays("logs", "second"); !strings.Contains(said, "denied (not now)") {
 		t.Errorf("the agent was told: %s", said)
+	}
+
+	// Both answer at once.
+	d.amuxSays("run", "-d", "demo", "[approve][say:bye]", "--approve", "ask", "--name", "third")
+	for _, w := range []*window{one, two} {
+		w.sees("· third ")
+	}
+	late := func() (n int) {
+		for _, w := range []*window{one, two} {
+			n += strings.Count(w.text(), "somebody else was first") + strings.Count(w.text(), "answered elsewhere")
+		}
+		return n
+	}
+	before := late()
+	one.types("y\r")
+	two.types("n I am against it\r")
+	d.amuxSays("wait", "third")
+	for deadline := time.Now().Add(30 * time.Second); late() == before && time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+	}
+	if n := late() - before; n != 1 {
+		t.Errorf("%d of two were told that the other was first:\n%s\n%s", n, one.text(), two.text())
 	}
 	one.types(ctrlC)
 	one.exits(0)
