@@ -47,7 +47,7 @@ func TestCommand(t *testing.T) {
 		t.Errorf("told %s", data)
 	}
 	env, err := os.ReadFile(file + ".env")
-	if want := fmt.Sprintf("question %s alpha DGXP98 (alpha) asks: Bash make a\n", clitest.RunID); err != nil || !strings.HasPrefix(string(env), want) {
+	if want := fmt.Sprintf("question %s alpha DGXP98 (alpha) asks for approval\n", clitest.RunID); err != nil || !strings.HasPrefix(string(env), want) {
 		t.Errorf("environment %q, %v", env, err)
 	}
 	if warnings != 1 {

@@ -48,6 +48,10 @@ type message struct {
 	Text     string          `json:"text"` // in one line
 	Question *host.Question  `json:"question,omitempty"`
 	End      json.RawMessage `json:"end,omitempty"` // the run_end event
+
+	// short is Text without anything of the agent's: a command may have a secret in it,
+	// and an environment is passed on to whatever the command starts.
+	short string
 }
 
 // Watcher notifies about one run.
@@ -112,13 +116,18 @@ func (w *Watcher) event(line []byte, long bool) {
 		for _, q := range w.run.Questions() {
 			if !w.told[q.ID] {
 				w.told[q.ID] = true
-				w.tell(message{Event: "question", Text: "asks: " + render.QuestionLine(q), Question: &q})
+				short := "has a question"
+				if q.Approval {
+					short = "asks for approval"
+				}
+				w.tell(message{Event: "question", Text: "asks: " + render.QuestionLine(q), Question: &q, short: short})
 			}
 		}
 	case isType(line, code.EventRunEnd) && !long:
 		var end pluginapi.RunEnd
 		if json.Unmarshal(line, &end) == nil && time.Duration(end.DurationMS)*time.Millisecond >= w.Settings.Least() {
-			w.tell(message{Event: "end", Text: "has ended: " + end.State, End: bytes.Clone(line)})
+			said := "has ended: " + end.State
+			w.tell(message{Event: "end", Text: said, End: bytes.Clone(line), short: said})
 		}
 	}
 }
@@ -134,7 +143,8 @@ func (w *Watcher) tell(m message) {
 	if w.about.Name != "" {
 		name = printable.Line(w.about.Name)
 	}
-	m.Text = name + " (" + w.about.Agent + ") " + m.Text
+	name += " (" + w.about.Agent + ") "
+	m.Text = name + m.Text
 	if w.Terminal != nil {
 		Ring(w.Terminal, w.Settings, m.Text)
 	}
@@ -143,7 +153,7 @@ func (w *Watcher) tell(m message) {
 	}
 	env := w.Env[:len(w.Env):len(w.Env)]
 	for _, v := range [][2]string{
-		{"EVENT", m.Event}, {"RUN", m.RunID}, {"NAME", m.Name}, {"AGENT", m.Agent}, {"TEXT", render.Excerpt(m.Text, mostText)},
+		{"EVENT", m.Event}, {"RUN", m.RunID}, {"NAME", m.Name}, {"AGENT", m.Agent}, {"TEXT", render.Excerpt(name+m.short, mostText)},
 	} {
 		env = append(env, "AMUX_"+v[0]+"="+v[1])
 	}
