@@ -16,6 +16,7 @@ import (
 
 	"github.com/amux-dev/amux/cmd/amux/internal/app"
 	"github.com/amux-dev/amux/cmd/amux/internal/cli/agents"
+	"github.com/amux-dev/amux/cmd/amux/internal/cli/config"
 	"github.com/amux-dev/amux/cmd/amux/internal/cli/control"
 	"github.com/amux-dev/amux/cmd/amux/internal/cli/doctor"
 	"github.com/amux-dev/amux/cmd/amux/internal/cli/inbox"
@@ -40,6 +41,7 @@ func NewCmd(a *app.App) *cobra.Command {
 		run.NewCmd(a),
 		run.NewCmdRerun(a),
 		agents.NewCmd(a),
+		config.NewCmd(a),
 		plugin.NewCmd(a),
 		sessions.NewCmd(a),
 		records.NewCmdPs(a),

@@ -7,7 +7,8 @@
 //
 // Both are regular files of at most 256 KiB. A project's file is never read through a
 // link; the user's own may be one, but only the user or root may own or write it.
-// An invalid file gives one error with its place. The package writes nothing.
+// An invalid file gives one error with its place. Set, Unset and Edit change the user's
+// file, and nothing writes that of a project.
 package settings
 
 import (
