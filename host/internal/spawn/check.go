@@ -3,11 +3,14 @@ package spawn
 import (
 	"fmt"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
+	"github.com/amux-dev/amux/internal/shim"
 	"github.com/amux-dev/amux/pluginapi"
 	pb "github.com/amux-dev/amux/pluginapi/amuxplugin1"
 )
@@ -18,6 +21,8 @@ const (
 	maxPlanArgs  = 4096
 	maxPlanBytes = 1 << 20 // of arguments, and of the environment that it sets
 	maxPlanFiles = 256
+	maxPlanState = 16 << 20
+	maxSessionID = 4096
 	// maxArg is the longest argument that the Linux kernel takes.
 	maxArg = 128 << 10
 )
@@ -49,7 +54,8 @@ func (o Order) check(plan *pluginapi.Plan) error {
 		return bad("program", plan.Program, "a plan needs one")
 	case len(plan.Program) > maxArg:
 		return bad("program", plan.Program, "it has %d bytes; at most %d are taken", len(plan.Program), maxArg)
-	case !plan.Shell && !o.begins(plan.Program) && !filepath.IsAbs(plan.Program) && strings.ContainsAny(plan.Program, `/`+string(filepath.Separator)):
+	case !plan.Shell && !o.begins(plan.Program) && !filepath.IsAbs(plan.Program) &&
+		(strings.ContainsAny(plan.Program, `/`+string(filepath.Separator)) || plan.Program == "." || plan.Program == ".."):
 		return bad("program", plan.Program, "it must be absolute, or a name that is found in PATH")
 	case plan.Cwd != "" && !filepath.IsAbs(plan.Cwd):
 		return bad("cwd", plan.Cwd, "it must be absolute")
@@ -61,9 +67,28 @@ func (o Order) check(plan *pluginapi.Plan) error {
 		return bad("files", len(plan.Files), "at most %d are taken", maxPlanFiles)
 	case len(plan.Collect) > maxPlanFiles:
 		return bad("collect", len(plan.Collect), "at most %d are taken", maxPlanFiles)
+	case len(plan.EnvUnset) > maxPlanArgs:
+		return bad("env_unset", len(plan.EnvUnset), "at most %d are taken", maxPlanArgs)
+	case len(plan.Warnings) > maxPlanFiles:
+		return bad("warnings", len(plan.Warnings), "at most %d are taken", maxPlanFiles)
+	case len(plan.State) > maxPlanState:
+		return bad("state", len(plan.State), "bytes; at most %d are taken", maxPlanState)
+	case len(plan.SessionId) > maxSessionID:
+		return bad("session_id", plan.SessionId, "it has %d bytes; at most %d are taken", len(plan.SessionId), maxSessionID)
+	case strings.ContainsFunc(plan.SessionId, unicode.IsControl):
+		return bad("session_id", plan.SessionId, "it has control characters")
+	case len(plan.InitialStdin) > shim.StdinLimit: // it may be the user's own text
+		return pluginapi.Errorf(pluginapi.CodeValidation, "agent %s would get %d bytes on its stdin at once; at most %d are taken",
+			o.Agent.GetId(), len(plan.InitialStdin), shim.StdinLimit).
+			WithHint("shorten the prompt or the files with it; if they are short, report it to the author of plugin %s", o.Plugin)
 	}
 	if err := words("cwd", plan.Cwd); err != nil {
 		return err
+	}
+	if plan.Cwd != "" && plan.Cwd != o.Cwd {
+		if info, err := os.Stat(plan.Cwd); err != nil || !info.IsDir() {
+			return bad("cwd", plan.Cwd, "there is no such folder")
+		}
 	}
 	size, longest := 0, 0
 	for i, arg := range plan.Args {
@@ -107,8 +132,12 @@ func (o Order) check(plan *pluginapi.Plan) error {
 		seen[f.Name] = true
 	}
 	for i, path := range plan.Collect {
-		if err := words(fmt.Sprintf("collect[%d]", i), path); err != nil {
+		field := fmt.Sprintf("collect[%d]", i)
+		if err := words(field, path); err != nil {
 			return err
+		}
+		if !filepath.IsAbs(path) {
+			return bad(field, path, "it must be absolute")
 		}
 	}
 	return nil

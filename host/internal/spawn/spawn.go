@@ -124,6 +124,10 @@ func (o Order) program(plan *pluginapi.Plan, cwd string) (string, error) {
 			WithHint("amux-bridge belongs beside the amux program; see: amux doctor")
 	}
 	path := program.Look(plan.Program, o.World, cwd)
+	if path == "" && filepath.IsAbs(plan.Program) {
+		return "", pluginapi.Errorf(pluginapi.CodeAgentNotInstalled, "agent %s: %.200q is no program that can be run", o.Agent.Id, plan.Program).
+			WithHint("%s", program.InstallHint(o.Agent))
+	}
 	if path == "" {
 		return "", pluginapi.Errorf(pluginapi.CodeAgentNotInstalled, "agent %s: no program %q in PATH", o.Agent.Id, plan.Program).
 			WithHint("%s", program.InstallHint(o.Agent))
