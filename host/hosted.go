@@ -18,6 +18,7 @@ import (
 	"github.com/amux-dev/amux/host/internal/plugins"
 	"github.com/amux-dev/amux/host/internal/record"
 	"github.com/amux-dev/amux/host/internal/spawn"
+	"github.com/amux-dev/amux/internal/adapter"
 	"github.com/amux-dev/amux/internal/eventlog"
 	"github.com/amux-dev/amux/internal/journal"
 	"github.com/amux-dev/amux/internal/shim"
@@ -304,7 +305,7 @@ func (r *hosted) fault(ctx context.Context, broken *engine.Broken) {
 	if held := r.plugin.Memory(); errors.Is(broken.Cause, engine.ErrHung) && held > r.h.limits.Memory/8 {
 		// It is more than slow, and would have reached its limit.
 		record.Msg += fmt.Sprintf("; it holds %d MiB of memory", held>>20)
-		record.Hint = "its adapter may recurse or collect without end: report it to the plugin's author"
+		record.Hint = adapter.Hoarding
 	}
 	record.Done, record.Behind = r.engine.Answered(), !r.engine.CaughtUp()
 	_ = r.src.AppendLate(journal.KindFault, journal.Encode(record)) // without it the end is told all the same

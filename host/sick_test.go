@@ -218,6 +218,23 @@ func TestHungPluginWithMuchMemory(t *testing.T) {
 	}
 }
 
+// A plugin that takes much memory before a run has begun is told by that, too.
+func TestPluginsThatHoardAtStart(t *testing.T) {
+	t.Parallel()
+	for trouble, want := range map[agents.Trouble]string{
+		agents.HoardAtStart: "plugin same was ended before its handshake: it held more than 256 MiB of memory$",
+		agents.HoardAtPlan:  "plugin same gave no answer within " + patience.String() + "; it holds 2[0-9][0-9] MiB of memory \\(plan\\)$",
+	} {
+		s := agents.NewStage(t, "same", string(trouble))
+		h := hurried(t, s.Options())
+		h.LimitMemory(256 << 20)
+		_, err := h.Start(t.Context(), host.RunSpec{Agent: "same", Prompt: "say hi"})
+		if e := pluginapi.AsError(err); e == nil || e.Code != pluginapi.CodePluginCrashed || !regexp.MustCompile(want).MatchString(e.Error()) || !strings.Contains(e.Hint, "collect without end") {
+			t.Errorf("%s: %v, want %s", trouble, err, want)
+		}
+	}
+}
+
 // A plugin that recurses without end says so before it dies.
 func TestEndlessRecursion(t *testing.T) {
 	t.Parallel()

@@ -31,6 +31,7 @@ func TestPluginsThatDoNotStart(t *testing.T) {
 		{name: "panics-first", trouble: agents.PanicAtStart, code: pluginapi.CodePluginCrashed, says: "panicked before its handshake: panic: no start today"},
 		{name: "hangs-first", trouble: agents.HangAtStart, code: pluginapi.CodePluginCrashed, says: "did not finish its handshake within " + patience.String()},
 		{name: "prints-first", trouble: agents.PrintAtStart, code: pluginapi.CodePluginInvalid, says: `printed "hello, I am a plugin" to stdout before its handshake`},
+		{name: "closes-first", trouble: agents.CloseAtStart, code: pluginapi.CodePluginInvalid, says: "closed its stdout before its handshake"},
 		{name: "exits-first", trouble: agents.ExitAtStart, code: pluginapi.CodePluginInvalid, says: "exited with status 3 before its handshake: cannot find my settings"},
 		{name: "other-major", trouble: agents.OtherMajor, code: pluginapi.CodePluginIncompatible, says: "speaks protocol 99; this amux speaks 1"},
 		{name: "other-name", trouble: agents.OtherName, code: pluginapi.CodePluginInvalid, says: `says that its name is "somebody-else"`},

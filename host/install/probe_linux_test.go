@@ -78,6 +78,7 @@ func TestDescribeSaysWhy(t *testing.T) {
 		{"Windows", "MZ" + strings.Repeat("\x00", 200), "a program for Windows"},
 		{"macOS", "\xcf\xfa\xed\xfe" + strings.Repeat("\x00", 200), "a program for macOS"},
 		{"exits", "#!/bin/sh\necho 'cannot find\x1b[31m its\u202e library' >&2\nexit 3\n", "exit status 3: cannot find[31m its library"},
+		{"throws", "#!/bin/sh\nprintf 'loader:1408\n  throw err;\n  ^\n\nError: Cannot find module x\n    at f (loader:1405:15)\n\nNode.js v22.19.0\n' >&2\nexit 1\n", "exit status 1: Error: Cannot find module x"},
 		{"panics", "#!/bin/sh\nprintf 'panic: oh no\\n\\ngoroutine 1 [running]:\\nmain.main()\\n' >&2\nexit 2\n", "exit status 2: panic: oh no"},
 		{"killed", "#!/bin/sh\nkill -SEGV $$\n", "it was ended by a signal: segmentation fault"},
 		{"hangs", "#!/bin/sh\necho 'waiting for the server' >&2\nexec sleep 60\n", "did not end within 5s: waiting for the server"},

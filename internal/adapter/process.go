@@ -60,6 +60,7 @@ type Process struct {
 	rpc      pb.AdapterClient
 	life     Life
 	callTime time.Duration
+	memory   int64 // most that it may hold; 0: no bound
 }
 
 // Life is a plugin's process. Its methods are called concurrently.
@@ -174,6 +175,7 @@ func Start(ctx context.Context, opts Options) (_ *Process, retErr error) {
 	}
 	p := &Process{
 		Name: opts.Name, PID: run.cmd.Process.Pid, rpc: service.(pb.AdapterClient), life: started{client, run}, callTime: opts.CallTime,
+		memory: opts.Memory,
 	}
 	patience := NewPatience(p.callTime)
 	patience.Spend(time.Since(since))
@@ -229,6 +231,12 @@ func startError(opts Options, run *processRunner, err error) error {
 			"plugin %s did not finish its handshake within %v%s", name, opts.StartTime, said).
 			WithHint("report it to the plugin's author")
 	}
+	if run.tooLarge() {
+		e := pluginapi.Errorf(pluginapi.CodePluginCrashed, "plugin %s was ended before its handshake: it held more than %d MiB of memory", name, opts.Memory>>20).
+			WithHint("%s", Hoarding)
+		e.Err = ErrLarge
+		return e
+	}
 	first, last := run.said()
 	if first != "" && !strings.HasPrefix(first, "1|") {
 		return pluginapi.Errorf(pluginapi.CodePluginInvalid,
@@ -256,6 +264,12 @@ func startError(opts Options, run *processRunner, err error) error {
 		if last != "" {
 			hint = "report it to the plugin's author"
 		}
+	case run.endedByUs():
+		cause = "closed its stdout before its handshake"
+		if first != "" {
+			cause = fmt.Sprintf("printed an invalid handshake (%q)", first)
+		}
+		hint = "report it to the plugin's author"
 	case exit != nil:
 		code, cause = pluginapi.CodePluginCrashed, fmt.Sprintf("ended before its handshake (%s)", exit)
 	}
@@ -293,6 +307,11 @@ func (p *Process) Error(op string, err error) error {
 	switch {
 	case errors.As(err, new(silentFor)):
 		cause = err.Error()
+		if held := p.Memory(); p.memory > 0 && held > p.memory/hoards {
+			// It is more than slow, and would have reached its limit.
+			cause += fmt.Sprintf("; it holds %d MiB of memory", held>>20)
+			hint = Hoarding
+		}
 	case errors.Is(err, context.Canceled) || status.Code(err) == codes.Canceled:
 		cause = "was canceled"
 	case errors.Is(err, context.DeadlineExceeded) || status.Code(err) == codes.DeadlineExceeded:
@@ -357,6 +376,12 @@ func (p *Process) Plan(ctx context.Context, req *pluginapi.PlanRequest, run Runn
 	}
 	return nil, p.breach("plan", "asked for too many commands")
 }
+
+// Hoarding is the way out of a plugin that holds much memory when it gives no answer.
+const Hoarding = "its adapter may recurse or collect without end: report it to the plugin's author"
+
+// hoards is the part of its limit of memory that tells such a plugin from one that waits.
+const hoards = 8
 
 // Runner runs a bounded command for an adapter.
 type Runner func(ctx context.Context, wanted *pb.Exec) *pluginapi.ExecResult
@@ -658,6 +683,13 @@ func (r *processRunner) wasKilled() bool {
 	}
 	status, ok := exit.Sys().(syscall.WaitStatus)
 	return ok && status.Signaled() && status.Signal() == syscall.SIGKILL
+}
+
+// endedByUs reports that the process lived until kill.
+func (r *processRunner) endedByUs() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.ours
 }
 
 // exit is how the process ended; nil if it has not.

@@ -62,6 +62,8 @@ func (a adapter) Plan(_ context.Context, req *pluginapi.PlanRequest) (*pluginapi
 	switch a.trouble {
 	case PanicAtPlan:
 		panic("no plan today")
+	case HoardAtPlan:
+		hoard(200)
 	case HangAtPlan:
 		time.Sleep(time.Hour)
 	case ExitAtPlan:

@@ -3,9 +3,11 @@
 package agents
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"os"
+	"runtime"
 	"time"
 
 	"github.com/hashicorp/go-plugin"
@@ -39,6 +41,9 @@ const (
 	BridgeAtPlan     Trouble = "bridge-at-plan"  // plans amux-bridge, which the tests do not have
 	BreaksTheWire    Trouble = "breaks-the-wire" // obeys the agent's "breach" lines
 	Newer            Trouble = "newer"           // a version that says some of it otherwise, and more
+	HoardAtStart     Trouble = "hoard-at-start"
+	HoardAtPlan      Trouble = "hoard-at-plan"
+	CloseAtStart     Trouble = "close-at-start"  // closes its stdout, and goes on
 	OrphanAtStart    Trouble = "orphan-at-start" // leaves a child that holds its stdout, and dies
 	orphanAtStartFor         = "300"
 )
@@ -49,6 +54,11 @@ func servePlugin(name string, trouble Trouble) {
 	case PanicAtStart:
 		panic("no start today")
 	case HangAtStart:
+		time.Sleep(time.Hour)
+	case HoardAtStart:
+		hoard(300)
+	case CloseAtStart:
+		os.Stdout.Close()
 		time.Sleep(time.Hour)
 	case PrintAtStart:
 		fmt.Println("hello, I am a plugin")
@@ -80,6 +90,13 @@ func servePlugin(name string, trouble Trouble) {
 		return
 	}
 	sdk.Serve(name, trouble.version(), adapter{name, trouble})
+}
+
+// hoard holds so many MiB, and hangs.
+func hoard(n int) {
+	held := bytes.Repeat([]byte{1}, n<<20)
+	time.Sleep(time.Hour)
+	runtime.KeepAlive(held)
 }
 
 // version is what a plugin with that trouble says.

@@ -8,11 +8,12 @@ import (
 )
 
 // Words keeps of a program's stderr what tells why it ended: the first line of a crash,
-// else its last line. The zero value is ready; it may be used concurrently.
+// the error above a stack, else its last line. The zero value is ready; it may be used concurrently.
 type Words struct {
 	mu    sync.Mutex
 	line  []byte // that has not ended
 	crash string
+	error string // the last line that calls itself one
 	last  string
 }
 
@@ -41,6 +42,9 @@ func (w *Words) end() {
 	case w.crash == "" && crash.MatchString(line):
 		w.crash = line
 	default:
+		if complaint.MatchString(line) {
+			w.error = line
+		}
 		w.last = line
 	}
 }
@@ -55,6 +59,9 @@ func (w *Words) Telling() string {
 	if w.crash != "" {
 		return clip(w.crash)
 	}
+	if w.error != "" && stack.MatchString(w.last) {
+		return clip(w.error)
+	}
 	return clip(w.last)
 }
 
@@ -68,6 +75,10 @@ func Telling(stderr []byte) string {
 var (
 	// crash begins the report of Go's runtime.
 	crash = regexp.MustCompile(`^(panic:|fatal error:|runtime: (failed to create new OS thread|epollcreate failed|eventfd failed))`)
+	// complaint is a line of Node.js or Java that says why, and stack the end of what
+	// follows it.
+	complaint = regexp.MustCompile(`^(Uncaught |Exception in thread "[^"]*" )?[\w.$]*(Error|Exception)\b[^:]{0,40}: \S`)
+	stack     = regexp.MustCompile(`^(Node\.js v\d|at |\.\.\. \d+ more$)`)
 	// chatter is what go-plugin logs by itself in a plugin that has no logger.
 	chatter = regexp.MustCompile(`^\{"@level":"(trace|debug|info)"`)
 )
