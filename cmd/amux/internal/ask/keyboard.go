@@ -22,8 +22,10 @@ type Keyboard struct {
 	io *iostreams.IO
 
 	mu    sync.Mutex
-	asked int // questions shown so far
-	read  int // asked, when the last bytes were read
+	asked int  // questions shown so far
+	read  int  // asked, when the last bytes were read
+	from  int  // asked, when the line began that is read now
+	half  bool // of that line there are bytes and no end: Ctrl-D hands them over
 }
 
 // Line is one of those that were typed.
@@ -63,7 +65,7 @@ func (k *Keyboard) Read(p []byte) (int, error) {
 	if k.io.WaitTyped == nil {
 		n, err := k.io.In.Read(p)
 		k.mu.Lock()
-		k.read = k.asked
+		k.took(p[:n])
 		k.mu.Unlock()
 		return n, err
 	}
@@ -72,7 +74,7 @@ func (k *Keyboard) Read(p []byte) (int, error) {
 		k.mu.Lock()
 		if k.io.WaitTyped(0) {
 			n, err := k.io.In.Read(p)
-			k.read = k.asked
+			k.took(p[:n])
 			k.mu.Unlock()
 			return n, err
 		}
@@ -80,11 +82,26 @@ func (k *Keyboard) Read(p []byte) (int, error) {
 	}
 }
 
-// stamp makes a line of a text that Read has just given the end of.
+// took notes that bytes were read. mu is held.
+func (k *Keyboard) took(p []byte) {
+	if len(p) == 0 {
+		return
+	}
+	k.read = k.asked
+	if !k.half {
+		k.from = k.asked
+	}
+	k.half = p[len(p)-1] != '\n'
+}
+
+// stamp makes a line of a text that Read has just given the end of. It is as old as its
+// first byte; the next one, if there is more, is as old as the end of this.
 func (k *Keyboard) stamp(text string) Line {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return Line{text, k.read}
+	typed := Line{text, k.from}
+	k.from = k.read
+	return typed
 }
 
 // Shown discards what was typed before the question that is now on the screen.
