@@ -65,7 +65,12 @@ func (e *emitter) emit(payload pluginapi.Payload, at time.Time) {
 }
 
 // ahead reports that the log has more events than were made of all records.
-func (e *emitter) ahead() bool { return !e.mute && e.seq < e.skip }
+func (e *emitter) ahead() bool {
+	if e.mute { // of the host's own at least
+		return e.own > 0
+	}
+	return e.seq < e.skip
+}
 
 // unmute goes on behind what the log has, unless that is a part of the end already.
 func (e *emitter) unmute() {

@@ -253,7 +253,11 @@ func TestNothingFollowsTheEnd(t *testing.T) {
 func TestFinishWithoutAdapter(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "journal")
 	record(t, path)
-	for logged := range 10 { // of the end, too
+	logs := []string{
+		"run_state", "run_state", "debug", "run_state", "turn_end", "user_message", "paused", "resumed", "paused",
+		"resumed", "paused", "resumed", "paused", "resumed", "run_state", // the last is of a record that is lost
+	}
+	for _, logged := range []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, len(logs) - 1, len(logs)} {
 		now := time.Date(2026, 1, 2, 4, 0, 0, 0, time.UTC)
 		copied := fmt.Sprintf("%s-%d", path, logged)
 		text, err := os.ReadFile(path)
@@ -279,7 +283,7 @@ func TestFinishWithoutAdapter(t *testing.T) {
 		}
 		defer log.Close()
 		var had []string // by a host that died
-		for _, event := range []string{"run_state", "run_state", "debug", "run_state", "turn_end", "user_message", "paused", "resumed", "paused"}[:logged] {
+		for _, event := range logs[:logged] {
 			had = append(had, event)
 			if err := log.Add(event, now, []byte("{}")); err != nil {
 				t.Fatal(err)
@@ -305,7 +309,11 @@ func TestFinishWithoutAdapter(t *testing.T) {
 		if turns := fmt.Sprintf(`"turns":%d,`, min(1, logged/5)); !bytes.Contains(events, []byte(turns)) {
 			t.Errorf("%d events in the log, and not %s:\n%s", logged, turns, events)
 		}
-		for event, want := range map[string]int{`"type":"run_state"`: 4, `"type":"paused"`: 4, `"type":"resumed"`: 4, `"state":"failed","reason":"plugin","code":"PLUGIN_CHANGED"`: 1} {
+		states, end := 4, `"state":"failed","reason":"plugin","code":"PLUGIN_CHANGED"`
+		if logged == len(logs) {
+			states, end = 5, `"state":"lost","reason":"damaged","code":"RECORD_DAMAGED"`
+		}
+		for event, want := range map[string]int{`"type":"run_state"`: states, `"type":"paused"`: 4, `"type":"resumed"`: 4, end: 1} {
 			if n := bytes.Count(events, []byte(event)); n != want {
 				t.Errorf("%d events in the log: %d times %s, want %d:\n%s", logged, n, event, want, events)
 			}
