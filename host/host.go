@@ -17,6 +17,7 @@ import (
 	"github.com/amux-dev/amux/host/internal/folders"
 	"github.com/amux-dev/amux/host/internal/plugins"
 	"github.com/amux-dev/amux/host/internal/program"
+	"github.com/amux-dev/amux/host/internal/record"
 	"github.com/amux-dev/amux/host/internal/spawn"
 	"github.com/amux-dev/amux/internal/adapter"
 	"github.com/amux-dev/amux/internal/eventlog"
@@ -52,6 +53,7 @@ type Host struct {
 	teller   teller
 	recovery recovery
 	runs     liveRuns // that this host hosts
+	looks    record.Looks
 
 	closing context.Context // ends when Close begins, and what is being started with it
 	close   context.CancelFunc

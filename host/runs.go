@@ -1,6 +1,7 @@
 package host
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -49,6 +50,23 @@ type RunInfo struct {
 	Damage []Damage `json:"damage,omitempty"`
 }
 
+// Recent returns the last events of the run, the newest last: at most n, and at most 1 MiB
+// of them. It reads the end of the record alone, whoever hosts the run.
+func (i RunInfo) Recent(n int) (events []Event) {
+	const most = 1 << 20
+	size := 0
+	record.Latest(filepath.Join(filepath.FromSlash(i.Dir), "events.jsonl"), 0, func(line []byte) bool {
+		head, err := record.Parse(line)
+		if size += len(line); err != nil || len(events) == n || size > most {
+			return false
+		}
+		events = append(events, Event{head.Type, head.RunID, head.Seq, head.Time, head.Agent, bytes.Clone(line)})
+		return true
+	})
+	slices.Reverse(events)
+	return events
+}
+
 // Runs lists the recorded runs, newest first. A directory that cannot be read is
 // left out.
 func (h *Host) Runs(ctx context.Context) ([]RunInfo, error) {
@@ -74,9 +92,15 @@ func inspect(ctx context.Context, all *store.Store, ids []string) (infos []RunIn
 }
 
 // Live is Runs for those that are marked as not ended. It costs a look at each of them,
-// however many have ended.
-func (h *Host) Live(ctx context.Context) ([]RunInfo, error) {
-	return inspect(ctx, h.store, h.store.Active())
+// however many have ended; called again, it reads what they have written since.
+func (h *Host) Live(ctx context.Context) (infos []RunInfo, err error) {
+	err = h.looks.Inspect(ctx, h.store, h.store.Active(), func(dir *store.Run, found record.Info) {
+		var spec RunSpec
+		if json.Unmarshal(found.Meta.Spec, &spec) == nil {
+			infos = append(infos, infoOf(found, spec, dir))
+		}
+	})
+	return infos, err
 }
 
 // Info says what is recorded of the run now.

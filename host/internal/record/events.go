@@ -39,35 +39,39 @@ func IsType(line []byte, t string) bool {
 // event of a run that has ended fits in it.
 const tailSize = 8 << 10
 
-// readTail calls f with the events, the newest first, until it returns false. A
-// last line that has no end yet is left out.
-func readTail(path string, f func(line []byte) bool) {
+// Latest calls f with the events behind an offset, the newest first, until it returns
+// false. A last line that has no end yet is left out. It returns the offset behind the
+// newest; from if there is none.
+func Latest(path string, from int64, f func(line []byte) bool) (size int64) {
 	file, err := os.Open(path)
 	if err != nil {
-		return
+		return from
 	}
 	defer file.Close()
 	info, err := file.Stat()
 	if err != nil {
-		return
+		return from
 	}
+	size = from
 	whole := false // the text behind what was read begins with a whole line
 	var rest []byte
-	for end, size := info.Size(), int64(tailSize); end > 0; size = min(2*size, 1<<20) {
-		from := max(0, end-size)
-		data := make([]byte, end-from, int(end-from)+len(rest))
-		if _, err := file.ReadAt(data, from); err != nil && !errors.Is(err, io.EOF) {
-			return
+	for end, chunk := info.Size(), int64(tailSize); end > from; chunk = min(2*chunk, 1<<20) {
+		start := max(from, end-chunk)
+		data := make([]byte, end-start, int(end-start)+len(rest))
+		if _, err := file.ReadAt(data, start); err != nil && !errors.Is(err, io.EOF) {
+			return size
 		}
 		data = append(data, rest...)
-		end = from
+		end = start
 		for {
 			i := bytes.LastIndexByte(data, '\n')
 			if i < 0 {
 				break
 			}
-			if line := data[i+1:]; whole && len(line) > 0 && !f(line) {
-				return
+			if !whole {
+				size = start + int64(i) + 1
+			} else if line := data[i+1:]; len(line) > 0 && !f(line) {
+				return size
 			}
 			whole, data = true, data[:i]
 		}
@@ -76,4 +80,5 @@ func readTail(path string, f func(line []byte) bool) {
 	if whole && len(rest) > 0 {
 		f(rest)
 	}
+	return size
 }

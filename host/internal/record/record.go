@@ -4,8 +4,10 @@
 package record
 
 import (
+	"context"
 	"encoding/json"
 	"os"
+	"sync"
 	"time"
 
 	"github.com/amux-dev/amux/host/internal/engine"
@@ -31,25 +33,36 @@ type Info struct {
 
 // Read reads the end of a run's events.
 func Read(dir *store.Run) (Info, error) {
+	info, _, err := readFrom(dir, Info{State: engine.Starting}, 0)
+	return info, err
+}
+
+// readFrom reads the events behind an offset, before which they told what was says. It
+// returns the offset behind the last whole event.
+func readFrom(dir *store.Run, was Info, offset int64) (Info, int64, error) {
 	meta, err := dir.ReadMeta()
 	if err != nil {
-		return Info{}, err
+		return Info{}, 0, err
 	}
-	info := Info{Meta: meta, State: engine.Starting}
-	readTail(dir.Path("events.jsonl"), func(line []byte) bool {
+	info, newest := Info{Meta: meta, State: was.State, Reason: was.Reason, Events: was.Events}, true
+	size := Latest(dir.Path("events.jsonl"), offset, func(line []byte) bool {
+		ended, changed := IsType(line, code.EventRunEnd), IsType(line, code.EventRunState)
+		if !ended && !changed && !newest {
+			return true // there may be a million of them
+		}
 		head, err := Parse(line)
-		if err == nil && info.Events == 0 {
-			info.Events = head.Seq
+		if err == nil && newest {
+			info.Events, newest = head.Seq, false
 		}
 		switch {
-		case IsType(line, code.EventRunEnd):
+		case ended:
 			var end pluginapi.RunEnd
 			if err == nil && json.Unmarshal(line, &end) == nil {
 				info.End, info.State, info.Reason, info.Code, info.SessionID = &end, end.State, end.Reason, end.Code, end.SessionID
 				info.Ended = &head.Time
 			}
 			return false
-		case IsType(line, code.EventRunState):
+		case changed:
 			var state pluginapi.RunState
 			if err == nil && json.Unmarshal(line, &state) == nil {
 				info.State, info.Reason = state.To, state.Reason
@@ -63,7 +76,51 @@ func Read(dir *store.Run) (Info, error) {
 			info.Damage = []Damage{ofEvents(damage)}
 		}
 	}
-	return info, nil
+	return info, size, nil
+}
+
+// Looks remembers how far the events of live runs were read: to look at them again costs
+// what they have written since. The zero value has read nothing.
+type Looks struct {
+	mu   sync.Mutex
+	seen map[string]seen // by run
+}
+
+type seen struct {
+	info Info
+	size int64
+}
+
+// Inspect is the function of that name. Of the runs that are not in ids nothing is
+// remembered.
+func (l *Looks) Inspect(ctx context.Context, st *store.Store, ids []string, each func(*store.Run, Info)) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	was := l.seen
+	l.seen = map[string]seen{}
+	for _, id := range ids {
+		if err := ctx.Err(); err != nil {
+			l.seen = was
+			return err
+		}
+		dir := st.Run(id)
+		before, known := was[id]
+		if file, err := os.Stat(dir.Path("events.jsonl")); !known || err != nil || file.Size() < before.size {
+			before = seen{info: Info{State: engine.Starting}}
+		}
+		info, size, err := readFrom(dir, before.info, before.size)
+		if err != nil {
+			continue
+		}
+		l.seen[id] = seen{Info{State: info.State, Reason: info.Reason, Events: info.Events}, size}
+		if info.End == nil && !Hosted(dir) {
+			if info, err = Inspect(dir); err != nil {
+				continue
+			}
+		}
+		each(dir, info)
+	}
+	return nil
 }
 
 // Inspect is Read for people: a run that has no end and nobody who will make one
