@@ -25,6 +25,7 @@ import (
 	"github.com/amux-dev/amux/cmd/amux/internal/cli/run"
 	"github.com/amux-dev/amux/cmd/amux/internal/cli/serve"
 	"github.com/amux-dev/amux/cmd/amux/internal/cli/sessions"
+	"github.com/amux-dev/amux/cmd/amux/internal/cli/top"
 	"github.com/amux-dev/amux/cmd/amux/internal/cli/version"
 )
 
@@ -45,6 +46,7 @@ func NewCmd(a *app.App) *cobra.Command {
 		plugin.NewCmd(a),
 		sessions.NewCmd(a),
 		records.NewCmdPs(a),
+		top.NewCmd(a),
 		records.NewCmdHistory(a),
 		records.NewCmdCost(a),
 		records.NewCmdLogs(a),

@@ -20,6 +20,8 @@ type IO struct {
 	Out, Err io.Writer
 	// InTTY, OutTTY and ErrTTY say which of them are terminals.
 	InTTY, OutTTY, ErrTTY bool
+	// Terminal is the one behind Out; nil if there is none.
+	Terminal *os.File
 	// InPiped says that In is a pipe, a socket or a regular file, which may hold input
 	// for amux.
 	InPiped bool
@@ -62,6 +64,9 @@ func System(getenv func(string) string) *IO {
 			return func() error { return term.Restore(int(os.Stdin.Fd()), state) }, err
 		},
 		Size: func() (int, int, error) { return term.GetSize(int(os.Stdout.Fd())) },
+	}
+	if s.OutTTY {
+		s.Terminal = os.Stdout
 	}
 	if info, err := os.Stdin.Stat(); err == nil {
 		kind := info.Mode().Type()

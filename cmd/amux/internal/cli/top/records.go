@@ -1,0 +1,134 @@
+package top
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/amux-dev/amux/cmd/amux/internal/app"
+	"github.com/amux-dev/amux/cmd/amux/internal/render"
+	"github.com/amux-dev/amux/host"
+	"github.com/amux-dev/amux/pluginapi/code"
+)
+
+const (
+	every = time.Second // from the end of a look to the next
+	// again is how often all runs are listed again: some were removed, others ended
+	// between two looks.
+	again = 30 * time.Second
+	// hostless is how often another host is looked for.
+	hostless = 5 * time.Second
+	few      = 60  // events that tell what a run does now
+	many     = 600 // events of the run that is open
+)
+
+// records reads what is on screen.
+type records struct {
+	host app.Host
+	fits func(host.RunInfo) bool
+	// recover finds another host for the runs that have lost theirs, or records their end.
+	recover func()
+	ctx     context.Context
+	listed  time.Time
+	found   time.Time       // when that was last tried
+	live    map[string]bool // at the last look
+}
+
+// look is what a look has found.
+type look struct {
+	live  []host.RunInfo
+	ended []host.RunInfo // since the last look; of all is set, all that have ended
+	all   bool
+	doing map[string]string // of the rows on screen, by run
+	open  *opened
+	err   error
+}
+
+// opened is the run whose output is on screen.
+type opened struct {
+	run       host.RunInfo
+	events    []host.Event
+	questions []host.Question
+}
+
+// look looks at the records: at all live runs, at what those do that are on screen, and at
+// the output of the one that is open.
+func (r *records) look(onScreen []string, open string) tea.Msg {
+	l := look{doing: map[string]string{}}
+	if now := time.Now(); now.Sub(r.listed) > again {
+		all, err := r.host.Runs(r.ctx)
+		if err != nil {
+			return look{err: err}
+		}
+		r.listed, l.all = now, true
+		for _, run := range all {
+			if r.fits(run) && app.HasEnded(run) {
+				l.ended = append(l.ended, run)
+			}
+		}
+	}
+	live, err := r.host.Live(r.ctx)
+	lost := func(run host.RunInfo) bool { return run.End == nil && run.State == code.StateLost }
+	if now := time.Now(); err == nil && slices.ContainsFunc(live, lost) && now.Sub(r.found) > hostless {
+		r.found = now
+		r.recover()
+		live, err = r.host.Live(r.ctx)
+	}
+	if err != nil {
+		return look{err: err}
+	}
+	was := r.live
+	r.live = map[string]bool{}
+	byID := map[string]host.RunInfo{}
+	for _, run := range live {
+		byID[run.ID] = run
+		if !r.fits(run) || app.HasEnded(run) {
+			continue
+		}
+		r.live[run.ID] = true
+		l.live = append(l.live, run)
+	}
+	for id := range was {
+		if !r.live[id] && !l.all {
+			if run, err := r.host.Open(r.ctx, id); err == nil {
+				l.ended = append(l.ended, run.Info())
+			}
+		}
+	}
+	for _, id := range onScreen {
+		if run, ok := byID[id]; ok {
+			l.doing[id] = render.Activity(run.Recent(few))
+		}
+	}
+	if open != "" {
+		if run, err := r.host.Open(r.ctx, open); err == nil {
+			l.open = &opened{run: run.Info()}
+			l.open.events = l.open.run.Recent(many)
+			if l.open.run.State == code.StateWaiting || l.open.run.State == code.StatePaused {
+				l.open.questions = run.Questions()
+			}
+		}
+	}
+	return l
+}
+
+// done is what came of a command.
+type done struct {
+	what string
+	err  error
+}
+
+// do carries out a command on a run.
+func (r *records) do(what, id string, command func(ctx context.Context, run app.Recorded) error) tea.Cmd {
+	return func() tea.Msg {
+		ctx, cancel := context.WithTimeout(r.ctx, 30*time.Second)
+		defer cancel()
+		run, err := r.host.Open(ctx, id)
+		if err == nil {
+			err = command(ctx, run)
+		}
+		return done{what, err}
+	}
+}
