@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -106,12 +107,11 @@ func (c *Changes) open(ctx context.Context, now bool) (*Diff, error) {
 // Undo gives the files that the run changed the content they had at its start: all of them,
 // or none if one of them was changed since. It returns the files.
 func (c *Changes) Undo(ctx context.Context) ([]ChangedFile, error) {
-	info := c.Info()
-	if info != nil && info.StartTree != "" && info.Reason != "" {
-		return nil, pluginapi.Errorf(pluginapi.CodeInvalidTransition, "run %s: the files at its end were not recorded: %s", c.run.id(), info.Reason).
-			WithHint("see what is different now: amux diff %s", record.ShortID(c.run.id()))
-	}
-	if info != nil && info.Reason == "" && info.EndTree == "" {
+	if info := c.Info(); info != nil && info.StartTree != "" && info.EndTree == "" {
+		if end, err := record.Read(c.run.dir); err == nil && end.End != nil {
+			return nil, pluginapi.Errorf(pluginapi.CodeInvalidTransition, "run %s: the files at its end were not recorded: %s", c.run.id(), cmp.Or(info.Reason, "amux was killed, or the disk was full")).
+				WithHint("see what is different now: amux diff %s", record.ShortID(c.run.id()))
+		}
 		return nil, pluginapi.Errorf(pluginapi.CodeInvalidTransition, "run %s has not ended", c.run.id()).
 			WithHint("stop it first: amux stop %s", record.ShortID(c.run.id()))
 	}

@@ -147,12 +147,27 @@ func (s *Set) End(ctx context.Context) {
 	}
 	ctx, cancel := s.limit(ctx, endTime)
 	defer cancel()
+	began := time.Now()
 	if err := s.end(ctx, &r); err != nil {
-		r.EndTree, r.Reason = "", reason(ctx, err)
+		r.EndTree, r.Figures, r.Reason = "", Figures{}, reason(ctx, err)
+		s.dropSince(began) // perhaps the disk is full of it
 	}
 	now := time.Now().UTC()
 	r.Taken = &now
 	_ = s.write(r) // else the next who concludes the run tries again
+}
+
+// dropSince removes the objects that were written since a time.
+func (s *Set) dropSince(began time.Time) {
+	_ = filepath.WalkDir(filepath.Join(s.dir, "objects"), func(path string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return nil
+		}
+		if info, err := e.Info(); err == nil && !info.ModTime().Before(began) {
+			_ = os.Remove(path)
+		}
+		return nil
+	})
 }
 
 func (s *Set) end(ctx context.Context, r *Record) error {
@@ -160,8 +175,14 @@ func (s *Set) end(ctx context.Context, r *Record) error {
 	if err != nil {
 		return err
 	}
-	t := tree{git: g, untracked: s.untracked()}
-	got, err := t.write(ctx)
+	// The index of the start stays until all is well: what fails is dropped.
+	index := g.index
+	g.index = index + ".end"
+	defer os.Remove(g.index)
+	if err := copyIndex(index, g.index); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	got, err := tree{git: g, untracked: s.untracked()}.write(ctx)
 	if err != nil {
 		return err
 	}

@@ -218,7 +218,27 @@ func (d *Diff) Undo(ctx context.Context) ([]File, error) {
 	if len(filtered) > 0 {
 		return nil, &Refused{"git stores these files by a filter (as Git LFS does), which amux does not start", filtered}
 	}
-	return changed, d.apply(ctx, d.Root, d.EndTree, d.StartTree)
+	if err := d.apply(ctx, d.Root, d.EndTree, d.StartTree); err != nil {
+		return nil, err
+	}
+	return changed, d.undone(ctx, changed)
+}
+
+// undone checks that files are as they were at the start.
+func (d *Diff) undone(ctx context.Context, changed []File) error {
+	_, err := os.Lstat(filepath.Join(d.git.dir, untrackedFile))
+	now, err := tree{git: d.git, untracked: errors.Is(err, fs.ErrNotExist)}.write(ctx)
+	if err != nil {
+		return err
+	}
+	left, err := d.git.files(ctx, d.StartTree, now.id, "--no-renames")
+	if err != nil {
+		return err
+	}
+	if names := touching(left, changed); len(names) > 0 {
+		return &Refused{"these files could not be given their old content", names}
+	}
+	return nil
 }
 
 // touching are the paths in since that are one of changed, or above or below one.

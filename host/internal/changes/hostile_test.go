@@ -7,7 +7,9 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 )
 
 // A cloned repository is not trusted: no program that it, its submodules or the caller's
@@ -199,6 +201,32 @@ func TestStrangeFilesOfARepository(t *testing.T) {
 			w.set().Start(t.Context(), w.repo, nil)
 			if r := w.record(); r.StartTree != "" || !strings.Contains(r.Reason, "FIFO") {
 				t.Errorf("record %+v", r)
+			}
+		})
+	}
+}
+
+// An agent can keep git waiting with a FIFO, for a while: that is said, and git is gone.
+func TestAgentKeepsGitWaiting(t *testing.T) {
+	for _, name := range []string{".gitignore", ".gitattributes"} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.write("a", "1\n")
+			w.start()
+			w.write("a", "2\n")
+			if err := exec.Command("mkfifo", filepath.Join(w.repo, name)).Run(); err != nil {
+				t.Skip("mkfifo: ", err)
+			}
+			s := w.set()
+			s.time = 300 * time.Millisecond
+			s.End(t.Context())
+			if r := w.record(); r.EndTree != "" || r.Reason != "git took too long" {
+				t.Errorf("record %+v", r)
+			}
+			// A writer that does not wait finds a reader, if there is one.
+			if f, err := os.OpenFile(filepath.Join(w.repo, name), os.O_WRONLY|syscall.O_NONBLOCK, 0); err == nil {
+				f.Close()
+				t.Error("something still reads")
 			}
 		})
 	}

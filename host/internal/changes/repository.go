@@ -13,6 +13,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/amux-dev/amux/host/internal/program"
 	"github.com/amux-dev/amux/internal/process"
@@ -64,9 +65,18 @@ const harmless = `^(core\.(autocrlf|eol|safecrlf|excludesfile|ignorecase|precomp
 // another user (safe.directory).
 func openRepository(ctx context.Context, path, root string, env []string) (*repository, error) {
 	c := program.Command{Env: environ(env), Cwd: root}
+	var config string
+	var configErr error
+	var asking sync.WaitGroup
+	asking.Go(func() {
+		config, configErr = output(func(w io.Writer) error {
+			return runGit(ctx, c, path, w, []string{"config", "-z", "--get-regexp", harmless})
+		})
+	})
 	said, err := output(func(w io.Writer) error {
 		return runGit(ctx, c, path, w, []string{"rev-parse", "--is-bare-repository", "--show-object-format", "--absolute-git-dir"})
 	})
+	asking.Wait()
 	if err != nil {
 		return nil, err
 	}
@@ -84,13 +94,10 @@ func openRepository(ctx context.Context, path, root string, env []string) (*repo
 	if r.common, err = commonDir(r.gitDir); err != nil {
 		return nil, err
 	}
-	said, err = output(func(w io.Writer) error {
-		return runGit(ctx, c, path, w, []string{"config", "-z", "--get-regexp", harmless})
-	})
-	if failed, ok := errors.AsType[*failure](err); err != nil && (!ok || failed.exit != 1) { // 1: none is set
-		return nil, err
+	if failed, ok := errors.AsType[*failure](configErr); configErr != nil && (!ok || failed.exit != 1) { // 1: none is set
+		return nil, configErr
 	}
-	r.settings = parseSettings(said)
+	r.settings = parseSettings(config)
 	if r.settings["core.excludesfile"] == "" {
 		r.settings["core.excludesfile"] = filepath.Join(r.configHome(env), "git", "ignore")
 	} else if rest, ok := strings.CutPrefix(r.settings["core.excludesfile"], "~/"); ok {
