@@ -26,8 +26,9 @@ func TestLooks(t *testing.T) {
 	}
 	defer dir.Unlock() // somebody hosts it
 	var looks Looks
-	log, seq := "", 0
-	add := func(kind, more string) { seq++; log += event(kind, seq, more) }
+	var log []byte
+	seq := 0
+	add := func(kind, more string) { seq++; log = append(log, event(kind, seq, more)...) }
 	check := func(step string) {
 		t.Helper()
 		var got []Info
@@ -39,9 +40,9 @@ func TestLooks(t *testing.T) {
 			t.Errorf("%s: %+v, want %+v, %v", step, got, want, err)
 		}
 	}
-	write := func(text string) {
+	write := func(text []byte) {
 		t.Helper()
-		if err := os.WriteFile(dir.Path("events.jsonl"), []byte(text), 0o600); err != nil {
+		if err := os.WriteFile(dir.Path("events.jsonl"), text, 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -52,7 +53,7 @@ func TestLooks(t *testing.T) {
 	}
 	write(log)
 	check("many")
-	write(log + `{"type":"run_state","run_id":"R"`)
+	write(append(log[:len(log):len(log)], `{"type":"run_state","run_id":"R"`...))
 	check("a line without its end")
 	for step, state := range []string{engine.Waiting, engine.Paused, engine.Running} {
 		add("run_state", `,"from":"x","to":"`+state+`"`)
