@@ -2,12 +2,14 @@ package app
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/amux-dev/amux/cmd/amux/internal/settings"
 	"github.com/amux-dev/amux/host"
 	"github.com/amux-dev/amux/internal/sys/printable"
 )
@@ -50,6 +52,8 @@ func (a *App) CompleteFlag(f *pflag.Flag) cobra.CompletionFunc {
 		return a.completeRuns(func(r host.RunInfo) []string { return r.Tags })
 	case "filter":
 		return a.completeFilter
+	case "profile":
+		return a.completeProfile
 	}
 	return nil
 }
@@ -84,6 +88,12 @@ func (a *App) completeRuns(words func(host.RunInfo) []string) cobra.CompletionFu
 		slices.Sort(all)
 		return slices.Compact(all), cobra.ShellCompDirectiveNoFileComp
 	}
+}
+
+// completeProfile completes the user's profiles.
+func (a *App) completeProfile(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	set, _ := a.Config.User() // what is wrong with it, the command says
+	return append(slices.Sorted(maps.Keys(set.Profiles)), settings.NoProfile), cobra.ShellCompDirectiveNoFileComp
 }
 
 // completeFilter completes the keys of --filter, and the values of state.

@@ -21,6 +21,7 @@ type Config struct {
 	print   *Printer
 	project *Project
 
+	Profile  string // that a flag names
 	read     bool
 	settings settings.Settings
 	err      error
@@ -68,11 +69,19 @@ func (c *Config) Settings() (settings.Settings, error) {
 		dir, err := c.SafeDir()
 		if err == nil {
 			c.project.WarnIgnored(dir)
-			c.settings, err = settings.Load(dir, c.project.Dir(dir))
+			c.settings, err = settings.LoadProfile(dir, c.project.Dir(dir), c.ProfileName())
 		}
 		c.err = err
 	}
 	return c.settings, c.err
+}
+
+// ProfileName is the profile that the flag or the variable names; "" if neither does.
+func (c *Config) ProfileName() string {
+	if c.Profile != "" {
+		return c.Profile
+	}
+	return c.process.Getenv("AMUX_PROFILE")
 }
 
 // User are the settings of the user alone, wherever the command line is given.

@@ -373,10 +373,10 @@ type Value struct {
 	Set    bool   `json:"set"`
 }
 
-// Values are all settings that count, those in tables behind the others. The files must be
-// valid.
-func Values(configDir, projectDir string) ([]Value, error) {
-	merged, err := Load(configDir, projectDir)
+// Values are all settings that count with a profile, which is that of LoadProfile; those in
+// tables of the user's file are behind the others. The files must be valid.
+func Values(configDir, projectDir, profile string) ([]Value, error) {
+	merged, err := LoadProfile(configDir, projectDir, profile)
 	if err != nil {
 		return nil, err
 	}
@@ -391,32 +391,48 @@ func Values(configDir, projectDir string) ([]Value, error) {
 		project, _ = scan(data)
 	}
 	at := func(path string, a assignment) string { return path + ":" + strconv.Itoa(a.line) }
-	byName := func(list []assignment, name string) *assignment {
-		if i := slices.IndexFunc(list, func(a assignment) bool { return len(a.parts) == 1 && a.parts[0] == name }); i >= 0 {
+	byName := func(list []assignment, name ...string) *assignment {
+		if i := slices.IndexFunc(list, func(a assignment) bool { return slices.Equal(a.parts, name) }); i >= 0 {
 			return &list[i]
 		}
 		return nil
 	}
-	chosen := byName(project, "agent")
-	mine := byName(user, "agent")
-	other := chosen != nil && (mine == nil || mine.text != chosen.text)
+	named := ""
+	if a := byName(project, "profile"); a != nil {
+		named = Plain(a.text)
+	}
+	chosen, trusted := merged.chosen(profile, named)
 	var all []Value
 	for _, k := range keys {
 		v := Value{Key: k.name, Text: defaults[k.name], Origin: "default"}
-		if a := byName(user, k.name); a != nil && !(other && (k.name == "model" || k.name == "effort")) {
-			v.Text, v.Origin, v.Set = a.text, at(path, *a), true
-		}
-		if a := byName(project, k.name); a != nil {
-			origin := at(own, *a)
+		take := func(file string, a *assignment, whose string) {
+			if a == nil {
+				return
+			}
+			origin := at(file, *a) + whose
 			if v.Set && k.name == "tags" {
-				a.text, origin = quoteList(merged.Tags), v.Origin+", "+origin
+				origin = v.Origin + ", " + origin
 			}
 			v.Text, v.Origin, v.Set = a.text, origin, true
+		}
+		parts := strings.Split(k.name, ".")
+		take(path, byName(user, parts...), "")
+		if slices.Contains(shared, k.name) || trusted && slices.Contains(private, k.name) {
+			take(path, byName(user, profilesTable, chosen, k.name), " (profile "+chosen+")")
+		}
+		take(own, byName(project, parts...), "")
+		switch {
+		case k.name == "tags" && v.Set:
+			v.Text = quoteList(merged.Tags)
+		case k.name == "model" && merged.Model == "", k.name == "effort" && merged.Effort == "":
+			v = Value{Key: k.name, Origin: "default"} // it was meant for another agent
+		case k.name == "profile" && profile != "":
+			v = Value{k.name, quote(profile), "flag or environment", true}
 		}
 		all = append(all, v)
 	}
 	for _, a := range user {
-		if len(a.parts) > 1 {
+		if len(a.parts) > 1 && !slices.Contains(Keys(), strings.Join(a.parts, ".")) {
 			var quoted []string
 			for _, part := range a.parts {
 				quoted = append(quoted, bare(part))

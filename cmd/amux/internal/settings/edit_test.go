@@ -143,9 +143,9 @@ func TestSetLeavesLinks(t *testing.T) {
 func TestValues(t *testing.T) {
 	t.Parallel()
 	config, project := t.TempDir(), t.TempDir()
-	write(t, config, "agent = 'claude'\nmodel = 'opus'\ntags = ['a']\n[budgets.tags.\"x.y\"]\ncost = 2\n")
+	write(t, config, "agent = 'claude'\nmodel = 'opus'\ntags = ['a']\n[budgets.tags.\"x.y\"]\ncost = 2\n[notify]\nbell = true\n")
 	write(t, filepath.Join(project, ".agent-mux"), "\nagent = 'codex'\ntags = ['p']")
-	values, err := Values(config, project)
+	values, err := Values(config, project, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -156,7 +156,7 @@ func TestValues(t *testing.T) {
 	user, own := filepath.Join(config, Name), filepath.Join(project, ".agent-mux", Name)
 	for _, want := range []Value{
 		{"agent", "'codex'", own + ":2", true}, {"model", "", "default", false}, {"tags", `["a", "p"]`, user + ":3, " + own + ":3", true},
-		{"grace", `"5s"`, "default", false}, {`budgets.tags."x.y".cost`, "2", user + ":5", true},
+		{"grace", `"5s"`, "default", false}, {`budgets.tags."x.y".cost`, "2", user + ":5", true}, {"notify.bell", "true", user + ":7", true},
 	} {
 		if got[want.Key] != want {
 			t.Errorf("got %+v, want %+v", got[want.Key], want)

@@ -56,6 +56,9 @@ type Settings struct {
 	DevOverrides map[string]string // plugin → path
 	Agents       map[string]Agent
 	Budgets      []Budget
+	Profile      string // of Profiles, unless another one is named
+	Profiles     map[string]Settings
+	Only         ProfileOnly
 	Notify       Notify
 }
 
@@ -93,6 +96,7 @@ var keys = []key{
 	{"tags", true, list(func(s *Settings) *[]string { return &s.Tags })},
 	{"timeout", true, duration(func(s *Settings) *time.Duration { return &s.Timeout }, false)},
 	{"idle_timeout", true, duration(func(s *Settings) *time.Duration { return &s.IdleTimeout }, true)},
+	{"profile", true, text(func(s *Settings) *string { return &s.Profile })},
 	{"approve", false, oneOf(func(s *Settings) *string { return &s.Approve }, "ask", "auto", "deny")},
 	{"grace", false, duration(func(s *Settings) *time.Duration { return &s.Grace }, false)},
 	{"retry", false, count(func(s *Settings) *int { return &s.Retry })},
@@ -116,6 +120,7 @@ const (
 	overridesTable = "dev_overrides"
 	agentsTable    = "agents"
 	budgetsTable   = "budgets"
+	profilesTable  = "profiles"
 	notifyTable    = "notify"
 )
 
@@ -127,6 +132,12 @@ const maxSize = 256 << 10
 // Load reads the user's file and the project's, if they exist. projectDir may be
 // empty.
 func Load(configDir, projectDir string) (Settings, error) {
+	return LoadProfile(configDir, projectDir, "")
+}
+
+// LoadProfile is Load with the profile that the user has named for this time; "" leaves
+// it to the project's file and the user's, NoProfile means that there shall be no profile.
+func LoadProfile(configDir, projectDir, profile string) (Settings, error) {
 	var s Settings
 	path := filepath.Join(configDir, Name)
 	data, err := foreign.Read(path, foreign.Rule{Limit: maxSize, Private: true})
@@ -134,12 +145,15 @@ func Load(configDir, projectDir string) (Settings, error) {
 		return Settings{}, err
 	}
 	if projectDir == "" {
-		return s, nil
+		return s, s.apply(profile, "")
 	}
 	var project Settings
 	path = filepath.Join(projectDir, ".agent-mux", Name)
 	data, err = foreign.ReadIn(projectDir, ".agent-mux/"+Name, foreign.Rule{Limit: maxSize})
 	if err := project.take(path, data, err, true); err != nil {
+		return Settings{}, err
+	}
+	if err := s.apply(profile, project.Profile); err != nil {
 		return Settings{}, err
 	}
 	if project.Agent != "" && project.Agent != s.Agent {
@@ -215,14 +229,27 @@ func (s *Settings) parse(path string, data []byte, project bool) error {
 			table = name
 			agent, own := strings.CutPrefix(name, agentsTable+".")
 			budget, isBudget := budgetOf(expression)
-			if table != overridesTable && table != notifyTable && !own && !isBudget || expression.Kind != unstable.Table {
-				return fail(first, "unknown table [%s]; the tables are [%s], [%s], [%s.NAME] and those of [%s]", name, notifyTable, overridesTable, agentsTable, budgetsTable)
+			profile, isProfile := strings.CutPrefix(name, profilesTable+".")
+			if table != overridesTable && table != notifyTable && !own && !isBudget && !isProfile || expression.Kind != unstable.Table {
+				return fail(first, "unknown table [%s]; the tables are [%s], [%s], [%s.NAME], [%s.NAME] and those of [%s]", name, notifyTable, overridesTable, agentsTable, profilesTable, budgetsTable)
 			}
 			if isBudget && !project {
 				if budget.Kind == "" || slices.ContainsFunc(s.Budgets, func(b Budget) bool { return b.Kind == budget.Kind && b.Of == budget.Of }) {
 					return fail(first, "[%s]: expected [budgets.run], [budgets.day], [budgets.tags.NAME] or [budgets.projects.\"/FOLDER\"], each once", name)
 				}
 				s.Budgets = append(s.Budgets, budget)
+			}
+			if isProfile && (!agentName.MatchString(profile) || profile == NoProfile) {
+				return fail(first, "[%s]: expected a name of lower-case letters, digits and hyphens, and not %s", name, NoProfile)
+			}
+			if isProfile && !project {
+				if _, twice := s.Profiles[profile]; twice {
+					return fail(first, "[%s] is there twice", name)
+				}
+				if s.Profiles == nil {
+					s.Profiles = map[string]Settings{}
+				}
+				s.Profiles[profile] = Settings{}
 			}
 			if own && !agentName.MatchString(agent) {
 				return fail(first, "[%s]: expected a name of lower-case letters, digits and hyphens", name)
@@ -248,6 +275,13 @@ func (s *Settings) parse(path string, data []byte, project bool) error {
 				s.DevOverrides = map[string]string{}
 			}
 			s.DevOverrides[override] = string(value.Data)
+			continue
+		}
+		if profile, ok := strings.CutPrefix(table, profilesTable+"."); ok {
+			field := strings.TrimPrefix(name, table+".")
+			if err := s.setProfile(profile, field, expression.Value()); err != nil {
+				return fail(first, "%s: %v", field, err)
+			}
 			continue
 		}
 		if strings.HasPrefix(table, budgetsTable+".") {
@@ -358,7 +392,7 @@ func allowed(project bool) []string {
 		}
 	}
 	if !project {
-		names = append(names, "["+overridesTable+"]", "["+agentsTable+".NAME]", "["+budgetsTable+".…]")
+		names = append(names, "["+overridesTable+"]", "["+agentsTable+".NAME]", "["+profilesTable+".NAME]", "["+budgetsTable+".…]")
 	}
 	return names
 }

@@ -174,7 +174,7 @@ func (o *Options) values() ([]settings.Value, error) {
 		return nil, err
 	}
 	o.Project.WarnIgnored(dir)
-	values, err := settings.Values(dir, o.Project.Dir(dir))
+	values, err := settings.Values(dir, o.Project.Dir(dir), o.Config.ProfileName())
 	if ms := o.Process.Getenv("AGENT_MUX_GRACE_PERIOD_MS"); ms != "" && err == nil {
 		i := slices.IndexFunc(values, func(v settings.Value) bool { return v.Key == "grace" })
 		values[i] = settings.Value{Key: "grace", Text: `"` + ms + `ms"`, Origin: "environment AGENT_MUX_GRACE_PERIOD_MS", Set: true}

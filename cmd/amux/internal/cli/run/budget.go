@@ -27,7 +27,7 @@ func (r *request) applyBudgets() {
 		table := "[budgets." + set.Kind + "]"
 		switch set.Kind {
 		case "run":
-			if r.MaxCost == 0 && r.MaxTokens == 0 {
+			if spec.MaxCost == 0 && spec.MaxTokens == 0 {
 				spec.MaxCost, spec.MaxTokens = set.Cost, set.Tokens
 			}
 			continue

@@ -106,6 +106,7 @@ func (o *Options) AddFlags(cmd *cobra.Command) {
 	f.Var(&o.Retry, "retry", "retry after a rate limit, overload, network failure or crash: `ATTEMPTS` in all, 3 if no number is given")
 	f.Lookup("retry").NoOptDefVal = "3"
 	f.Var(&o.Grace, "grace", "time between TERM and KILL (default 5s)")
+	f.StringVar(&o.Config.Profile, "profile", "", "use the settings of [profiles.`NAME`] in config.toml; none: of no profile")
 	f.StringVar(&o.Name, "name", "", "`NAME` for the run")
 	f.StringVar(&o.RunID, "run-id", "", "`ULID` for the run")
 	f.StringArrayVar(&o.Tags, "tag", nil, "`TAG` for the run (repeatable)")

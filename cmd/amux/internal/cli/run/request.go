@@ -179,6 +179,7 @@ func (r *request) applySettings() error {
 	if spec.IdleTimeout == 0 {
 		spec.IdleTimeout = set.IdleTimeout
 	}
+	r.applyProfile()
 	r.applyBudgets()
 	spec.Sync = host.SyncMode(set.Sync)
 	spec.Changes = !set.NoChanges && !r.NoChanges
