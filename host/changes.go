@@ -150,7 +150,16 @@ func (c *Changes) diffError(err error) error {
 		return pluginapi.Errorf(pluginapi.CodeInvalidTransition, "run %s: its changes were not recorded", id).
 			WithHint("amux records them where --no-changes and changes = false are not set")
 	}
-	return pluginapi.Errorf(pluginapi.CodeInvalidTransition, "run %s: %s is in no git work tree, so its changes were not recorded", id, c.run.meta.Cwd)
+	why := c.run.meta.Cwd + " is in no git work tree"
+	switch {
+	case c.run.spec.NoRecord:
+		why = "it keeps no record (--no-record)"
+	case c.run.agent.GetDemo():
+		why = "agent " + c.run.meta.Agent + " changes nothing"
+	case changes.InWorkTree(c.run.meta.Cwd):
+		why = "amux was killed before the agent started, or the disk was full"
+	}
+	return pluginapi.Errorf(pluginapi.CodeInvalidTransition, "run %s: its changes were not recorded: %s", id, why)
 }
 
 // mostNames is how many files an error names.

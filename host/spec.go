@@ -142,7 +142,8 @@ type Workspace struct {
 	Environ []string          `json:"-"` // the caller's environment; default Options.Env
 	Umask   *int              `json:"-"` // the agent's; default: this process's
 	// Changes records the files of the git work tree that Cwd is in, before the agent
-	// starts and when the run has ended: see Run.Changes. Outside one it does nothing.
+	// starts and when the run has ended: see Run.Changes. It does nothing outside one, nor
+	// for an agent that is a demonstration.
 	Changes bool `json:"changes,omitempty"`
 }
 

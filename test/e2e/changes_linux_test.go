@@ -158,7 +158,8 @@ func TestDiffOfNothing(t *testing.T) {
 	}
 	u.dir = filepath.Dir(u.dir)
 	u.amux("run", "edit", "echo x > a", "--name", "outside")
-	for name, want := range map[string]string{"off": "were not recorded", "outside": "is in no git work tree"} {
+	u.amux("run", "demo", "hi", "--name", "demo")
+	for name, want := range map[string]string{"off": "were not recorded", "outside": "is in no git work tree", "demo": "changes nothing"} {
 		if _, said, code := u.try("diff", name); code != 1 || !strings.Contains(said, want) {
 			t.Errorf("%s: code %d, %s", name, code, said)
 		}
@@ -221,6 +222,56 @@ func TestChangesOfKilledRuns(t *testing.T) {
 			}
 		})
 	}
+}
+
+// amux is killed at any moment of a run. Its changes are there, or it is said why not; the
+// repository is as it was, and nobody works on it any more.
+func TestChangesWithKillsAtRandom(t *testing.T) {
+	u := newRepository(t)
+	u.git("update-index", "--refresh")
+	state := func() string {
+		return u.git("ls-files", "--stage", "--debug") + u.git("for-each-ref") + u.git("fsck", "--strict")
+	}
+	before := state()
+	began := time.Now()
+	u.amux("run", "edit", "true", "--name", "whole")
+	took := time.Since(began)
+	shown := 0
+	for i := range 16 {
+		name := fmt.Sprintf("k%d", i)
+		cmd := u.command("run", "edit", fmt.Sprintf("echo x > f%d", i), "--name", name)
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		timer := time.AfterFunc(took*time.Duration(i)/12, func() { _ = cmd.Process.Kill() })
+		_ = cmd.Wait() // killed, or in time
+		timer.Stop()
+		u.amux("ps", "-a") // finishes the records of dead hosts
+		out, said, code := u.try("diff", name, "--name-only")
+		switch {
+		case code == 0 && (out == "" || out == fmt.Sprintf("f%d\n", i)):
+			shown++
+		case code == 1 && strings.Contains(said, "not recorded"), strings.Contains(said, "there is no run"):
+		default:
+			t.Errorf("kill %d: code %d, %q, %s", i, code, out, said)
+		}
+	}
+	t.Logf("%d of 16 have changes to show", shown)
+	if after := state(); after != before {
+		t.Errorf("the repository was %s, and is %s", before, after)
+	}
+	u.until("the end of all git processes", func() bool {
+		found, err := filepath.Glob("/proc/[0-9]*/environ")
+		if err != nil || len(found) == 0 {
+			t.Fatalf("no processes: %v", err)
+		}
+		for _, path := range found {
+			if env, err := os.ReadFile(path); err == nil && bytes.Contains(env, []byte("GIT_DIR="+u.config)) {
+				return false
+			}
+		}
+		return true
+	})
 }
 
 // Several runs in one repository at once each have their changes, and the repository is as

@@ -20,6 +20,12 @@ import (
 	"github.com/amux-dev/amux/internal/sys/foreign"
 )
 
+// InWorkTree reports whether a folder looks as if it were in a git work tree.
+func InWorkTree(dir string) bool {
+	_, ok := findRoot(dir)
+	return ok
+}
+
 // findRoot finds the work tree that a folder is in: the nearest folder above it whose
 // .git looks like a repository or names one. No program is started.
 func findRoot(dir string) (root string, ok bool) {
