@@ -34,6 +34,9 @@ type records struct {
 	listed  time.Time
 	found   time.Time       // when that was last tried
 	live    map[string]bool // at the last look
+	// asked is the run that was last asked for its questions, as it was then.
+	asked     host.RunInfo
+	questions []host.Question
 }
 
 // look is what a look has found.
@@ -107,11 +110,20 @@ func (r *records) look(onScreen []string, open string) tea.Msg {
 			l.open = &opened{run: run.Info()}
 			l.open.events = l.open.run.Recent(many)
 			if l.open.run.State == code.StateWaiting || l.open.run.State == code.StatePaused {
-				l.open.questions = run.Questions()
+				l.open.questions = r.ask(run, l.open.run)
 			}
 		}
 	}
 	return l
+}
+
+// ask returns what a run asks. To find that out, all of its events are read, so it is done
+// when there are new ones.
+func (r *records) ask(run app.Recorded, info host.RunInfo) []host.Question {
+	if r.asked.ID != info.ID || r.asked.Events != info.Events {
+		r.asked, r.questions = info, run.Questions()
+	}
+	return r.questions
 }
 
 // done is what came of a command.
