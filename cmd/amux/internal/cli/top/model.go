@@ -83,6 +83,8 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		return m, tea.Tick(every, func(time.Time) tea.Msg { return tick{} })
 	case tick:
 		return m, m.look()
+	case *opened:
+		m.show(msg)
 	case done:
 		m.bad = msg.err != nil
 		if m.notice = msg.what; m.bad {
@@ -113,8 +115,13 @@ func (m *model) take(l look) {
 	}
 	m.sort()
 	m.doing = l.doing
-	if l.open != nil && l.open.run.ID == m.open {
-		m.found = l.open
+	m.show(l.open)
+}
+
+// show shows the output of the run that is open.
+func (m *model) show(o *opened) {
+	if o != nil && o.run.ID == m.open {
+		m.found = o
 	}
 	question := ""
 	if q := m.question(); q != nil {
@@ -241,7 +248,7 @@ func (m *model) key(k tea.KeyPressMsg) tea.Cmd {
 		if run, ok := m.target(); ok && m.open == "" {
 			m.open, m.found, m.from = run.ID, &opened{run: run}, 0
 			id := run.ID
-			return func() tea.Msg { return m.records.look(nil, id) }
+			return func() tea.Msg { return m.records.output(id) }
 		}
 	case "A":
 		m.all = !m.all

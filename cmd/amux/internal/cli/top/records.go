@@ -3,6 +3,7 @@ package top
 import (
 	"context"
 	"slices"
+	"sync"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
@@ -31,9 +32,11 @@ type records struct {
 	// recover finds another host for the runs that have lost theirs, or records their end.
 	recover func()
 	ctx     context.Context
-	listed  time.Time
-	found   time.Time       // when that was last tried
-	live    map[string]bool // at the last look
+
+	mu     sync.Mutex
+	listed time.Time
+	found  time.Time       // when that was last tried
+	live   map[string]bool // at the last look
 	// asked is the run that was last asked for its questions, as it was then.
 	asked     host.RunInfo
 	questions []host.Question
@@ -59,6 +62,8 @@ type opened struct {
 // look looks at the records: at all live runs, at what those do that are on screen, and at
 // the output of the one that is open.
 func (r *records) look(onScreen []string, open string) tea.Msg {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	l := look{doing: map[string]string{}}
 	if now := time.Now(); now.Sub(r.listed) > again {
 		all, err := r.host.Runs(r.ctx)
@@ -106,15 +111,30 @@ func (r *records) look(onScreen []string, open string) tea.Msg {
 		}
 	}
 	if open != "" {
-		if run, err := r.host.Open(r.ctx, open); err == nil {
-			l.open = &opened{run: run.Info()}
-			l.open.events = l.open.run.Recent(many)
-			if l.open.run.State == code.StateWaiting || l.open.run.State == code.StatePaused {
-				l.open.questions = r.ask(run, l.open.run)
-			}
-		}
+		l.open = r.read(open)
 	}
 	return l
+}
+
+// output looks at the output of a run alone.
+func (r *records) output(id string) tea.Msg {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.read(id)
+}
+
+// read returns nil for a run that is gone.
+func (r *records) read(id string) *opened {
+	run, err := r.host.Open(r.ctx, id)
+	if err != nil {
+		return nil
+	}
+	o := &opened{run: run.Info()}
+	o.events = o.run.Recent(many)
+	if o.run.State == code.StateWaiting || o.run.State == code.StatePaused {
+		o.questions = r.ask(run, o.run)
+	}
+	return o
 }
 
 // ask returns what a run asks. To find that out, all of its events are read, so it is done
