@@ -260,18 +260,38 @@ func TestChangesWithKillsAtRandom(t *testing.T) {
 	if after := state(); after != before {
 		t.Errorf("the repository was %s, and is %s", before, after)
 	}
-	u.until("the end of all git processes", func() bool {
-		found, err := filepath.Glob("/proc/[0-9]*/environ")
-		if err != nil || len(found) == 0 {
-			t.Fatalf("no processes: %v", err)
+	u.until("the end of all git processes", func() bool { return !u.gitWorks() })
+}
+
+// gitWorks reports whether a git process of amux's is there.
+func (u *user) gitWorks() bool {
+	u.t.Helper()
+	found, err := filepath.Glob("/proc/[0-9]*/environ")
+	if err != nil || len(found) == 0 {
+		u.t.Fatalf("no processes: %v", err)
+	}
+	for _, path := range found {
+		if env, err := os.ReadFile(path); err == nil && bytes.Contains(env, []byte("GIT_DIR="+u.config)) {
+			return true
 		}
-		for _, path := range found {
-			if env, err := os.ReadFile(path); err == nil && bytes.Contains(env, []byte("GIT_DIR="+u.config)) {
-				return false
-			}
-		}
-		return true
-	})
+	}
+	return false
+}
+
+// A git that waits forever ends with amux, also when that is killed.
+func TestHangingGitEndsWithAmux(t *testing.T) {
+	u := newRepository(t)
+	if err := syscall.Mkfifo(filepath.Join(u.dir, ".gitignore"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd := u.command("run", "edit", "true")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	u.until("git at work", u.gitWorks)
+	_ = cmd.Process.Kill()
+	_ = cmd.Wait()
+	u.until("the end of git", func() bool { return !u.gitWorks() })
 }
 
 // Several runs in one repository at once each have their changes, and the repository is as

@@ -13,9 +13,6 @@ import (
 // descendants are the live processes below one.
 func descendants(pid int) []process.ID { return process.Descendants(pid) }
 
-// ownGroup is a process group of its own.
-func ownGroup() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
-
 // sweepCommand kills what a command has left: left, which was below one that was cut off,
 // and what carries its mark. To look for a mark takes a walk through all processes, and most
 // commands leave nothing: where this process has adopted nobody, nobody is looked for.
