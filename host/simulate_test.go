@@ -71,7 +71,7 @@ func (c *conversed) Handle(in *pluginapi.Input, out *sdk.Out) error {
 			c.turns++
 			out.RawEvent("turn_end", fmt.Appendf(nil, `{"turn_index":%d}`, c.turns-1))
 			out.Idle()
-		case "usage":
+		case "usage": // a line that is torn makes a malformed event, at which the host gives the adapter up
 			out.RawEvent("token_usage", fmt.Appendf(nil, `{"output_tokens":%s}`, rest))
 		case "timer":
 			out.SetTimer(rest, 700*time.Millisecond)

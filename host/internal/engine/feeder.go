@@ -249,6 +249,9 @@ func (f *feeder) record(rec journal.Record) error {
 			return err
 		}
 		f.item(rec.Time, func(at time.Time) {
+			if Terminal(l.state) {
+				return // the adapter broke off at the last line, which ends with the run: nothing follows run_end
+			}
 			l.fault = &fault
 			p.events.emit(pluginapi.ErrorEvent{
 				Code: pluginapi.Code(fault.Code), Message: fault.Msg, Hint: fault.Hint,
