@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"strings"
 
-	"github.com/amux-dev/amux/internal/vt"
+	"github.com/amux-dev/amux/internal/sys/printable"
 	"github.com/amux-dev/amux/pluginapi"
 	"github.com/amux-dev/amux/pluginapi/code"
 )
@@ -16,24 +16,16 @@ var worded = map[pluginapi.Type]bool{
 	code.EventError: true, code.EventAuthError: true, code.EventRateLimitError: true, code.EventRetry: true, code.EventDebug: true,
 }
 
-// sanitize takes control sequences and control characters out of text, but for tabs and
-// line feeds.
-func sanitize(text string) string {
-	if !strings.ContainsFunc(text, isControl) {
-		return text
-	}
-	var s vt.Stripper
-	return strings.ReplaceAll(string(s.Flush(s.Append(nil, []byte(text)))), "\r", "")
-}
-
-func isControl(r rune) bool {
-	return r < 0x20 && r != '\t' && r != '\n' || r >= 0x7f && r <= 0x9f
-}
+// sanitize takes out of text what a terminal obeys, and what reorders or hides other
+// text; tabs and line feeds stay.
+func sanitize(text string) string { return printable.String(text) }
 
 // sanitizeStrings is sanitize for every string of a JSON object. Data that is not well formed
 // stays as it is: the event log refuses it.
 func sanitizeStrings(object []byte) []byte {
-	if !bytes.Contains(object, []byte(`\u00`)) && !bytes.ContainsFunc(object, isControl) {
+	plain := func(r rune) bool { return r >= ' ' && r <= '~' || r == '\t' || r == '\n' }
+	if !bytes.Contains(object, []byte(`\u`)) && !bytes.Contains(object, []byte(`\r`)) &&
+		!bytes.ContainsFunc(object, func(r rune) bool { return !plain(r) }) {
 		return object
 	}
 	var out []byte
