@@ -330,5 +330,6 @@ func Supervision(adopt bool) (install.Supervision, error) {
 			}
 			process.Sweep(mark, adopt)
 		},
+		SweepMarked: func(mark string) { process.Sweep(mark, false) },
 	}, nil
 }

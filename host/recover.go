@@ -8,6 +8,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/amux-dev/amux/host/install"
 	"github.com/amux-dev/amux/host/internal/engine"
 	"github.com/amux-dev/amux/host/internal/folders"
 	"github.com/amux-dev/amux/host/internal/plugins"
@@ -84,6 +85,9 @@ type recovery struct{ host *Host }
 func (c *recovery) sweep() {
 	plugins.SweepFolders(c.host.opts.RuntimeDir)
 	c.host.sweeping.Go(c.host.SweepOrphans)
+	if supervision, err := Supervision(false); err == nil && c.host.registry.Dir() != "" {
+		c.host.sweeping.Go(install.New(install.Options{Dir: c.host.registry.Dir(), Supervision: supervision}).ClearUp)
+	}
 }
 
 func (c *recovery) recoverOne(ctx context.Context, id string) error {

@@ -47,7 +47,8 @@ func TestMain(m *testing.M) {
 func supervised() Supervision {
 	return Supervision{
 		Mark: process.RunEnv, Starting: process.Starting, Memory: process.ResidentTree,
-		Sweep: func(mark string) { process.Sweep(mark, true) },
+		Sweep:       func(mark string) { process.Sweep(mark, true) },
+		SweepMarked: func(mark string) { process.Sweep(mark, false) },
 	}
 }
 
@@ -55,7 +56,7 @@ func installAndDie(job string) {
 	part := strings.Split(job, "|")
 	at, _ := strconv.Atoi(part[3])
 	step := 0
-	in := New(Options{Dir: part[0], Version: "0.4.0", Fault: func(string) error {
+	in := New(Options{Dir: part[0], Version: "0.4.0", Supervision: supervised(), Fault: func(string) error {
 		if step++; step == at {
 			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 			select {}
@@ -220,6 +221,53 @@ func (w *workshop) killed(what, source string, step int, after time.Duration) st
 		w.t.Errorf("in the folder of temporary files, which nobody sweeps, it left %v", left)
 	}
 	return w.whole()
+}
+
+// What a plugin starts while it is asked what it is ends, though the installer was killed
+// meanwhile: the next one, or the next host, finds it.
+func TestProbeOfAKilledInstaller(t *testing.T) {
+	t.Parallel()
+	for name, next := range map[string]func(w *workshop){
+		"the next installation": func(w *workshop) { w.install(w.release("other", "1.0.0", "acme", nil)) },
+		"the next host":         func(w *workshop) { w.installer().ClearUp() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorkshop(t)
+			w.trust("acme", "acme", "other")
+			w.opts.Supervision = Supervision{SweepMarked: supervised().SweepMarked} // it adopts nothing: other tests have children here
+			source := w.release("acme", "1.0.0", "acme", func(all map[string]*PackFile) {
+				all[ExecutableName("acme", Platform())].Data = fmt.Appendf(nil, "#!/bin/sh\nsetsid sh -c 'sleep 300 & wait' </dev/null >/dev/null 2>&1 &\nsleep 300\n")
+			})
+			self, err := os.Executable()
+			w.must(err)
+			cmd := exec.Command(self)
+			cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%s|install|%s|0", killedEnv, w.dir, source))
+			w.must(cmd.Start())
+			marks := func() (left []process.ID) {
+				folders, _ := filepath.Glob(filepath.Join(w.dir, "staging", markPrefix+"*"))
+				for _, folder := range folders {
+					left = append(left, process.Marked(filepath.Base(folder))...)
+				}
+				return left
+			}
+			var left []process.ID
+			for deadline := time.Now().Add(4 * time.Second); len(left) < 3 && time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+				left = marks()
+			}
+			w.must(cmd.Process.Kill())
+			_ = cmd.Wait()
+			if len(left) < 3 {
+				t.Fatalf("the plugin's processes are %v", left)
+			}
+			next(w)
+			for _, id := range left {
+				if process.Alive(id) {
+					t.Errorf("%d lives", id.PID)
+				}
+			}
+		})
+	}
 }
 
 // The same at random moments: 30, or 200 under AMUX_CHAOS.

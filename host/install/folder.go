@@ -17,6 +17,8 @@ import (
 type Folder struct {
 	dir  string
 	step func(step string) error // for tests; nil: nothing fails
+	// supervision knows how to end what a dead writer has left running.
+	supervision Supervision
 }
 
 func (d *Folder) path(name string) string { return filepath.Join(d.dir, name) }
@@ -49,6 +51,7 @@ func (d *Folder) lock() (unlock func(), _ error) {
 	if !ok {
 		return nil, pluginapi.Errorf(pluginapi.CodeConfigLock, "another amux is changing the plugins in %s", d.dir)
 	}
+	d.supervision.sweepProbes(d.path("staging"))
 	removeAll(d.path("staging"))
 	for _, name := range []string{lockName, trustName, seenName, ownersName} {
 		leftovers, _ := filepath.Glob(d.path("." + name + "-*")) // of files that were being replaced
@@ -57,6 +60,22 @@ func (d *Folder) lock() (unlock func(), _ error) {
 		}
 	}
 	return func() { _ = l.Unlock() }, nil
+}
+
+// ClearUp ends and removes what a writer that was killed has left, unless another is at
+// work. It costs a look at one folder where there is nothing to do.
+func (in *Installer) ClearUp() {
+	if entries, err := os.ReadDir(in.path("staging")); err != nil || len(entries) == 0 {
+		return
+	}
+	l := flock.New(in.path(".lock"), flock.SetPermissions(0o600))
+	if ok, err := l.TryLock(); err != nil || !ok {
+		return
+	}
+	_ = l.Unlock()
+	if unlock, err := in.lock(); err == nil {
+		unlock()
+	}
 }
 
 func (d *Folder) writeLock(lock *Lock) error {

@@ -59,7 +59,7 @@ func New(opts Options) *Installer {
 	opts.GitHubAPI = strings.TrimSuffix(opts.GitHubAPI, "/")
 	return &Installer{
 		opts:    opts,
-		Folder:  &Folder{dir: opts.Dir, step: opts.Fault},
+		Folder:  &Folder{dir: opts.Dir, step: opts.Fault, supervision: opts.Supervision},
 		Sources: &Sources{version: opts.Version, mirrors: opts.Mirrors, client: opts.HTTP, api: opts.GitHubAPI, token: opts.GitHubToken},
 	}
 }

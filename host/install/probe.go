@@ -49,6 +49,8 @@ type Supervision struct {
 	Starting func(start func() (pid int, err error)) error
 	// Sweep kills what was started with that mark, and returns when it is gone.
 	Sweep func(mark string)
+	// SweepMarked kills what carries the mark: a process that is dead has started it.
+	SweepMarked func(mark string)
 	// Memory is what a process holds, with all below it.
 	Memory func(pid int) int64
 }
@@ -65,13 +67,16 @@ type Output struct {
 // Run executes it. The error is that of ctx, or of the folder.
 func (p Probe) Run(ctx context.Context) (Output, error) {
 	p.Memory = cmp.Or(p.Memory, probeMemory)
-	dir, err := os.MkdirTemp(p.Parent, "amux-describe-*")
-	if err != nil {
+	// The folder has the name of the mark: whoever clears up after this process, should it
+	// be killed, learns from it what to kill.
+	mark := markPrefix + strings.ToLower(rand.Text())
+	dir := filepath.Join(cmp.Or(p.Parent, os.TempDir()), mark)
+	if err := os.Mkdir(dir, 0o700); err != nil {
 		return Output{}, writeError(err)
 	}
 	defer os.RemoveAll(dir)
 	for tries := 0; ; tries++ {
-		out := p.once(ctx, dir)
+		out := p.once(ctx, dir, mark)
 		// A fork elsewhere may for a moment still have the file that it was written through.
 		if isBusy(out.Err) && tries < 100 && ctx.Err() == nil {
 			time.Sleep(2 * time.Millisecond)
@@ -81,11 +86,25 @@ func (p Probe) Run(ctx context.Context) (Output, error) {
 	}
 }
 
-func (p Probe) once(outer context.Context, dir string) Output {
+// markPrefix begins the marks of probes.
+const markPrefix = "amux-describe-"
+
+// sweepProbes kills what the probes of a process that was killed have left, by their
+// folders in parent.
+func (s Supervision) sweepProbes(parent string) {
+	if s.SweepMarked == nil {
+		return
+	}
+	folders, _ := filepath.Glob(filepath.Join(parent, markPrefix+"*"))
+	for _, folder := range folders {
+		s.SweepMarked(filepath.Base(folder))
+	}
+}
+
+func (p Probe) once(outer context.Context, dir, mark string) Output {
 	ctx, cancel := context.WithTimeout(outer, probeTime)
 	defer cancel()
 	var stdout, stderr head
-	mark := "describe-" + strings.ToLower(rand.Text())
 	cmd := exec.CommandContext(ctx, p.Executable, p.Args...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr, cmd.WaitDelay = dir, &stdout, &stderr, time.Second
 	// Interpreters are found by env in PATH; Windows needs its system folder.

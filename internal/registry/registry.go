@@ -46,6 +46,9 @@ func New(opts Options) *Registry {
 	return &Registry{opts: opts}
 }
 
+// Dir is the folder of installed plugins; "" if there is none.
+func (r *Registry) Dir() string { return r.opts.PluginDir }
+
 // List returns all plugins by name, those that cannot be used with Err. It reads
 // the disk each time. A lock file that cannot be read is a row of its own.
 func (r *Registry) List() []Plugin {
