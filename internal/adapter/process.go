@@ -106,7 +106,7 @@ func (s started) Cause() Death {
 	_, last := r.said()
 	switch {
 	case r.tooLarge():
-		return Death{fmt.Sprintf("was ended: it held more than %d MiB of memory", limit), "", ErrLarge}
+		return Death{fmt.Sprintf("was ended: it held more than %d MiB of memory", limit), Hoarding, ErrLarge}
 	case r.wasKilled():
 		return Death{"was killed", "", ErrKilled}
 	case last == "":
