@@ -23,6 +23,7 @@ import (
 	"github.com/amux-dev/amux/host/internal/record"
 	"github.com/amux-dev/amux/host/internal/sim"
 	"github.com/amux-dev/amux/internal/store"
+	"github.com/amux-dev/amux/internal/sys/slowlock"
 	"github.com/amux-dev/amux/pluginapi"
 	pb "github.com/amux-dev/amux/pluginapi/amuxplugin1"
 	"github.com/amux-dev/amux/sdk"
@@ -275,7 +276,7 @@ type simulatedRun struct {
 	id   string
 	spec RunSpec
 
-	mu       sync.Mutex
+	mu       slowlock.Lock     // held while it is checked, which takes virtual time
 	returned bool              // Start has
 	started  bool              // with a run
 	live     map[uint64]string // events as consumers saw them, by number
@@ -397,7 +398,7 @@ func (s *simulation) newRun() *simulatedRun {
 		id[i] = byte(r.Uint32())
 	}
 	id[0] &= 0x7f
-	run := &simulatedRun{id: id.String(), live: map[uint64]string{}, synced: map[uint64]string{}, answered: map[string]int{}}
+	run := &simulatedRun{id: id.String(), mu: slowlock.New(), live: map[uint64]string{}, synced: map[uint64]string{}, answered: map[string]int{}}
 	spec := RunSpec{
 		Agent: "sim", RunID: run.id, Prompt: "go", Workspace: Workspace{Cwd: "/"}, Detached: r.IntN(2) == 0, Conversation: r.IntN(5) < 2,
 		Sync: []SyncMode{"", SyncAlways, SyncAlways, SyncOff}[r.IntN(4)],
