@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/oklog/ulid/v2"
 
@@ -21,11 +22,7 @@ func (r *request) detach(h app.Host) error {
 	if r.spec.RunID == "" {
 		r.spec.RunID = ulid.Make().String() // known here, in case serve dies before it answers
 	}
-	data, err := json.Marshal(r.spec)
-	if err != nil {
-		return err
-	}
-	run := &serve.Run{Spec: data, Env: r.spec.Env}
+	run := &serve.Run{Env: r.spec.Env}
 	for _, server := range r.spec.MCPServers {
 		run.MCP = append(run.MCP, serve.MCP{Env: server.Env, Headers: server.Headers})
 	}
@@ -35,11 +32,23 @@ func (r *request) detach(h app.Host) error {
 	}
 	ctx := context.Background() // a signal ends this process, and with it the start
 	req := serve.Request{Op: serve.OpRun, World: r.Server.World(config), Run: run}
-	reply, err := r.Server.Ask(ctx, req)
+	ask := func() (reply serve.Reply, err error) {
+		if run.Spec, err = json.Marshal(r.spec); err == nil {
+			reply, err = r.Server.Ask(ctx, req)
+		}
+		return reply, err
+	}
+	reply, err := ask()
+	if r.spec.Changes && err != nil && strings.Contains(err.Error(), `unknown field "changes"`) {
+		// A server of an earlier build. Nobody has asked for it in so many words.
+		r.spec.Changes = false
+		r.Print.Notef("what the run changes is not recorded: the amux serve that runs here is of an earlier build")
+		reply, err = ask()
+	}
 	for try := 0; errors.Is(err, serve.ErrLost) && try < 2; try++ {
 		var started bool
 		if started, err = r.startedAnyway(ctx, h); err == nil && !started {
-			reply, err = r.Server.Ask(ctx, req)
+			reply, err = ask()
 		}
 	}
 	if errors.Is(err, serve.ErrLost) {
