@@ -76,6 +76,7 @@ func TestEachExitCode(t *testing.T) {
 		{"13", "amux run slow x --name away --json >/dev/null & " + strings.ReplaceAll(begun, "RUN", "away") + "; amux stop away >/dev/null; wait $!"},
 		{"14", "amux run demo '[fail:RATE_LIMITED]'"},
 		{"15", "amux run demo '[fail:CONTEXT_EXCEEDED]'"},
+		{"16", `printf '{"type":"prompt","text":"[say:one]"}\n{"type":"prompt","text":"[sleep:60]"}\n' | amux run demo --json --input ndjson --max-tokens 10`},
 		{"17", "amux run demo '[say:ok]' --name torn && echo torn >> runs/$(amux inspect torn --json | sed -n 's/.*\"run_id\": \"\\(.*\\)\".*/\\1/p')/events.jsonl && amux logs torn"},
 	} {
 		cmd, stderr := command(ctx, test.script)
