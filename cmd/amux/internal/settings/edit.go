@@ -2,6 +2,7 @@ package settings
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"io/fs"
 	"os"
@@ -308,17 +309,12 @@ func change(configDir string, edit func(path string, data []byte) ([]byte, error
 		return writeError(path, err)
 	}
 	lock := flock.New(path + ".lock")
-	for deadline := time.Now().Add(lockWait); ; time.Sleep(10 * time.Millisecond) {
-		ok, err := lock.TryLock()
-		if err != nil {
-			return writeError(path, err)
-		}
-		if ok {
-			break
-		}
-		if time.Now().After(deadline) {
-			return pluginapi.Errorf(pluginapi.CodeConfigLock, "%s: another process changes it", path).WithHint("try again when it has finished")
-		}
+	ctx, cancel := context.WithTimeout(context.Background(), lockWait)
+	defer cancel()
+	if ok, err := lock.TryLockContext(ctx, 10*time.Millisecond); err != nil && ctx.Err() == nil {
+		return writeError(path, err)
+	} else if !ok {
+		return pluginapi.Errorf(pluginapi.CodeConfigLock, "%s: another process changes it", path).WithHint("try again when it has finished")
 	}
 	defer lock.Close()
 	data, err := foreign.Read(path, foreign.Rule{Limit: maxSize, Private: true, NoLink: true})
