@@ -74,7 +74,7 @@ type Input struct {
 	Data  json.RawMessage `json:"data,omitempty"`
 	By    string          `json:"by,omitempty"` // user, policy, host, shim
 	First bool            `json:"first,omitempty"`
-	// Allow are rules by which the host approves later requests of the run.
+	// Allow are rules for the rest of the run: the host approves what they name.
 	Allow []string `json:"allow,omitempty"`
 }
 

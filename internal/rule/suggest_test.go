@@ -9,10 +9,10 @@ import (
 func TestSuggest(t *testing.T) {
 	t.Parallel()
 	shell := func(detail string) Request {
-		return Request{Tool: "Bash", Kind: KindShell, Detail: detail, Cwd: "/work"}
+		return Request{Tool: "Bash", Kind: KindShell, Detail: detail, Cwd: "/project"}
 	}
 	edit := func(paths ...string) Request {
-		return Request{Tool: "Edit", Kind: KindFile, Detail: paths[0], Paths: paths, Cwd: "/work", Home: "/home/ada"}
+		return Request{Tool: "Edit", Kind: KindFile, Detail: paths[0], Paths: paths, Cwd: "/project", Home: "/home/ada"}
 	}
 	for _, test := range []struct {
 		request       Request
@@ -32,9 +32,9 @@ func TestSuggest(t *testing.T) {
 		{shell("echo $(id)"), nil, nil, nil},
 		{shell("a; b; c; d; e"), nil, nil, nil},
 		{shell(""), nil, nil, nil},
-		{edit("/work/src/a.go"), []string{"Edit(./src/*)"}, []string{"/work/src/b/c.go"}, []string{"/work/a.go", "/etc/passwd", "/work/src/../a"}},
+		{edit("/project/src/a.go"), []string{"Edit(./src/*)"}, []string{"/project/src/b/c.go"}, []string{"/project/a.go", "/etc/passwd", "/project/src/../a"}},
 		{edit("a.go"), []string{"Edit(./*)"}, []string{"b/c.go"}, []string{"/etc/passwd"}},
-		{edit("/srv/x/a", "/work/b"), []string{"Edit(/srv/x/*)", "Edit(./*)"}, nil, []string{"/srv/y"}},
+		{edit("/srv/x/a", "/project/b"), []string{"Edit(/srv/x/*)", "Edit(./*)"}, nil, []string{"/srv/y"}},
 		{edit("/home/ada/.bashrc"), []string{"Edit(/home/ada/.bashrc)"}, nil, []string{"/home/ada/.profile"}},
 		{edit("/etc"), []string{"Edit(/etc)"}, nil, []string{"/root"}},
 		{edit("../x"), nil, nil, nil},

@@ -19,7 +19,7 @@ import (
 func newRepository(t *testing.T) *user {
 	t.Helper()
 	if _, err := exec.LookPath("git"); err != nil {
-		t.Skip("git is not in PATH")
+		t.Skip("SKIPPED: git is not in PATH, and without it there is nothing to test")
 	}
 	u := newUser(t)
 	config := "[agents.edit]\nadapter = 'command'\ncommand = 'eval \"$(cat)\"'\n"

@@ -29,7 +29,7 @@ type world struct {
 func newWorld(t *testing.T, init ...string) *world {
 	t.Helper()
 	if _, err := exec.LookPath("git"); err != nil {
-		t.Skip("git is not in PATH")
+		t.Skip("SKIPPED: git is not in PATH, and without it there is nothing to test")
 	}
 	base, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
@@ -128,7 +128,7 @@ func (w *world) plainTree() string {
 	w.t.Helper()
 	copied := filepath.Join(w.t.TempDir(), "copy")
 	if out, err := exec.Command("cp", "-a", w.repo, copied).CombinedOutput(); err != nil {
-		w.t.Skipf("cp: %v: %s", err, out)
+		w.t.Fatalf("cp: %v: %s", err, out)
 	}
 	for _, args := range [][]string{{"update-index", "-q", "--really-refresh"}, {"-c", "advice.addEmbeddedRepo=false", "add", "-A"}} {
 		if out, err := w.gitIn(copied, args...); err != nil && args[0] != "update-index" {
@@ -197,7 +197,7 @@ func (w *world) patch(whole bool) string {
 func unixOnly(t *testing.T) {
 	t.Helper()
 	if runtime.GOOS == "windows" {
-		t.Skip("Windows has no such files")
+		t.Skip("SKIPPED: Windows has no FIFOs, file modes and names of this kind")
 	}
 }
 
@@ -497,7 +497,7 @@ func TestUndoAndApplyAtRandom(t *testing.T) {
 			}
 			clone := t.TempDir() + "/clone"
 			if out, err := exec.Command("cp", "-a", w.repo, clone).CombinedOutput(); err != nil {
-				t.Skipf("cp: %v: %s", err, out)
+				t.Fatalf("cp: %v: %s", err, out)
 			}
 			w.start()
 			for range 15 {

@@ -116,7 +116,7 @@ func TestNoProgramOfTheRepositoryRuns(t *testing.T) {
 			}
 			clone := t.TempDir() + "/clone"
 			if out, err := exec.Command("cp", "-a", w.repo, clone).CombinedOutput(); err != nil {
-				t.Skipf("cp: %v: %s", err, out)
+				t.Fatalf("cp: %v: %s", err, out)
 			}
 			if _, err := d.Undo(t.Context()); err != nil {
 				t.Logf("undo: %v", err)

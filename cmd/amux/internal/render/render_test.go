@@ -33,7 +33,7 @@ func play(events []byte, o Options, ask bool) {
 		r.Event(head.Type, line)
 		switch {
 		case ask && head.Type == "approval_request":
-			r.AskApproval(host.Question{ID: "i1", Approval: true, Cwd: "/work", Rules: []string{"Bash(make *)"}, Event: line}, "")
+			r.AskApproval(host.Question{ID: "i1", Approval: true, Cwd: "/srv", Rules: []string{"Bash(make *)"}, Event: line}, "")
 			o.Err.Write([]byte("y\n")) // as the terminal echoes it
 			r.Answered()
 		case ask && head.Type == "input_required":
