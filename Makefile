@@ -42,7 +42,7 @@ agents:
 	@test -n "$$AMUX_TEST_OFFLINE" || $(GO) run ./test/real/install
 
 # Adapters start no goroutines of their own: these stand for all.
-RACED = ./plugins/claude ./plugins/others/demo ./plugins/others/remote ./plugins/others/opencode-http
+RACED = ./plugins/claude ./plugins/others/internal/demo ./plugins/others/internal/remote ./plugins/others/internal/opencode-http
 
 race: build ## the tests of library, sdk and command line under the race detector
 	@CGO_ENABLED=1 $(GO) test -race -short -json -timeout 20m ./host/... ./sdk/... ./pluginapi/... ./internal/... ./cmd/amux/... $(RACED) | $(GO) run -C tools ./testcount -race -short -timeout 20m

@@ -23,8 +23,8 @@ import (
 	"github.com/amux-dev/amux/internal/process"
 	"github.com/amux-dev/amux/internal/shim"
 	"github.com/amux-dev/amux/internal/store"
+	"github.com/amux-dev/amux/internal/test/agents"
 	"github.com/amux-dev/amux/pluginapi"
-	"github.com/amux-dev/amux/test/agents"
 )
 
 // next is a further host on the stage, as another process would be.

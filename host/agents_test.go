@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"github.com/amux-dev/amux/host"
+	"github.com/amux-dev/amux/internal/test/agents"
 	"github.com/amux-dev/amux/pluginapi/authprobe"
-	"github.com/amux-dev/amux/test/agents"
 )
 
 // An adapter that detects nothing itself leaves it to its probes.

@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/amux-dev/amux/host"
+	"github.com/amux-dev/amux/internal/test/agents"
 	"github.com/amux-dev/amux/pluginapi"
-	"github.com/amux-dev/amux/test/agents"
 )
 
 const numbers = `{"type":"object","properties":{"n":{"type":"array","items":{"type":"integer"}}},"required":["n"]}`

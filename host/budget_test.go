@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"github.com/amux-dev/amux/host"
+	"github.com/amux-dev/amux/internal/test/agents"
 	"github.com/amux-dev/amux/pluginapi"
-	"github.com/amux-dev/amux/test/agents"
 )
 
 // A run whose budget is spent ends, and says so: in the middle of a turn, behind one of a

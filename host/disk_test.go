@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"github.com/amux-dev/amux/host"
+	"github.com/amux-dev/amux/internal/test/agents"
 	"github.com/amux-dev/amux/pluginapi"
-	"github.com/amux-dev/amux/test/agents"
 )
 
 // syncs are the events of a run that were there each time it was brought to the disk.

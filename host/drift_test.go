@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/amux-dev/amux/host"
-	"github.com/amux-dev/amux/test/agents"
+	"github.com/amux-dev/amux/internal/test/agents"
 )
 
 // The end of a run says how many lines of stdout its adapter has not known, also

@@ -17,8 +17,8 @@ import (
 
 	"github.com/amux-dev/amux/host"
 	"github.com/amux-dev/amux/internal/adapter"
+	"github.com/amux-dev/amux/internal/test/agents"
 	pb "github.com/amux-dev/amux/pluginapi/amuxplugin1"
-	"github.com/amux-dev/amux/test/agents"
 )
 
 // What amux says of the isolation of plugins is what the kernel says of one.

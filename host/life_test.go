@@ -25,8 +25,8 @@ import (
 	"github.com/amux-dev/amux/host"
 	"github.com/amux-dev/amux/internal/process"
 	"github.com/amux-dev/amux/internal/shim"
+	"github.com/amux-dev/amux/internal/test/agents"
 	"github.com/amux-dev/amux/pluginapi"
-	"github.com/amux-dev/amux/test/agents"
 )
 
 // The agent is a direct child of its shim, in a session of its own, on three pipes

@@ -19,8 +19,8 @@ import (
 
 	"github.com/amux-dev/amux/host"
 	"github.com/amux-dev/amux/internal/shim"
+	"github.com/amux-dev/amux/internal/test/agents"
 	"github.com/amux-dev/amux/pluginapi"
-	"github.com/amux-dev/amux/test/agents"
 )
 
 // limited is a host that lets so many runs go on.

@@ -17,8 +17,8 @@ import (
 	"time"
 
 	"github.com/amux-dev/amux/host"
+	"github.com/amux-dev/amux/internal/test/agents"
 	"github.com/amux-dev/amux/pluginapi"
-	"github.com/amux-dev/amux/test/agents"
 )
 
 // ofStage are the live processes that belong to a host on that stage.

@@ -17,9 +17,9 @@ import (
 	"time"
 
 	"github.com/amux-dev/amux/host"
+	"github.com/amux-dev/amux/internal/test/agents"
 	"github.com/amux-dev/amux/pluginapi"
 	"github.com/amux-dev/amux/pluginapi/code"
-	"github.com/amux-dev/amux/test/agents"
 )
 
 // terminals are two hosts of one user: what one hosts is remote to the other.

@@ -14,7 +14,7 @@ import (
 
 	"github.com/amux-dev/amux/host"
 	"github.com/amux-dev/amux/internal/store"
-	"github.com/amux-dev/amux/test/agents"
+	"github.com/amux-dev/amux/internal/test/agents"
 )
 
 // spent is what all runs of a host have used, by their tokens.

@@ -13,8 +13,8 @@ import (
 	"testing"
 
 	"github.com/amux-dev/amux/host"
+	"github.com/amux-dev/amux/internal/test/agents"
 	"github.com/amux-dev/amux/pluginapi"
-	"github.com/amux-dev/amux/test/agents"
 )
 
 // Each of these plugins cannot do its work. That is one line, which names it, the

@@ -12,7 +12,7 @@ import (
 
 	"github.com/amux-dev/amux/internal/process"
 	"github.com/amux-dev/amux/internal/pty"
-	"github.com/amux-dev/amux/test/wine"
+	"github.com/amux-dev/amux/internal/test/wine"
 )
 
 // roleEnv makes this test program a program on a console, which leaves its arguments

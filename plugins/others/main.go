@@ -5,17 +5,17 @@ package main
 import (
 	"os"
 
-	"github.com/amux-dev/amux/plugins/others/acp"
-	"github.com/amux-dev/amux/plugins/others/command"
-	"github.com/amux-dev/amux/plugins/others/copilot"
-	"github.com/amux-dev/amux/plugins/others/cursor"
-	"github.com/amux-dev/amux/plugins/others/demo"
-	"github.com/amux-dev/amux/plugins/others/omp"
-	"github.com/amux-dev/amux/plugins/others/opencode"
-	opencodehttp "github.com/amux-dev/amux/plugins/others/opencode-http"
-	"github.com/amux-dev/amux/plugins/others/pi"
-	"github.com/amux-dev/amux/plugins/others/qwen"
-	"github.com/amux-dev/amux/plugins/others/remote"
+	"github.com/amux-dev/amux/plugins/others/internal/acp"
+	"github.com/amux-dev/amux/plugins/others/internal/command"
+	"github.com/amux-dev/amux/plugins/others/internal/copilot"
+	"github.com/amux-dev/amux/plugins/others/internal/cursor"
+	"github.com/amux-dev/amux/plugins/others/internal/demo"
+	"github.com/amux-dev/amux/plugins/others/internal/omp"
+	"github.com/amux-dev/amux/plugins/others/internal/opencode"
+	opencodehttp "github.com/amux-dev/amux/plugins/others/internal/opencode-http"
+	"github.com/amux-dev/amux/plugins/others/internal/pi"
+	"github.com/amux-dev/amux/plugins/others/internal/qwen"
+	"github.com/amux-dev/amux/plugins/others/internal/remote"
 	"github.com/amux-dev/amux/sdk"
 )
 

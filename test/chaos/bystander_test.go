@@ -20,8 +20,8 @@ import (
 	"github.com/amux-dev/amux/host"
 	"github.com/amux-dev/amux/internal/process"
 	"github.com/amux-dev/amux/internal/shim"
+	"github.com/amux-dev/amux/internal/test/agents"
 	"github.com/amux-dev/amux/pluginapi"
-	"github.com/amux-dev/amux/test/agents"
 )
 
 // firstOfAll makes the test the first process of a namespace in which it can

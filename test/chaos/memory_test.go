@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/amux-dev/amux/test/agents"
+	"github.com/amux-dev/amux/internal/test/agents"
 )
 
 // resident is the memory of a process, KiB: now (VmRSS:) or at most (VmHWM:); 0 if

@@ -18,8 +18,8 @@ import (
 
 	"github.com/amux-dev/amux/host"
 	"github.com/amux-dev/amux/internal/journal"
+	"github.com/amux-dev/amux/internal/test/agents"
 	"github.com/amux-dev/amux/pluginapi"
-	"github.com/amux-dev/amux/test/agents"
 )
 
 // deltas are the texts of the run's text_delta events.

@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"github.com/amux-dev/amux/host"
-	"github.com/amux-dev/amux/test/agents"
+	"github.com/amux-dev/amux/internal/test/agents"
 )
 
 // killer ends plugin processes of this test's own hosts.

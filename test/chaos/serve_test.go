@@ -21,7 +21,7 @@ import (
 	"github.com/amux-dev/amux/host"
 	"github.com/amux-dev/amux/internal/journal"
 	"github.com/amux-dev/amux/internal/shim"
-	"github.com/amux-dev/amux/test/agents"
+	"github.com/amux-dev/amux/internal/test/agents"
 )
 
 // manners are what is done beside the lines that an agent writes.

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/amux-dev/amux/host"
-	"github.com/amux-dev/amux/test/agents"
+	"github.com/amux-dev/amux/internal/test/agents"
 )
 
 const (

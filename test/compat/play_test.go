@@ -20,11 +20,11 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/amux-dev/amux/internal/test/agents"
+	"github.com/amux-dev/amux/internal/test/tape"
 	"github.com/amux-dev/amux/pluginapi"
 	pb "github.com/amux-dev/amux/pluginapi/amuxplugin1"
 	"github.com/amux-dev/amux/sdk"
-	"github.com/amux-dev/amux/test/agents"
-	"github.com/amux-dev/amux/test/compat/tape"
 )
 
 func TestMain(m *testing.M) {

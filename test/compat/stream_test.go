@@ -26,10 +26,10 @@ import (
 
 	"github.com/amux-dev/amux/host"
 	"github.com/amux-dev/amux/internal/adapter"
+	"github.com/amux-dev/amux/internal/test/agents"
+	"github.com/amux-dev/amux/internal/test/tape"
 	"github.com/amux-dev/amux/pluginapi"
 	pb "github.com/amux-dev/amux/pluginapi/amuxplugin1"
-	"github.com/amux-dev/amux/test/agents"
-	"github.com/amux-dev/amux/test/compat/tape"
 )
 
 // tapes are the recorded conversations.

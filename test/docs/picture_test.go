@@ -23,7 +23,7 @@ import (
 
 // README's picture is how amux shows the run recorded in docs/picture/run: Claude Code
 // 2.1.329 mends a function with a model that follows a script ([fm:fix=…] of
-// test/fakemodel names it). make docs draws it again.
+// internal/test/fakemodel names it). make docs draws it again.
 func TestPicture(t *testing.T) {
 	record := filepath.Join("..", "..", "docs", "picture", "run")
 	text, err := os.ReadFile(filepath.Join(record, "run.json"))

@@ -132,7 +132,7 @@ var eventType = regexp.MustCompile(`(?m)^\{"type":"([a-z_]+)"|"type":"([a-z_]+)"
 // somebody wrote say "made" in their name or first word.
 func (p *proof) replays(t *testing.T, agent string) {
 	t.Helper()
-	for _, folder := range []string{"plugins/" + agent, "plugins/others/" + strings.TrimPrefix(agent, "amux-")} {
+	for _, folder := range []string{"plugins/" + agent, "plugins/others/internal/" + strings.TrimPrefix(agent, "amux-")} {
 		files, _ := filepath.Glob(filepath.Join("..", "..", folder, "testdata", "*.txtar"))
 		for _, path := range files {
 			data, err := os.ReadFile(path)

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/amux-dev/amux/test/agents"
+	"github.com/amux-dev/amux/internal/test/agents"
 )
 
 // earlier are builds of amux that today's must get along with, from the history of

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/amux-dev/amux/test/agents"
+	"github.com/amux-dev/amux/internal/test/agents"
 )
 
 // endTime is how long after its end a detached run's events may be written, while its

@@ -18,7 +18,7 @@ import (
 	"time"
 
 	"github.com/amux-dev/amux/internal/process"
-	"github.com/amux-dev/amux/test/agents"
+	"github.com/amux-dev/amux/internal/test/agents"
 )
 
 // sshEnv makes the test program an ssh client: its value is the address of a machine.

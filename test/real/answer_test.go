@@ -3,8 +3,8 @@ package real
 import (
 	"strings"
 
+	"github.com/amux-dev/amux/internal/test/fakemodel"
 	"github.com/amux-dev/amux/pluginapi"
-	"github.com/amux-dev/amux/test/fakemodel"
 )
 
 // cutOff is what the fake model has said when it resets the connection.

@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amux-dev/amux/internal/test/fakemodel"
 	"github.com/amux-dev/amux/pluginapi"
-	"github.com/amux-dev/amux/test/fakemodel"
 )
 
 // cause is a reason for which a run fails. Whatever the agent, amux says the same of it.

@@ -1,6 +1,6 @@
 package real
 
-import "github.com/amux-dev/amux/test/real/toolchain"
+import "github.com/amux-dev/amux/internal/test/toolchain"
 
 var claude = agentRow{
 	id: "claude", program: "claude", env: toolchain.Anthropic, read: readAnthropic, shell: "Bash",

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amux-dev/amux/internal/test/fakemodel"
 	"github.com/amux-dev/amux/pluginapi"
-	"github.com/amux-dev/amux/test/fakemodel"
 )
 
 // codexOptions are what Codex has beside the scenarios: each option by its effect,

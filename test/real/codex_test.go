@@ -4,8 +4,8 @@ import (
 	"encoding/base64"
 	"strings"
 
-	"github.com/amux-dev/amux/test/fakemodel"
-	"github.com/amux-dev/amux/test/real/toolchain"
+	"github.com/amux-dev/amux/internal/test/fakemodel"
+	"github.com/amux-dev/amux/internal/test/toolchain"
 )
 
 var codex = agentRow{

@@ -4,12 +4,12 @@ import (
 	"regexp"
 	"time"
 
-	"github.com/amux-dev/amux/test/fakemodel"
+	"github.com/amux-dev/amux/internal/test/fakemodel"
 )
 
 var copilotRow = agentRow{
 	id: "copilot", program: "copilot", env: copilotEnv, read: readCopilot, shell: "bash",
-	plan: "plugins/others/copilot/plan.go", unpriced: true, noCacheWrites: true,
+	plan: "plugins/others/internal/copilot/plan.go", unpriced: true, noCacheWrites: true,
 	model: "gpt-5", mcpTool: "echo-echo", patience: 3 * time.Minute,
 	lacks: map[string]string{
 		"tool_input_delta": "a tool is told when it is whole",

@@ -19,7 +19,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/amux-dev/amux/test/real/toolchain"
+	"github.com/amux-dev/amux/internal/test/toolchain"
 )
 
 // parts are hashes of what the tests of an agent depend on, by name.
@@ -46,18 +46,18 @@ func dependencies(root string) (map[string]parts, error) {
 		}
 		owned[owner] = append(owned[owner], file)
 	}
-	harness := packages.linked("test/real/toolchain", "test/real/netns")
+	harness := packages.linked("internal/test/toolchain", "internal/test/netns")
 	shared, err := hashFiles(root, append(packages.files(harness), owned[""]...))
 	if err != nil {
 		return nil, err
 	}
-	model, err := hashFiles(root, packages.files(packages.linked("test/fakemodel")))
+	model, err := hashFiles(root, packages.files(packages.linked("internal/test/fakemodel")))
 	if err != nil {
 		return nil, err
 	}
 	all := map[string]parts{}
 	for _, a := range agents {
-		p := parts{"test/real": shared, "test/fakemodel": model}
+		p := parts{"test/real": shared, "internal/test/fakemodel": model}
 		var contract []string
 		for _, id := range append([]string{a.id}, a.with...) {
 			if p["test/real/"+stem(id)+"*"], err = hashFiles(root, owned[id]); err != nil {
@@ -101,7 +101,7 @@ func adapter(root, id string) string {
 	if _, err := os.Stat(filepath.Join(root, "plugins", name)); err == nil {
 		return "plugins/" + name
 	}
-	return "plugins/others/" + name
+	return "plugins/others/internal/" + name
 }
 
 // packageSet has amux's own packages by their folder.
@@ -276,10 +276,10 @@ func TestDependencies(t *testing.T) {
 		t.Fatal(err)
 	}
 	for agent, want := range map[string][]string{
-		"claude":        {"plugins/claude", "sdk", "test/fakemodel", "test/real", "test/real/agents", "test/real/claude*"},
-		"omp":           {"plugins/others/omp", "plugins/others/pirpc", "sdk", "test/real/omp*"},
-		"amux-remote":   {"plugins/claude", "plugins/others/remote", "test/real/claude*", "test/real/remote*"},
-		"opencode-http": {"plugins/others/opencode", "plugins/others/opencode-http", "test/real/opencode*", "test/real/opencode_http*"},
+		"claude":        {"plugins/claude", "sdk", "internal/test/fakemodel", "test/real", "test/real/agents", "test/real/claude*"},
+		"omp":           {"plugins/others/internal/omp", "plugins/others/internal/pirpc", "sdk", "test/real/omp*"},
+		"amux-remote":   {"plugins/claude", "plugins/others/internal/remote", "test/real/claude*", "test/real/remote*"},
+		"opencode-http": {"plugins/others/internal/opencode", "plugins/others/internal/opencode-http", "test/real/opencode*", "test/real/opencode_http*"},
 	} {
 		for _, part := range want {
 			if all[agent][part] == "" {

@@ -14,8 +14,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/amux-dev/amux/test/fakemodel"
-	"github.com/amux-dev/amux/test/real/toolchain"
+	"github.com/amux-dev/amux/internal/test/fakemodel"
+	"github.com/amux-dev/amux/internal/test/toolchain"
 )
 
 // claudeArgs is the two-way form that the adapter uses.

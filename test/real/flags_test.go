@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/amux-dev/amux/test/real/toolchain"
+	"github.com/amux-dev/amux/internal/test/toolchain"
 )
 
 // TestFlags holds every flag that an adapter's source can plan against the help

@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/amux-dev/amux/test/fakemodel"
-	"github.com/amux-dev/amux/test/real/toolchain"
+	"github.com/amux-dev/amux/internal/test/fakemodel"
+	"github.com/amux-dev/amux/internal/test/toolchain"
 )
 
 var geminiRow = agentRow{

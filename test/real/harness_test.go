@@ -19,9 +19,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amux-dev/amux/internal/test/fakemodel"
+	"github.com/amux-dev/amux/internal/test/toolchain"
 	"github.com/amux-dev/amux/pluginapi"
-	"github.com/amux-dev/amux/test/fakemodel"
-	"github.com/amux-dev/amux/test/real/toolchain"
 )
 
 // agentRow is one agent in the table. A new agent is a row of agents, and, if

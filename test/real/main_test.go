@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/amux-dev/amux/test/real/netns"
-	"github.com/amux-dev/amux/test/real/toolchain"
+	"github.com/amux-dev/amux/internal/test/netns"
+	"github.com/amux-dev/amux/internal/test/toolchain"
 )
 
 // scenarioTime bounds one scenario, also where many run on a busy machine.

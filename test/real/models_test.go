@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	wait "github.com/amux-dev/amux/test/agents"
+	wait "github.com/amux-dev/amux/internal/test/agents"
 )
 
 // listsModels are the agents whose own command tells their models.

@@ -9,7 +9,7 @@ import (
 
 var ompRow = agentRow{
 	id: "omp", program: "omp", env: ompEnv, read: readChat, shell: "bash",
-	plan:   "plugins/others/omp/plan.go",
+	plan:   "plugins/others/internal/omp/plan.go",
 	hidden: "--fork",
 	model:  "fake/other-model", always: []string{"--approve", "auto"},
 	noCacheWrites: true, patience: 3 * time.Minute,

@@ -12,9 +12,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amux-dev/amux/internal/test/fakemodel"
+	"github.com/amux-dev/amux/internal/test/toolchain"
 	"github.com/amux-dev/amux/pluginapi"
-	"github.com/amux-dev/amux/test/fakemodel"
-	"github.com/amux-dev/amux/test/real/toolchain"
 )
 
 // TestOpenclawOptions is what OpenClaw has besides the scenarios, which are by its

@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amux-dev/amux/internal/test/toolchain"
 	"github.com/amux-dev/amux/pluginapi"
-	"github.com/amux-dev/amux/test/real/toolchain"
 )
 
 var opencodeHTTPRow = agentRow{

@@ -9,7 +9,7 @@ import (
 
 var piRow = agentRow{
 	id: "pi", program: "pi", env: piEnv, read: readChat, shell: "bash",
-	plan:  "plugins/others/pi/plan.go",
+	plan:  "plugins/others/internal/pi/plan.go",
 	model: "fake/other-model", always: []string{"--approve", "auto"},
 	noCacheWrites: true, patience: time.Minute,
 	lacks: map[string]string{

@@ -17,9 +17,9 @@ import (
 	"github.com/hashicorp/go-plugin"
 	"google.golang.org/grpc"
 
+	"github.com/amux-dev/amux/internal/test/fakemodel"
 	"github.com/amux-dev/amux/pluginapi"
 	pb "github.com/amux-dev/amux/pluginapi/amuxplugin1"
-	"github.com/amux-dev/amux/test/fakemodel"
 )
 
 // onePixel is a PNG.

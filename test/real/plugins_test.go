@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
+	wait "github.com/amux-dev/amux/internal/test/agents"
 	"github.com/amux-dev/amux/pluginapi"
-	wait "github.com/amux-dev/amux/test/agents"
 )
 
 // ownPlugin is what an agent's own commands do with a plugin in a folder.

@@ -5,12 +5,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/amux-dev/amux/test/real/toolchain"
+	"github.com/amux-dev/amux/internal/test/toolchain"
 )
 
 var qwenRow = agentRow{
 	id: "qwen", program: "qwen", env: toolchain.Chat, read: readChat, shell: "run_shell_command", home: qwenHome,
-	plan:     "plugins/others/qwen/plan.go",
+	plan:     "plugins/others/internal/qwen/plan.go",
 	unpriced: true, noCacheWrites: true, patience: 8 * time.Minute,
 	model: "other-model", mcpTool: "mcp__echo__echo",
 	lacks: map[string]string{

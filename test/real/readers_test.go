@@ -4,7 +4,7 @@ import (
 	"encoding/base64"
 	"strings"
 
-	"github.com/amux-dev/amux/test/fakemodel"
+	"github.com/amux-dev/amux/internal/test/fakemodel"
 )
 
 // readAnthropic reads a request of the Messages API. Claude Code gives a part of

@@ -3,7 +3,7 @@ package real
 import (
 	"time"
 
-	"github.com/amux-dev/amux/test/real/toolchain"
+	"github.com/amux-dev/amux/internal/test/toolchain"
 )
 
 // remoteRow is Claude Code behind another amux: what it can alone, it can there.

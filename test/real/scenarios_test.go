@@ -14,8 +14,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/amux-dev/amux/internal/test/fakemodel"
 	"github.com/amux-dev/amux/pluginapi"
-	"github.com/amux-dev/amux/test/fakemodel"
 )
 
 // scenarios are the lines of the table.

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/amux-dev/amux/internal/pty"
+	"github.com/amux-dev/amux/internal/test/agents"
 	"github.com/amux-dev/amux/internal/vt"
-	"github.com/amux-dev/amux/test/agents"
 )
 
 // converse opens a window with a conversation in it.

@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"github.com/amux-dev/amux/internal/pty"
+	"github.com/amux-dev/amux/internal/test/agents"
 	"github.com/amux-dev/amux/internal/vt"
-	"github.com/amux-dev/amux/test/agents"
 )
 
 func TestMain(m *testing.M) { agents.Run(m) }

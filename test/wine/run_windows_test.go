@@ -21,7 +21,7 @@ import (
 
 	"github.com/amux-dev/amux/internal/process"
 	"github.com/amux-dev/amux/internal/shim"
-	"github.com/amux-dev/amux/test/wine"
+	"github.com/amux-dev/amux/internal/test/wine"
 )
 
 // patience is how long may take what must happen.

@@ -16,7 +16,7 @@ import (
 	"golang.org/x/sys/windows"
 
 	"github.com/amux-dev/amux/internal/sys/namedpipe"
-	"github.com/amux-dev/amux/test/wine"
+	"github.com/amux-dev/amux/internal/test/wine"
 )
 
 func listen(t *testing.T) (*namedpipe.Listener, string) {

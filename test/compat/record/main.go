@@ -28,8 +28,8 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/amux-dev/amux/internal/test/tape"
 	"github.com/amux-dev/amux/pluginapi"
-	"github.com/amux-dev/amux/test/compat/tape"
 )
 
 func main() {

@@ -13,7 +13,7 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/amux-dev/amux/test/fakemodel"
+	"github.com/amux-dev/amux/internal/test/fakemodel"
 )
 
 func main() {

@@ -16,7 +16,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/amux-dev/amux/test/real/toolchain"
+	"github.com/amux-dev/amux/internal/test/toolchain"
 )
 
 func main() {

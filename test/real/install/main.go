@@ -8,7 +8,7 @@ import (
 	"os"
 	"time"
 
-	"github.com/amux-dev/amux/test/real/toolchain"
+	"github.com/amux-dev/amux/internal/test/toolchain"
 )
 
 func main() {

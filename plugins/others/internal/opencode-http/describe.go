@@ -13,7 +13,7 @@ import (
 	"slices"
 
 	"github.com/amux-dev/amux/pluginapi"
-	"github.com/amux-dev/amux/plugins/others/opencode"
+	"github.com/amux-dev/amux/plugins/others/internal/opencode"
 	"github.com/amux-dev/amux/sdk"
 )
 

@@ -6,7 +6,7 @@ import (
 
 	"github.com/amux-dev/amux/pluginapi"
 	"github.com/amux-dev/amux/pluginapi/authprobe"
-	"github.com/amux-dev/amux/plugins/others/pirpc"
+	"github.com/amux-dev/amux/plugins/others/internal/pirpc"
 	"github.com/amux-dev/amux/sdk"
 	"github.com/amux-dev/amux/sdk/turn"
 )

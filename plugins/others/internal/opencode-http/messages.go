@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/amux-dev/amux/pluginapi"
-	"github.com/amux-dev/amux/plugins/others/opencode"
+	"github.com/amux-dev/amux/plugins/others/internal/opencode"
 	"github.com/amux-dev/amux/sdk"
 	"github.com/amux-dev/amux/sdk/jsonl"
 	"github.com/amux-dev/amux/sdk/turn"

@@ -4,7 +4,7 @@ import (
 	"strings"
 
 	"github.com/amux-dev/amux/pluginapi"
-	"github.com/amux-dev/amux/plugins/others/opencode"
+	"github.com/amux-dev/amux/plugins/others/internal/opencode"
 	"github.com/amux-dev/amux/sdk"
 	"github.com/amux-dev/amux/sdk/failure"
 	"github.com/amux-dev/amux/sdk/jsonl"

@@ -8,7 +8,7 @@ import (
 
 	"github.com/amux-dev/amux/pluginapi"
 	pb "github.com/amux-dev/amux/pluginapi/amuxplugin1"
-	"github.com/amux-dev/amux/plugins/others/pirpc"
+	"github.com/amux-dev/amux/plugins/others/internal/pirpc"
 	"github.com/amux-dev/amux/sdk"
 	"github.com/amux-dev/amux/sdk/acp"
 )
