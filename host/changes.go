@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/amux-dev/amux/host/internal/changes"
+	"github.com/amux-dev/amux/host/internal/git"
 	"github.com/amux-dev/amux/host/internal/record"
 	"github.com/amux-dev/amux/internal/store"
 	"github.com/amux-dev/amux/pluginapi"
@@ -57,10 +58,7 @@ type ChangedFile struct {
 
 // IsRepository reports whether it is a repository of its own, such as a submodule: its
 // commit was changed.
-func (f ChangedFile) IsRepository() bool { return f.OldMode == gitlink || f.NewMode == gitlink }
-
-// gitlink is the mode of a repository in a tree.
-const gitlink = "160000"
+func (f ChangedFile) IsRepository() bool { return f.OldMode == git.Gitlink || f.NewMode == git.Gitlink }
 
 // lateAfter is how long after the end of a run its last tree is taken as that of the end.
 const lateAfter = 10 * time.Second
@@ -156,7 +154,7 @@ func (c *Changes) diffError(err error) error {
 		why = "it keeps no record (--no-record)"
 	case c.run.agent.GetDemo():
 		why = "agent " + c.run.meta.Agent + " changes nothing"
-	case changes.InWorkTree(c.run.meta.Cwd):
+	case git.InWorkTree(c.run.meta.Cwd):
 		why = "amux was killed before the agent started, or the disk was full"
 	}
 	return pluginapi.Errorf(pluginapi.CodeInvalidTransition, "run %s: its changes were not recorded: %s", id, why)
@@ -195,7 +193,7 @@ func (d *Diff) Apply(ctx context.Context, dir string) error {
 	return d.changes.diffError(d.diff.Apply(ctx, dir))
 }
 
-func changedFiles(files []changes.File) []ChangedFile {
+func changedFiles(files []git.File) []ChangedFile {
 	list := make([]ChangedFile, len(files))
 	for i, f := range files {
 		list[i] = ChangedFile{f.Path, f.OldPath, f.Status, f.Added, f.Deleted, f.Binary, f.OldMode, f.NewMode, f.Nested}

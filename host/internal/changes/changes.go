@@ -20,15 +20,14 @@ import (
 	"sync"
 	"time"
 
+	"github.com/amux-dev/amux/host/internal/git"
 	"github.com/amux-dev/amux/host/internal/program"
-	"github.com/amux-dev/amux/internal/sys/foreign"
 )
 
 // How long git may take. The agent waits for the first, the end of the run for the second.
 const (
 	startTime = 5 * time.Second
 	endTime   = 15 * time.Second
-	userTime  = 2 * time.Minute // of what somebody asks for
 )
 
 // Record is what is kept of a run's changes beside the trees: changes.json.
@@ -47,16 +46,8 @@ type Record struct {
 	Figures
 }
 
-// Figures say how much was changed. Lines of binary files are not counted.
-type Figures struct {
-	Files   int `json:"files"`
-	Added   int `json:"added"`
-	Deleted int `json:"deleted"`
-}
-
-func (f Figures) plus(more Figures) Figures {
-	return Figures{f.Files + more.Files, f.Added + more.Added, f.Deleted + more.Deleted}
-}
+// Figures say how much was changed.
+type Figures = git.Figures
 
 // Set is the recorded changes of one run.
 type Set struct {
@@ -101,7 +92,7 @@ func (s *Set) write(r Record) error {
 // and starts nothing. own are folders of amux, which are left out where they lie in the
 // work tree. What goes wrong is in the record.
 func (s *Set) Start(ctx context.Context, cwd string, own []string) {
-	root, ok := findRoot(cwd)
+	root, ok := git.FindRoot(cwd)
 	if !ok {
 		return
 	}
@@ -123,18 +114,18 @@ func (s *Set) start(ctx context.Context, r *Record, own []string) error {
 	if path == "" {
 		return errors.New("git is not in PATH")
 	}
-	repo, err := openRepository(ctx, path, r.Root, s.env)
+	repo, err := git.Open(ctx, path, r.Root, s.env)
 	if err != nil {
 		return err
 	}
-	if err := repo.mirror(s.dir, own); err != nil {
+	if err := repo.Mirror(s.dir, own); err != nil {
 		return err
 	}
-	t := tree{git: s.git(path, r.Root), untracked: repo.untracked()}
-	got, err := t.write(ctx)
-	r.StartTree, r.LeftOut = got.id, got.leftOut
+	t := git.Tree{Git: s.git(path, r.Root), Untracked: repo.Untracked()}
+	got, err := t.Write(ctx)
+	r.StartTree, r.LeftOut = got.ID, got.LeftOut
 	if err == nil && !s.deep {
-		s.startNested(ctx, t.git, got.nested)
+		s.startNested(ctx, t.Git, got.Nested)
 	}
 	return err
 }
@@ -176,21 +167,21 @@ func (s *Set) end(ctx context.Context, r *Record) error {
 		return err
 	}
 	// The index of the start stays until all is well: what fails is dropped.
-	index := g.index
-	g.index = index + ".end"
-	defer os.Remove(g.index)
-	if err := copyIndex(index, g.index); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	index := g.Index
+	g.Index = index + ".end"
+	defer os.Remove(g.Index)
+	if err := git.CopyIndex(index, g.Index); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	got, err := tree{git: g, untracked: s.untracked()}.write(ctx)
+	got, err := git.Tree{Git: g, Untracked: s.untracked()}.Write(ctx)
 	if err != nil {
 		return err
 	}
-	r.EndTree, r.LeftOut = got.id, max(r.LeftOut, got.leftOut)
+	r.EndTree, r.LeftOut = got.ID, max(r.LeftOut, got.LeftOut)
 	for _, inner := range s.nested() {
 		inner.End(ctx)
 		if in, err := inner.Record(); err == nil {
-			r.Figures = r.Figures.plus(in.Figures)
+			r.Figures = r.Figures.Plus(in.Figures)
 			r.LeftOut += in.LeftOut
 		}
 	}
@@ -198,13 +189,13 @@ func (s *Set) end(ctx context.Context, r *Record) error {
 		return nil
 	}
 	var keeping sync.WaitGroup
-	keeping.Go(func() { g.keep(ctx, r.StartTree, r.EndTree) })
+	keeping.Go(func() { g.Keep(ctx, r.StartTree, r.EndTree) })
 	defer keeping.Wait()
-	files, err := g.files(ctx, r.StartTree, r.EndTree)
+	files, err := g.Files(ctx, r.StartTree, r.EndTree)
 	if err != nil {
 		return err
 	}
-	r.Figures = r.Figures.plus(FiguresOf(files))
+	r.Figures = r.Figures.Plus(git.FiguresOf(files))
 	return nil
 }
 
@@ -220,11 +211,11 @@ func reason(ctx context.Context, err error) string {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return "git took too long"
 	}
-	return oneLine(err.Error())
+	return git.OneLine(err.Error())
 }
 
 // open is git in the private folder, for the files below root.
-func (s *Set) open(root string) (*git, error) {
+func (s *Set) open(root string) (*git.Git, error) {
 	path := program.Look("git", s.env, root)
 	if path == "" {
 		return nil, errors.New("git is not in PATH")
@@ -232,19 +223,11 @@ func (s *Set) open(root string) (*git, error) {
 	return s.git(path, root), nil
 }
 
-func (s *Set) git(path, root string) *git {
-	return &git{path: path, env: s.env, dir: s.dir, root: root, index: filepath.Join(s.dir, "index")}
+func (s *Set) git(path, root string) *git.Git {
+	return &git.Git{Path: path, Env: s.env, Dir: s.dir, Root: root, Index: filepath.Join(s.dir, "index")}
 }
-
-// untrackedFile lies in the private folder where untracked files are left out.
-const untrackedFile = "tracked-only"
 
 func (s *Set) untracked() bool {
-	_, err := os.Lstat(filepath.Join(s.dir, untrackedFile))
+	_, err := os.Lstat(filepath.Join(s.dir, git.UntrackedFile))
 	return errors.Is(err, fs.ErrNotExist)
-}
-
-// readFile reads a file of a repository, which may be anything.
-func readFile(path string, limit int64) ([]byte, error) {
-	return foreign.Read(path, foreign.Rule{Limit: limit})
 }

@@ -15,6 +15,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/amux-dev/amux/host/internal/git"
 )
 
 // world is a repository, a run's folder, and an environment to find git in.
@@ -324,7 +326,7 @@ func TestTreeIsThatOfGit(t *testing.T) {
 				}
 			}
 			w.unchanged(before)
-			if files, err := w.open(false).Files(t.Context()); err != nil || FiguresOf(files) != r.Figures || (len(files) == 0) != (r.StartTree == r.EndTree) {
+			if files, err := w.open(false).Files(t.Context()); err != nil || git.FiguresOf(files) != r.Figures || (len(files) == 0) != (r.StartTree == r.EndTree) {
 				t.Errorf("files %v, %v; recorded %v", files, err, r.Figures)
 			}
 			if d := w.open(true); d.Tree() != r.EndTree {
@@ -381,7 +383,7 @@ func TestReasons(t *testing.T) {
 		}, "is not a repository"},
 		"too much": {func(w *world) {
 			w.write("big", "")
-			if err := os.Truncate(w.repo+"/big", mostBytes+1); err != nil {
+			if err := os.Truncate(w.repo+"/big", git.MostBytes+1); err != nil {
 				w.t.Fatal(err)
 			}
 		}, "too large"},

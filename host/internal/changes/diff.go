@@ -11,13 +11,15 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/amux-dev/amux/host/internal/git"
 )
 
 // Diff is two trees of a run that can be compared: that of its start with that of its end,
 // or with the files as they are now. Close it.
 type Diff struct {
 	Record
-	git  *git
+	git  *git.Git
 	to   string // the later tree
 	temp string // what is left of a look at the files as they are now; "" for none
 	// inner are the repositories inside the work tree whose files differ, prefix is where
@@ -51,7 +53,7 @@ func (s *Set) Open(ctx context.Context, now bool, temp string) (*Diff, error) {
 		d.openNested(ctx, s, now, temp)
 		return d, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, userTime)
+	ctx, cancel := context.WithTimeout(ctx, git.UserTime)
 	defer cancel()
 	if err := s.look(ctx, d, temp); err != nil {
 		d.Close()
@@ -70,16 +72,16 @@ func (s *Set) look(ctx context.Context, d *Diff, temp string) (err error) {
 	if err := os.MkdirAll(filepath.Join(objects, "info"), 0o700); err != nil {
 		return err
 	}
-	kept := quote(filepath.ToSlash(filepath.Join(s.dir, "objects"))) + "\n"
+	kept := git.Quote(filepath.ToSlash(filepath.Join(s.dir, "objects"))) + "\n"
 	if err := os.WriteFile(filepath.Join(objects, "info", "alternates"), []byte(kept), 0o600); err != nil {
 		return err
 	}
-	d.git.index, d.git.objects = filepath.Join(d.temp, "index"), objects
-	if err := copyIndex(filepath.Join(s.dir, "index"), d.git.index); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	d.git.Index, d.git.Objects = filepath.Join(d.temp, "index"), objects
+	if err := git.CopyIndex(filepath.Join(s.dir, "index"), d.git.Index); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	got, err := tree{git: d.git, untracked: s.untracked()}.write(ctx)
-	d.to = got.id
+	got, err := git.Tree{Git: d.git, Untracked: s.untracked()}.Write(ctx)
+	d.to = got.ID
 	return err
 }
 
@@ -97,15 +99,15 @@ func (d *Diff) Close() {
 func (d *Diff) Tree() string { return d.to }
 
 // Files lists the files that differ.
-func (d *Diff) Files(ctx context.Context) ([]File, error) {
-	ctx, cancel := context.WithTimeout(ctx, userTime)
+func (d *Diff) Files(ctx context.Context) ([]git.File, error) {
+	ctx, cancel := context.WithTimeout(ctx, git.UserTime)
 	defer cancel()
-	files, err := d.git.files(ctx, d.StartTree, d.to)
+	files, err := d.git.Files(ctx, d.StartTree, d.to)
 	for _, in := range d.inner {
 		if err != nil {
 			return nil, err
 		}
-		var more []File
+		var more []git.File
 		more, err = in.Files(ctx)
 		for _, f := range more {
 			f.Path = in.prefix + f.Path
@@ -139,7 +141,7 @@ func (d *Diff) patch(ctx context.Context, w io.Writer, from, to string, whole bo
 	} else {
 		args = append(args, "--find-renames")
 	}
-	return d.git.onObjects(ctx, nil, w, append(append(args, more...), from, to)...)
+	return d.git.OnObjects(ctx, nil, w, append(append(args, more...), from, to)...)
 }
 
 // Refused says why nothing was done, and for which files.
@@ -158,7 +160,7 @@ func (d *Diff) Apply(ctx context.Context, dir string) error {
 
 // apply makes the changes between two trees in a folder.
 func (d *Diff) apply(ctx context.Context, dir, from, to string) error {
-	ctx, cancel := context.WithTimeout(ctx, userTime)
+	ctx, cancel := context.WithTimeout(ctx, git.UserTime)
 	defer cancel()
 	patch, err := os.CreateTemp(d.temp, "agent-mux-replay-*.patch")
 	if err != nil {
@@ -171,10 +173,10 @@ func (d *Diff) apply(ctx context.Context, dir, from, to string) error {
 		return err
 	}
 	there := *d.git
-	there.root = dir
-	err = there.inTree(ctx, nil, io.Discard, "apply", "--whitespace=nowarn", patch.Name())
-	if failed, ok := errors.AsType[*failure](err); ok {
-		return &Refused{Why: "the changes do not fit the files there: " + strings.TrimPrefix(failed.stderr, "error: ")}
+	there.Root = dir
+	err = there.InTree(ctx, nil, io.Discard, "apply", "--whitespace=nowarn", patch.Name())
+	if failed, ok := errors.AsType[*git.Failure](err); ok {
+		return &Refused{Why: "the changes do not fit the files there: " + strings.TrimPrefix(failed.Stderr, "error: ")}
 	}
 	return err
 }
@@ -182,12 +184,12 @@ func (d *Diff) apply(ctx context.Context, dir, from, to string) error {
 // Undo gives the files that the run changed the content that they had at its start, all of
 // them or, if one of them was changed since, none. d must be opened with now: what it
 // compares is the end of the run and now.
-func (d *Diff) Undo(ctx context.Context) ([]File, error) {
-	changed, err := d.git.files(ctx, d.StartTree, d.EndTree, "--no-renames")
+func (d *Diff) Undo(ctx context.Context) ([]git.File, error) {
+	changed, err := d.git.Files(ctx, d.StartTree, d.EndTree, "--no-renames")
 	if err != nil {
 		return nil, err
 	}
-	since, err := d.git.files(ctx, d.EndTree, d.to, "--no-renames")
+	since, err := d.git.Files(ctx, d.EndTree, d.to, "--no-renames")
 	if err != nil {
 		return nil, err
 	}
@@ -196,7 +198,7 @@ func (d *Diff) Undo(ctx context.Context) ([]File, error) {
 	}
 	var repositories []string
 	for _, in := range d.inner {
-		if inside, err := in.git.files(ctx, in.StartTree, cmp.Or(in.EndTree, in.to)); err != nil {
+		if inside, err := in.git.Files(ctx, in.StartTree, cmp.Or(in.EndTree, in.to)); err != nil {
 			return nil, err
 		} else if len(inside) > 0 {
 			repositories = append(repositories, strings.TrimSuffix(in.prefix, "/"))
@@ -225,13 +227,13 @@ func (d *Diff) Undo(ctx context.Context) ([]File, error) {
 }
 
 // undone checks that files are as they were at the start.
-func (d *Diff) undone(ctx context.Context, changed []File) error {
-	_, err := os.Lstat(filepath.Join(d.git.dir, untrackedFile))
-	now, err := tree{git: d.git, untracked: errors.Is(err, fs.ErrNotExist)}.write(ctx)
+func (d *Diff) undone(ctx context.Context, changed []git.File) error {
+	_, err := os.Lstat(filepath.Join(d.git.Dir, git.UntrackedFile))
+	now, err := git.Tree{Git: d.git, Untracked: errors.Is(err, fs.ErrNotExist)}.Write(ctx)
 	if err != nil {
 		return err
 	}
-	left, err := d.git.files(ctx, d.StartTree, now.id, "--no-renames")
+	left, err := d.git.Files(ctx, d.StartTree, now.ID, "--no-renames")
 	if err != nil {
 		return err
 	}
@@ -242,7 +244,7 @@ func (d *Diff) undone(ctx context.Context, changed []File) error {
 }
 
 // touching are the paths in since that are one of changed, or above or below one.
-func touching(since, changed []File) []string {
+func touching(since, changed []git.File) []string {
 	if len(changed) == 0 {
 		return nil
 	}
@@ -269,20 +271,20 @@ func touching(since, changed []File) []string {
 }
 
 // filtered are the files whose stored form a program makes.
-func (d *Diff) filtered(ctx context.Context, files []File) ([]string, error) {
+func (d *Diff) filtered(ctx context.Context, files []git.File) ([]string, error) {
 	if len(files) == 0 {
 		return nil, nil
 	}
-	list := make(paths, len(files))
+	list := make(git.Paths, len(files))
 	for i, f := range files {
 		list[i] = f.Path
 	}
-	var out limited
-	if err := d.git.inTree(ctx, list.list(), &out, "check-attr", "-z", "--stdin", "filter"); err != nil {
+	var out git.Limited
+	if err := d.git.InTree(ctx, list.List(), &out, "check-attr", "-z", "--stdin", "filter"); err != nil {
 		return nil, err
 	}
 	var found []string
-	for triple := range slices.Chunk(strings.Split(string(out.data), "\x00"), 3) { // path, attribute, value
+	for triple := range slices.Chunk(strings.Split(string(out.Data), "\x00"), 3) { // path, attribute, value
 		if len(triple) == 3 && triple[2] != "unspecified" && triple[2] != "unset" {
 			found = append(found, triple[0])
 		}

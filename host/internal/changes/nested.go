@@ -8,7 +8,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
+
+	"github.com/amux-dev/amux/host/internal/git"
 )
 
 // A submodule, or another repository inside the work tree, is in the tree as a commit. What
@@ -17,38 +18,24 @@ import (
 
 // startNested takes the trees that the repositories inside the work tree start from: the
 // untracked ones that are given, and submodules. What goes wrong is in their own records.
-func (s *Set) startNested(ctx context.Context, g *git, untracked []string) {
+func (s *Set) startNested(ctx context.Context, g *git.Git, untracked []string) {
 	list := untracked
-	if _, err := os.Lstat(filepath.Join(g.root, ".gitmodules")); err == nil {
-		list = append(list, g.submodules(ctx)...)
+	if _, err := os.Lstat(filepath.Join(g.Root, ".gitmodules")); err == nil {
+		list = append(list, g.Submodules(ctx)...)
 	}
 	slices.Sort(list)
 	list = slices.Compact(list)
-	linked := links{root: g.root}
-	for i, name := range list[:min(len(list), mostNested)] {
-		dir := filepath.Join(g.root, filepath.FromSlash(name))
+	linked := git.Links{Root: g.Root}
+	for i, name := range list[:min(len(list), git.MostNested)] {
+		dir := filepath.Join(g.Root, filepath.FromSlash(name))
 		info, err := os.Lstat(dir)
-		if err != nil || !info.IsDir() || linked.above(name) {
+		if err != nil || !info.IsDir() || linked.Above(name) {
 			continue
 		}
-		if root, ok := findRoot(dir); ok && root == dir { // else it is not checked out
+		if root, ok := git.FindRoot(dir); ok && root == dir { // else it is not checked out
 			s.inner(i).Start(ctx, dir, nil)
 		}
 	}
-}
-
-// submodules are the repositories in the index.
-func (g *git) submodules(ctx context.Context) (list []string) {
-	var out limited
-	if g.inTree(ctx, nil, &out, "ls-files", "-z", "--stage") != nil {
-		return nil
-	}
-	for entry := range strings.SplitSeq(string(out.data), "\x00") { // mode, id, stage TAB path
-		if head, name, ok := strings.Cut(entry, "\t"); ok && strings.HasPrefix(head, gitlink+" ") {
-			list = append(list, name)
-		}
-	}
-	return list
 }
 
 // inner is the Set of the repository of that number.
@@ -58,7 +45,7 @@ func (s *Set) inner(i int) *Set {
 
 // nested are the Sets of repositories inside the work tree.
 func (s *Set) nested() (sets []*Set) {
-	for i := range mostNested {
+	for i := range git.MostNested {
 		inner := s.inner(i)
 		if _, err := os.Lstat(inner.dir); errors.Is(err, fs.ErrNotExist) {
 			continue

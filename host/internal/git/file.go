@@ -1,4 +1,4 @@
-package changes
+package git
 
 import (
 	"context"
@@ -26,11 +26,22 @@ type File struct {
 	NewID  string `json:"-"`
 }
 
-// gitlink is the mode of a repository in the tree: a commit stands for it.
-const gitlink = "160000"
+// Gitlink is the mode of a repository in the tree: a commit stands for it.
+const Gitlink = "160000"
 
 // IsRepository reports whether it is a repository of its own, a submodule for one.
-func (f File) IsRepository() bool { return f.OldMode == gitlink || f.NewMode == gitlink }
+func (f File) IsRepository() bool { return f.OldMode == Gitlink || f.NewMode == Gitlink }
+
+// Figures say how much was changed. Lines of binary files are not counted.
+type Figures struct {
+	Files   int `json:"files"`
+	Added   int `json:"added"`
+	Deleted int `json:"deleted"`
+}
+
+func (f Figures) Plus(more Figures) Figures {
+	return Figures{f.Files + more.Files, f.Added + more.Added, f.Deleted + more.Deleted}
+}
 
 // FiguresOf adds up files.
 func FiguresOf(files []File) Figures {
@@ -42,14 +53,14 @@ func FiguresOf(files []File) Figures {
 	return sum
 }
 
-// files lists the files that differ between two trees.
-func (g *git) files(ctx context.Context, from, to string, more ...string) ([]File, error) {
-	var out limited
+// Files lists the files that differ between two trees.
+func (g *Git) Files(ctx context.Context, from, to string, more ...string) ([]File, error) {
+	var out Limited
 	args := append([]string{"diff-tree", "-r", "-z", "--raw", "--numstat", "--no-abbrev", "--find-renames", "--no-ext-diff", "--no-textconv"}, more...)
-	if err := g.onObjects(ctx, nil, &out, append(args, from, to)...); err != nil {
+	if err := g.OnObjects(ctx, nil, &out, append(args, from, to)...); err != nil {
 		return nil, err
 	}
-	return parseFiles(string(out.data))
+	return parseFiles(string(out.Data))
 }
 
 var errListing = errors.New("git diff-tree printed something unexpected")
@@ -79,7 +90,7 @@ func parseFiles(text string) ([]File, error) {
 		}
 		f := File{Path: path, OldMode: fields[0], NewMode: fields[1], OldID: fields[2], NewID: fields[3]}
 		letter := fields[4]
-		if letter == "" || !isID(f.OldID) || !isID(f.NewID) {
+		if letter == "" || !IsID(f.OldID) || !IsID(f.NewID) {
 			return nil, errListing
 		}
 		switch letter[0] {
@@ -133,30 +144,30 @@ func parseFiles(text string) ([]File, error) {
 	return files, nil
 }
 
-// keep packs the objects that tell two trees apart into the private folder, so that the
+// Keep packs the objects that tell two trees apart into the private folder, so that the
 // changes can be shown when the repository has dropped them or is gone. What cannot be
 // packed is looked for in the repository.
-func (g *git) keep(ctx context.Context, from, to string) {
-	var out limited
-	if err := g.onObjects(ctx, nil, &out, "diff-tree", "-r", "-t", "-z", "--raw", "--no-abbrev", "--no-renames", from, to); err != nil {
+func (g *Git) Keep(ctx context.Context, from, to string) {
+	var out Limited
+	if err := g.OnObjects(ctx, nil, &out, "diff-tree", "-r", "-t", "-z", "--raw", "--no-abbrev", "--no-renames", from, to); err != nil {
 		return
 	}
 	ids := []string{from, to}
-	fields := strings.Split(string(out.data), "\x00")
+	fields := strings.Split(string(out.Data), "\x00")
 	for i := 0; i+1 < len(fields); i += 2 {
 		head := strings.Split(fields[i], " ")
 		if len(head) != 5 {
 			return
 		}
 		for j, mode := range []string{strings.TrimPrefix(head[0], ":"), head[1]} {
-			if id := head[2+j]; mode != gitlink && isID(id) && strings.Trim(id, "0") != "" {
+			if id := head[2+j]; mode != Gitlink && IsID(id) && strings.Trim(id, "0") != "" {
 				ids = append(ids, id)
 			}
 		}
 	}
 	slices.Sort(ids)
 	ids = slices.Compact(ids)
-	if g.onObjects(ctx, strings.NewReader(strings.Join(ids, "\n")+"\n"), &limited{}, "pack-objects", "-q", g.dir+"/objects/pack/pack") == nil {
-		_ = g.onObjects(ctx, nil, &limited{}, "prune-packed", "-q") // what is left over takes space only
+	if g.OnObjects(ctx, strings.NewReader(strings.Join(ids, "\n")+"\n"), &Limited{}, "pack-objects", "-q", g.Dir+"/objects/pack/pack") == nil {
+		_ = g.OnObjects(ctx, nil, &Limited{}, "prune-packed", "-q") // what is left over takes space only
 	}
 }

@@ -1,4 +1,4 @@
-package changes
+package git
 
 import (
 	"bytes"
@@ -22,13 +22,13 @@ import (
 
 // InWorkTree reports whether a folder looks as if it were in a git work tree.
 func InWorkTree(dir string) bool {
-	_, ok := findRoot(dir)
+	_, ok := FindRoot(dir)
 	return ok
 }
 
-// findRoot finds the work tree that a folder is in: the nearest folder above it whose
+// FindRoot finds the work tree that a folder is in: the nearest folder above it whose
 // .git looks like a repository or names one. No program is started.
-func findRoot(dir string) (root string, ok bool) {
+func FindRoot(dir string) (root string, ok bool) {
 	dir, err := filepath.EvalSymlinks(dir)
 	if err != nil {
 		return "", false
@@ -53,12 +53,12 @@ func findRoot(dir string) (root string, ok bool) {
 	}
 }
 
-// repository is what is used of the user's repository: files that are read, and settings
+// Repository is what is used of the user's repository: files that are read, and settings
 // that start no program.
-type repository struct {
-	root     string
-	gitDir   string // of this work tree
-	common   string // of all its work trees
+type Repository struct {
+	Root     string
+	GitDir   string // of this work tree
+	Common   string // of all its work trees
 	format   string // sha1, sha256
 	settings map[string]string
 	home     string
@@ -67,20 +67,20 @@ type repository struct {
 // harmless are the settings that count: git starts nothing for any of them.
 const harmless = `^(core\.(autocrlf|eol|safecrlf|excludesfile|ignorecase|precomposeunicode|filemode|symlinks)|status\.showuntrackedfiles)$`
 
-// openRepository asks git about the repository of a work tree. Git itself refuses that of
+// Open asks git about the repository of a work tree. Git itself refuses that of
 // another user (safe.directory).
-func openRepository(ctx context.Context, path, root string, env []string) (*repository, error) {
-	c := program.Command{Env: environ(env), Cwd: root}
+func Open(ctx context.Context, path, root string, env []string) (*Repository, error) {
+	c := program.Command{Env: Environ(env), Cwd: root}
 	var config string
 	var configErr error
 	var asking sync.WaitGroup
 	asking.Go(func() {
-		config, configErr = output(func(w io.Writer) error {
-			return runGit(ctx, c, path, w, []string{"config", "-z", "--get-regexp", harmless})
+		config, configErr = Output(func(w io.Writer) error {
+			return Run(ctx, c, path, w, []string{"config", "-z", "--get-regexp", harmless})
 		})
 	})
-	said, err := output(func(w io.Writer) error {
-		return runGit(ctx, c, path, w, []string{"rev-parse", "--is-bare-repository", "--show-object-format", "--absolute-git-dir"})
+	said, err := Output(func(w io.Writer) error {
+		return Run(ctx, c, path, w, []string{"rev-parse", "--is-bare-repository", "--show-object-format", "--absolute-git-dir"})
 	})
 	asking.Wait()
 	if err != nil {
@@ -90,17 +90,17 @@ func openRepository(ctx context.Context, path, root string, env []string) (*repo
 	if len(parts) < 3 {
 		return nil, errors.New("git rev-parse printed something unexpected")
 	}
-	r := &repository{root: root, gitDir: filepath.FromSlash(parts[2]), format: parts[1], home: process.EnvValue(env, "HOME")}
+	r := &Repository{Root: root, GitDir: filepath.FromSlash(parts[2]), format: parts[1], home: process.EnvValue(env, "HOME")}
 	if parts[0] != "false" {
 		return nil, errors.New("the repository is bare: it has no work tree")
 	}
-	if !isGitDir(root, r.gitDir) {
+	if !isGitDir(root, r.GitDir) {
 		return nil, fmt.Errorf("%s is not a repository", filepath.Join(root, ".git"))
 	}
-	if r.common, err = commonDir(r.gitDir); err != nil {
+	if r.Common, err = commonDir(r.GitDir); err != nil {
 		return nil, err
 	}
-	if failed, ok := errors.AsType[*failure](configErr); configErr != nil && (!ok || failed.exit != 1) { // 1: none is set
+	if failed, ok := errors.AsType[*Failure](configErr); configErr != nil && (!ok || failed.Exit != 1) { // 1: none is set
 		return nil, configErr
 	}
 	r.settings = parseSettings(config)
@@ -113,7 +113,7 @@ func openRepository(ctx context.Context, path, root string, env []string) (*repo
 }
 
 // configHome is where git looks for the user's own files.
-func (r *repository) configHome(env []string) string {
+func (r *Repository) configHome(env []string) string {
 	if dir := process.EnvValue(env, "XDG_CONFIG_HOME"); dir != "" {
 		return dir
 	}
@@ -174,9 +174,9 @@ func parseSettings(text string) map[string]string {
 	return settings
 }
 
-// untracked reports whether untracked files are taken: not where the user has git leave
+// Untracked reports whether untracked files are taken: not where the user has git leave
 // them out, as in a repository of dot files.
-func (r *repository) untracked() bool {
+func (r *Repository) Untracked() bool {
 	return !slices.Contains([]string{"no", "false", "off", "0"}, strings.ToLower(r.settings["status.showuntrackedfiles"]))
 }
 
@@ -185,15 +185,18 @@ const (
 	mostExclude = 1 << 20
 )
 
-// mirror makes the private folder: a repository without commits, whose index and ignored
+// UntrackedFile lies in the private folder where untracked files are left out.
+const UntrackedFile = "tracked-only"
+
+// Mirror makes the private folder: a repository without commits, whose index and ignored
 // files are those of this one, and whose objects are found there.
-func (r *repository) mirror(dir string, own []string) error {
+func (r *Repository) Mirror(dir string, own []string) error {
 	for _, sub := range []string{"objects/info", "objects/pack", "refs/heads", "info"} {
 		if err := os.MkdirAll(filepath.Join(dir, filepath.FromSlash(sub)), 0o700); err != nil {
 			return err
 		}
 	}
-	exclude, err := readFile(filepath.Join(r.common, "info", "exclude"), mostExclude)
+	exclude, err := readFile(filepath.Join(r.Common, "info", "exclude"), mostExclude)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
@@ -206,26 +209,26 @@ func (r *repository) mirror(dir string, own []string) error {
 		"none":                    "",
 		"config":                  config,
 		"info/exclude":            strings.TrimRight(string(exclude), "\n") + "\n" + r.ownPatterns(own),
-		"objects/info/alternates": quote(filepath.ToSlash(filepath.Join(r.common, "objects"))) + "\n",
+		"objects/info/alternates": Quote(filepath.ToSlash(filepath.Join(r.Common, "objects"))) + "\n",
 	}
-	if !r.untracked() {
-		files[untrackedFile] = ""
+	if !r.Untracked() {
+		files[UntrackedFile] = ""
 	}
 	for name, text := range files {
 		if err := os.WriteFile(filepath.Join(dir, filepath.FromSlash(name)), []byte(text), 0o600); err != nil {
 			return err
 		}
 	}
-	err = copyIndex(filepath.Join(r.gitDir, "index"), filepath.Join(dir, "index"))
+	err = CopyIndex(filepath.Join(r.GitDir, "index"), filepath.Join(dir, "index"))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil // nothing is tracked yet
 	}
 	return err
 }
 
-// copyIndex copies an index with its time: git looks into files that were changed when
+// CopyIndex copies an index with its time: git looks into files that were changed when
 // their index was written, or later.
-func copyIndex(from, to string) error {
+func CopyIndex(from, to string) error {
 	f, err := foreign.Open(from, foreign.Rule{Limit: mostIndex})
 	if err != nil {
 		return err
@@ -250,7 +253,7 @@ func copyIndex(from, to string) error {
 var settingRule = regexp.MustCompile(`^[a-z0-9]{0,10}$`)
 
 // config is the configuration of the private folder.
-func (r *repository) config() (string, error) {
+func (r *Repository) config() (string, error) {
 	var b strings.Builder
 	b.WriteString("[core]\n\tbare = false\n\tfsmonitor = false\n\tuntrackedCache = false\n\thooksPath = none\n\tfsync = none\n\tcompression = 1\n")
 	switch r.format {
@@ -259,7 +262,7 @@ func (r *repository) config() (string, error) {
 	case "sha256":
 		b.WriteString("\trepositoryFormatVersion = 1\n[extensions]\n\tobjectFormat = sha256\n[core]\n")
 	default:
-		return "", fmt.Errorf("the repository's object format %s is unknown", oneLine(r.format))
+		return "", fmt.Errorf("the repository's object format %s is unknown", OneLine(r.format))
 	}
 	for _, name := range []string{"autocrlf", "eol", "safecrlf", "ignorecase", "precomposeunicode", "filemode", "symlinks"} {
 		if value, ok := r.settings["core."+name]; ok && settingRule.MatchString(strings.ToLower(value)) {
@@ -269,24 +272,24 @@ func (r *repository) config() (string, error) {
 	if _, ok := r.settings["core.filemode"]; !ok && runtime.GOOS == "windows" {
 		b.WriteString("\tfilemode = false\n")
 	}
-	b.WriteString("\texcludesFile = " + quote(filepath.ToSlash(r.settings["core.excludesfile"])) + "\n")
+	b.WriteString("\texcludesFile = " + Quote(filepath.ToSlash(r.settings["core.excludesfile"])) + "\n")
 	b.WriteString("[gc]\n\tauto = 0\n[maintenance]\n\tauto = false\n[pack]\n\twindow = 0\n")
 	return b.String(), nil
 }
 
-// quote is a text in quotes, as git reads it in its configuration and in alternates.
-func quote(text string) string {
+// Quote is a text in quotes, as git reads it in its configuration and in alternates.
+func Quote(text string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`, "\t", `\t`).Replace(text) + `"`
 }
 
 // ownPatterns ignore folders of amux that lie in the work tree.
-func (r *repository) ownPatterns(own []string) string {
+func (r *Repository) ownPatterns(own []string) string {
 	var b bytes.Buffer
 	for _, dir := range own {
 		if resolved, err := filepath.EvalSymlinks(dir); err == nil {
 			dir = resolved
 		}
-		rel, err := filepath.Rel(r.root, dir)
+		rel, err := filepath.Rel(r.Root, dir)
 		if err != nil || rel == "." || !filepath.IsLocal(rel) || strings.ContainsAny(rel, "\n\r") {
 			continue
 		}
@@ -294,4 +297,9 @@ func (r *repository) ownPatterns(own []string) string {
 		b.WriteString("/" + rel + "/\n")
 	}
 	return b.String()
+}
+
+// readFile reads a file of a repository, which may be anything.
+func readFile(path string, limit int64) ([]byte, error) {
+	return foreign.Read(path, foreign.Rule{Limit: limit})
 }
