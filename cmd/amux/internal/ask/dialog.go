@@ -83,7 +83,10 @@ func (d *Dialog) Open() string {
 }
 
 // Withdraw closes the question: it needs no answer any more.
-func (d *Dialog) Withdraw() { d.run = nil }
+func (d *Dialog) Withdraw() {
+	d.run = nil
+	d.Keyboard.Answered()
+}
 
 // Refuse closes the question because nobody can answer.
 func (d *Dialog) Refuse(ctx context.Context) {

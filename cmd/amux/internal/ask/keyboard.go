@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/amux-dev/amux/cmd/amux/internal/iostreams"
+	"github.com/amux-dev/amux/cmd/amux/internal/line"
 	"github.com/amux-dev/amux/cmd/amux/internal/ndjson"
 	"github.com/amux-dev/amux/host"
 )
@@ -19,7 +20,8 @@ type Keyboard struct {
 	// Lines are the lines that are typed. It is closed when stdin has ended.
 	Lines <-chan Line
 
-	io *iostreams.IO
+	io   *iostreams.IO
+	line *line.Line // nil: the terminal edits lines itself
 
 	mu    sync.Mutex
 	asked int  // questions shown so far
@@ -58,6 +60,35 @@ func NewKeyboard(io *iostreams.IO, long func()) *Keyboard {
 	}()
 	return k
 }
+
+// NewLineKeyboard begins to read what is typed at an input line, until the process ends.
+func NewLineKeyboard(io *iostreams.IO, l *line.Line) *Keyboard {
+	lines := make(chan Line)
+	k := &Keyboard{io: io, Lines: lines, line: l}
+	go func() { // reads a terminal, so it ends with the process
+		defer close(lines)
+		for buf := make([]byte, 4096); ; {
+			if l.Escaped() && !io.WaitTyped(escapeTime) {
+				l.Escape()
+			}
+			n, err := k.Read(buf)
+			k.mu.Lock()
+			asked := k.read
+			k.mu.Unlock()
+			texts, ended := l.Type(buf[:n], asked)
+			for _, text := range texts {
+				lines <- Line{strings.TrimSpace(text), asked}
+			}
+			if ended || err != nil {
+				return
+			}
+		}
+	}()
+	return k
+}
+
+// escapeTime is how long the rest of a key may take. Esc alone has none.
+const escapeTime = 50 * time.Millisecond
 
 // Read reads what was typed. At a terminal it takes bytes only when there are some,
 // with mu held, so that what Shown discards and what is read here are exact.
@@ -113,6 +144,16 @@ func (k *Keyboard) Shown() {
 	defer k.mu.Unlock()
 	k.io.DiscardTyped()
 	k.asked++
+	if k.line != nil {
+		k.line.Shown(k.asked)
+	}
+}
+
+// Answered says that the question on the screen needs no answer any more.
+func (k *Keyboard) Answered() {
+	if k != nil && k.line != nil {
+		k.line.Answered()
+	}
 }
 
 // Early reports whether a line was typed before the question on the screen.
@@ -126,5 +167,9 @@ func (k *Keyboard) Early(l Line) bool {
 func (k *Keyboard) Lend(do func()) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	if k.line != nil {
+		k.line.Suspend()
+		defer k.line.Resume()
+	}
 	do()
 }

@@ -39,7 +39,10 @@ type IO struct {
 	// Raw makes the terminal behind In pass on keys as they are typed, until the
 	// function it returns is called. Only terminals have it.
 	Raw func() (restore func() error, err error)
-	// Size is that of the terminal behind Out.
+	// Keys is Raw, but what the terminal does with output and with the keys of signals stays;
+	// nil where that cannot be had, or the cursor cannot be moved.
+	Keys func() (restore func() error, err error)
+	// Size is that of the terminal behind Out, or else Err.
 	Size func() (cols, rows int, err error)
 	// ReadPassword reads a line that is not shown; nil where nobody types.
 	ReadPassword func(prompt string) (string, error)
@@ -63,7 +66,12 @@ func System(getenv func(string) string) *IO {
 			state, err := term.MakeRaw(int(os.Stdin.Fd()))
 			return func() error { return term.Restore(int(os.Stdin.Fd()), state) }, err
 		},
-		Size: func() (int, int, error) { return term.GetSize(int(os.Stdout.Fd())) },
+		Size: func() (int, int, error) {
+			if cols, rows, err := term.GetSize(int(os.Stdout.Fd())); err == nil {
+				return cols, rows, nil
+			}
+			return term.GetSize(int(os.Stderr.Fd()))
+		},
 	}
 	if s.OutTTY {
 		s.Terminal = os.Stdout
@@ -78,6 +86,9 @@ func System(getenv func(string) string) *IO {
 		s.DiscardTyped = func() { discardTyped(os.Stdin) }
 		if waitsForKeys {
 			s.WaitTyped = s.WaitIn
+		}
+		if kind := getenv("TERM"); waitsForKeys && s.ErrTTY && kind != "" && kind != "dumb" {
+			s.Keys = func() (func() error, error) { return passKeys(os.Stdin) }
 		}
 		s.ReadPassword = func(prompt string) (string, error) {
 			_, _ = io.WriteString(os.Stderr, prompt)

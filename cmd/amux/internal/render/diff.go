@@ -13,6 +13,34 @@ const (
 	mostDiffCells = 4 << 20
 )
 
+// PatchLine is a line of a patch, with its line break, if any: without control sequences,
+// perhaps in colours.
+func PatchLine(line string, color bool) string {
+	text, end := strings.CutSuffix(line, "\n")
+	style := patchStyle(text)
+	if text = String(text); color && style != "" && text != "" {
+		text = style + text + reset
+	}
+	if end {
+		text += "\n"
+	}
+	return text
+}
+
+func patchStyle(line string) string {
+	switch {
+	case strings.HasPrefix(line, "+++ "), strings.HasPrefix(line, "--- "), strings.HasPrefix(line, "diff --git "):
+		return bold
+	case strings.HasPrefix(line, "@@"):
+		return cyan
+	case strings.HasPrefix(line, "+"):
+		return green
+	case strings.HasPrefix(line, "-"):
+		return red
+	}
+	return ""
+}
+
 // diff compares two texts by lines, as a unified diff without headers. Places without a
 // change are left out; a line "@@" stands between what is shown.
 func diff(before, after string) []string {

@@ -254,19 +254,7 @@ func (v *view) diff(lines []string) {
 	if len(lines) == 0 {
 		return
 	}
-	v.lines("  ", lines, func(line string) string {
-		switch {
-		case strings.HasPrefix(line, "+++ "), strings.HasPrefix(line, "--- "):
-			return bold
-		case strings.HasPrefix(line, "+"):
-			return green
-		case strings.HasPrefix(line, "-"):
-			return red
-		case strings.HasPrefix(line, "@@"):
-			return cyan
-		}
-		return ""
-	})
+	v.lines("  ", lines, patchStyle)
 }
 
 // fieldText is an argument: a string itself, anything else as JSON.

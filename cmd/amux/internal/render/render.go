@@ -42,6 +42,14 @@ type Options struct {
 	Prompts bool
 	// Debug shows the agent's own logs and everything minor.
 	Debug bool
+	// Line is where answers and prompts are typed; nil: behind what is written.
+	Line Line
+}
+
+// Line is an input line at the foot of the terminal.
+type Line interface {
+	// Question begins an answer.
+	Question(label string)
 }
 
 // Renderer writes the events of one run.
@@ -507,28 +515,33 @@ func (r *Renderer) end(e event) {
 	if e.State != code.StateCompleted {
 		parts = append(parts, strings.ReplaceAll(e.State, "_", " "))
 	}
-	parts = append(parts, count(int64(e.Turns), "turn"))
-	if e.Tokens.Input != nil {
+	parts = append(parts, Used(e.Turns, e.Tokens, e.Cost), Duration(time.Duration(e.DurationMS)*time.Millisecond))
+	if e.RunID != "" {
+		parts = append(parts, "run "+ShortID(e.RunID))
+	}
+	r.line(dim, strings.Join(parts, " · "))
+}
+
+// Used says what a run has used: "2 turns · 1,234 tokens in · 345 out · $0.0012".
+func Used(turns int, tokens pluginapi.Tokens, cost *pluginapi.Money) string {
+	parts := []string{count(int64(turns), "turn")}
+	if tokens.Input != nil {
 		// All input, cached or not: the three do not overlap.
-		in := *e.Tokens.Input
-		for _, cached := range []*int64{e.Tokens.CacheRead, e.Tokens.CacheWrite} {
+		in := *tokens.Input
+		for _, cached := range []*int64{tokens.CacheRead, tokens.CacheWrite} {
 			if cached != nil {
 				in += *cached
 			}
 		}
 		parts = append(parts, count(in, "token")+" in")
 	}
-	if e.Tokens.Output != nil {
-		parts = append(parts, Number(*e.Tokens.Output)+" out")
+	if tokens.Output != nil {
+		parts = append(parts, Number(*tokens.Output)+" out")
 	}
-	if e.Cost != nil {
-		parts = append(parts, Money(e.Cost.USD))
+	if cost != nil {
+		parts = append(parts, Money(cost.USD))
 	}
-	parts = append(parts, Duration(time.Duration(e.DurationMS)*time.Millisecond))
-	if e.RunID != "" {
-		parts = append(parts, "run "+ShortID(e.RunID))
-	}
-	r.line(dim, strings.Join(parts, " · "))
+	return strings.Join(parts, " · ")
 }
 
 func delay(ms *int64) string {
@@ -553,15 +566,26 @@ func (r *Renderer) AskQuestion(question, context string, options []string) {
 
 // AskPrompt leaves the cursor where the next prompt goes.
 func (r *Renderer) AskPrompt() {
+	if r.o.Line != nil {
+		return // it is always there
+	}
 	r.fresh()
 	r.errWrite(r.style(bold, "> "))
 	r.errMid = true
 }
 
 func (r *Renderer) ask(text string) {
-	r.errWrite("  " + r.style(bold, text))
+	text = "  " + r.style(bold, text)
+	if r.o.Line != nil {
+		r.o.Line.Question(text)
+		return
+	}
+	r.errWrite(text)
 	r.errMid = true
 }
+
+// SetWidth sets the width of lines about tools.
+func (r *Renderer) SetWidth(cols int) { r.o.Width = cols }
 
 // Answered reports that the user has ended the line with Enter.
 func (r *Renderer) Answered() { r.errMid = false }

@@ -8,8 +8,8 @@ import (
 	"os/exec"
 	"strings"
 
+	"github.com/amux-dev/amux/cmd/amux/internal/render"
 	"github.com/amux-dev/amux/internal/process"
-	"github.com/amux-dev/amux/internal/sys/printable"
 )
 
 // pager starts the user's pager in front of stdout. wait waits until it has ended.
@@ -91,34 +91,11 @@ func (c *coloured) flush() {
 		c.line = c.line[:0]
 		return
 	}
-	text, ended := strings.CutSuffix(string(c.line), "\n")
+	text := render.PatchLine(string(c.line), c.color)
 	c.line = c.line[:0]
-	style := style(text)
-	text = printable.String(text)
-	if c.color && style != "" && text != "" {
-		text = "\x1b[" + style + "m" + text + "\x1b[0m"
-	}
-	if ended {
-		text += "\n"
-	}
 	if _, c.err = io.WriteString(c.w, text); c.err != nil {
 		c.closed()
 	}
-}
-
-// style is that of a line of a patch.
-func style(line string) string {
-	switch {
-	case strings.HasPrefix(line, "+++ "), strings.HasPrefix(line, "--- "), strings.HasPrefix(line, "diff --git "):
-		return "1"
-	case strings.HasPrefix(line, "@@"):
-		return "36"
-	case strings.HasPrefix(line, "+"):
-		return "32"
-	case strings.HasPrefix(line, "-"):
-		return "31"
-	}
-	return ""
 }
 
 // Close shows what is left and closes what is written to.

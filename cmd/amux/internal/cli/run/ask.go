@@ -126,7 +126,7 @@ func (a *asker) ask(ctx context.Context, e host.Event) {
 		a.listen()
 		a.dialog.Ask(a.l.run, q, "")
 		if a.l.process.IO.ErrTTY {
-			notify.Bell(a.l.process.IO.Err, a.l.notify)
+			notify.Bell(a.l.terminal(), a.l.notify)
 		}
 	}
 }
@@ -138,6 +138,11 @@ func (a *asker) listen() {
 	}
 	a.dialog.Renderer, a.dialog.Page = a.l.renderer, a.page
 	a.dialog.Failed = a.l.try
+	if a.l.talk.line != nil {
+		a.dialog.Keyboard = ask.NewLineKeyboard(a.l.process.IO, a.l.talk.line)
+		a.lines = a.dialog.Keyboard.Lines
+		return
+	}
 	a.dialog.Keyboard = ask.NewKeyboard(a.l.process.IO, func() {
 		a.l.print.Notef("error: a line is longer than %d MiB, so it is not sent", host.MaxPrompt>>20)
 	})

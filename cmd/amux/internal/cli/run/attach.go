@@ -34,7 +34,8 @@ func NewCmdAttach(a *app.App) *cobra.Command {
 		Short: "Attach to a run",
 		Long: `Attach to a run as if it had been started in this terminal. amux shows what the run does
 and did, asks here what the agent asks, and sends other lines as prompts if the run is
-a conversation. The line ~. leaves, and so do Ctrl-D and Ctrl-C.
+a conversation; /help lists amux's own commands. The line ~. leaves, and so do Ctrl-D and
+Ctrl-C.
 
 A run that was started with --pty shows its terminal: it gets your keys, and the size of
 your terminal. Ctrl-\ leaves it.

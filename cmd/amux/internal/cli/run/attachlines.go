@@ -36,14 +36,25 @@ func attachLines(o *AttachOptions, run app.Recorded, w *writer) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	info := run.Info()
-	options := o.Print.RenderOptions()
-	options.Terminal, options.Prompts = o.Process.IO.ErrTTY, true
+	config, err := o.Config.Dir()
+	if err != nil {
+		return err
+	}
 	a := &lineAttachment{runs: o.Runs, run: run, writer: w}
-	a.l = &live{process: o.Process, print: o.Print, run: run, renderer: render.New(options)}
+	a.l = &live{process: o.Process, print: o.Print, run: run}
 	if set, err := o.Config.User(); err == nil { // else it has been reported
 		a.l.notify = set.Notify
 	}
 	a.l.spec.Agent, a.l.spec.Conversation = info.Agent, info.Conversation
+	a.l.sit(talkOptions{
+		config: config, keep: !info.Spec.NoRecord, prompts: info.Conversation, watch: w.readOnly || info.End != nil,
+		changes: func(context.Context) (*host.Changes, error) { return run.Changes(), nil },
+	})
+	defer a.l.talk.close()
+	options := o.Print.RenderOptions()
+	options.Terminal, options.Prompts = o.Process.IO.ErrTTY, true
+	a.l.talk.render(&options)
+	a.l.renderer = render.New(options)
 	types := w.had
 	a.l.asker = &asker{l: a.l, page: a.page, can: types, elsewhere: !types, prompt: a.prompt}
 	if !w.readOnly {
@@ -84,9 +95,11 @@ func (a *lineAttachment) stay(ctx context.Context, info host.RunInfo) error {
 			a.l.turn(event)
 			if event.Seq > info.Events {
 				a.l.asker.event(ctx, event)
+				a.l.talk.event(event)
 				continue
 			}
 			a.l.renderer.Event(event.Type, event.Raw)
+			a.l.talk.event(event)
 			if id, asks := interaction(event); asks {
 				waiting[id] = event
 				order = append(order, id)
@@ -117,9 +130,13 @@ func (a *lineAttachment) stay(ctx context.Context, info host.RunInfo) error {
 			if a.caught != nil {
 				return a.leave(a.caught)
 			}
+		case <-a.l.talk.tick():
+			a.l.talk.alive()
+		case <-a.l.talk.resized:
+			a.l.talk.resize()
 		case sig := <-sigs:
 			if app.IsSuspend(sig) {
-				app.Suspend()
+				a.l.talk.aside(app.Suspend)
 				continue
 			}
 			return a.leave(sig)
@@ -213,7 +230,11 @@ func (a *lineAttachment) look(ctx context.Context) {
 }
 
 func (a *lineAttachment) prompt(ctx context.Context, text string) {
+	if text = a.l.talk.prompt(ctx, text); text == "" {
+		return
+	}
 	a.l.busy = true
+	a.l.talk.work(true)
 	a.l.try("send", a.run.Send(ctx, text))
 }
 

@@ -76,7 +76,7 @@ func (o *Options) AddFlags(cmd *cobra.Command) {
 	f.BoolVar(&o.JSON, "json", false, "print every event as one line of JSON")
 	f.StringVar(&o.Input, "input", "", "with --json: read prompts and answers from stdin as `ndjson`; with - as PROMPT, the first line is the only prompt")
 	f.BoolVar(&o.Quiet, "quiet", false, "print only the assistant's last message")
-	f.BoolVarP(&o.Interactive, "interactive", "i", false, "hold a conversation: each line is a prompt; Ctrl-D ends it")
+	f.BoolVarP(&o.Interactive, "interactive", "i", false, "hold a conversation: you type prompts; /help lists the keys and commands, Ctrl-D ends it")
 	f.BoolVarP(&o.Detach, "detach", "d", false, "print the run's id and return; the run goes on in amux serve")
 	f.StringVarP(&o.Model, "model", "m", "", "`MODEL` to use")
 	f.StringVar(&o.Effort, "effort", "", "how hard to think: low, medium, high, max, or the agent's own `WORD`")

@@ -28,7 +28,9 @@ type live struct {
 	run      app.Run
 	renderer *render.Renderer
 	asker    *asker
+	talk     talk
 
+	config      string // the configuration folder
 	denyWarning string // see request
 	notify      settings.Notify
 	sigs        <-chan os.Signal
@@ -47,6 +49,10 @@ func (r *request) foreground(h app.Host) error {
 	sigs, stop := r.Process.Signals()
 	defer stop()
 	l := &live{process: r.Process, print: r.Print, mode: r.Mode, spec: r.spec, commands: r.commands, denyWarning: r.denyWarning, sigs: sigs}
+	var err error
+	if l.config, err = r.Config.Dir(); err != nil {
+		return err
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	if err := l.launch(ctx, cancel, h); err != nil {
@@ -60,7 +66,7 @@ func (r *request) foreground(h app.Host) error {
 	if r.JSON {
 		l.ndjson(ctx)
 	} else {
-		l.human(ctx)
+		l.human(ctx, h)
 	}
 	result := l.run.Wait()
 	<-notified
@@ -172,10 +178,20 @@ func (l *live) ndjson(ctx context.Context) {
 }
 
 // human renders the events, and asks the user what the agent asks.
-func (l *live) human(ctx context.Context) {
-	io := l.process.IO
+func (l *live) human(ctx context.Context, h app.Records) {
+	if l.mode.Interactive {
+		l.sit(talkOptions{config: l.config, keep: !l.spec.NoRecord, prompts: true, echo: true, changes: func(ctx context.Context) (*host.Changes, error) {
+			run, err := h.Open(ctx, l.run.ID())
+			if err != nil {
+				return nil, err
+			}
+			return run.Changes(), nil
+		}})
+		defer l.talk.close()
+	}
 	options := l.print.RenderOptions()
-	options.Terminal, options.Quiet = io.ErrTTY, l.mode.Quiet
+	options.Terminal, options.Quiet = l.process.IO.ErrTTY, l.mode.Quiet
+	l.talk.render(&options)
 	l.renderer = render.New(options)
 	can := l.process.Attended() || l.mode.Interactive
 	l.asker = &asker{l: l, page: l.page, can: can, elsewhere: !can && !l.spec.Unattended}
@@ -185,6 +201,7 @@ func (l *live) human(ctx context.Context) {
 		if l.busy = l.spec.Prompt != ""; !l.busy {
 			l.ready()
 		}
+		l.talk.work(l.busy)
 	}
 	events, quit := make(chan host.Event, 64), make(chan struct{})
 	defer close(quit)
@@ -216,11 +233,16 @@ func (l *live) human(ctx context.Context) {
 			if l.turn(event); l.mode.Interactive && event.Type == code.EventTurnEnd {
 				l.ready()
 			}
+			l.talk.event(event)
 			if l.renderer.Err() != nil && !l.noReader {
 				l.readerGone()
 			}
 		case typed, ok := <-l.typed():
 			l.asker.line(ctx, typed, ok)
+		case <-l.talk.tick():
+			l.talk.alive()
+		case <-l.talk.resized:
+			l.talk.resize()
 		case sig := <-l.sigs:
 			l.signal(ctx, sig)
 		}
@@ -229,8 +251,18 @@ func (l *live) human(ctx context.Context) {
 
 // send makes a line the next prompt, and forgets earlier interrupts.
 func (l *live) send(ctx context.Context, text string) {
-	l.interrupts, l.caught, l.busy = 0, nil, true
 	l.renderer.Answered()
+	if text = l.talk.prompt(ctx, text); text == "" {
+		if !l.busy {
+			l.ready()
+		}
+		return
+	}
+	if l.busy && l.talk.line != nil {
+		l.note("sent while the turn goes on")
+	}
+	l.interrupts, l.caught, l.busy = 0, nil, true
+	l.talk.work(true)
 	l.try("send", l.run.Send(ctx, text))
 }
 
@@ -282,9 +314,10 @@ func (l *live) signal(ctx context.Context, sig os.Signal) {
 		if err := l.run.Pause(ctx); err != nil {
 			l.try("pause", err)
 		}
-		app.Suspend() // until somebody says fg
+		l.talk.aside(app.Suspend) // until somebody says fg
 		l.try("resume", l.run.Resume(ctx))
 		return
+	case sig == os.Interrupt && !l.busy && l.talk.line != nil && l.talk.line.Clear():
 	case sig == os.Interrupt:
 		l.interrupts++
 		l.caught = sig

@@ -77,6 +77,7 @@ checks the schema before it starts anything, and fetches nothing that it refers 
 		Example: `  amux run claude "why does the build fail?"
   amux run demo "hello" > answer.txt
   git diff | amux run claude "review this"
+  amux run -i claude
   git diff | amux run claude - --json | jq -r 'select(.type == "text_delta").delta'
   amux run claude "list the TODOs" --quiet --json-schema todos.schema.json | jq .`,
 		Args:              cobra.ArbitraryArgs,

@@ -1,0 +1,305 @@
+package run
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/amux-dev/amux/cmd/amux/internal/line"
+	"github.com/amux-dev/amux/cmd/amux/internal/render"
+	"github.com/amux-dev/amux/host"
+	"github.com/amux-dev/amux/pluginapi"
+	"github.com/amux-dev/amux/pluginapi/code"
+)
+
+// talk is a person's side of a run: the input line, the sign of life, and the commands of
+// amux's own.
+type talk struct {
+	l       *live
+	line    *line.Line // nil: the terminal edits lines itself
+	history *line.History
+	changes func(context.Context) (*host.Changes, error)
+
+	resized <-chan os.Signal
+	ticks   *time.Ticker // while the agent works
+	close   func()
+	begun   time.Time // when the turn did
+	doing   string
+	frame   int
+	spent   spent
+}
+
+// talkOptions say how a person talks to a run.
+type talkOptions struct {
+	config  string // the folder of the history
+	keep    bool   // the history is written
+	prompts bool   // the run takes prompts
+	echo    bool   // no event shows those that are typed here
+	watch   bool   // nothing is typed
+	changes func(context.Context) (*host.Changes, error)
+}
+
+// sit opens the input line, if there is a person at a terminal. Call close at the end.
+func (l *live) sit(o talkOptions) {
+	l.talk = talk{l: l, close: func() {}, changes: o.changes}
+	t, streams := &l.talk, l.process.IO
+	if !l.process.Attended() || streams.Keys == nil || o.watch {
+		return
+	}
+	options := line.Options{Color: streams.Color, Echo: o.echo}
+	if o.prompts {
+		options.Prompt = "> "
+		options.History = line.NewHistory(o.config, o.keep)
+	}
+	opened, err := line.Open(streams, options)
+	if err != nil {
+		l.print.Debugf("no input line: %v", err)
+		return
+	}
+	resized, stop := l.process.Resized()
+	t.line, t.history, t.resized = opened, options.History, resized
+	t.ticks = time.NewTicker(time.Hour)
+	t.ticks.Stop()
+	t.close = func() {
+		t.ticks.Stop()
+		stop()
+		opened.Close()
+	}
+}
+
+// render has a renderer use the line.
+func (t *talk) render(o *render.Options) {
+	if t.line != nil {
+		o.Line = t.line
+	}
+}
+
+// tick is when the sign of life moves.
+func (t *talk) tick() <-chan time.Time {
+	if t.ticks == nil {
+		return nil
+	}
+	return t.ticks.C
+}
+
+// resize takes another size of the terminal.
+func (t *talk) resize() { t.l.renderer.SetWidth(max(20, t.line.Resized())) }
+
+// aside does something while the terminal is as it was before.
+func (t *talk) aside(do func()) {
+	if t.line != nil {
+		t.line.Suspend()
+		defer func() { t.l.try("take the terminal", t.line.Resume()) }()
+	}
+	do()
+}
+
+// terminal is where the bell rings.
+func (l *live) terminal() io.Writer {
+	if l.talk.line != nil {
+		return l.talk.line.Terminal()
+	}
+	return l.process.IO.Err
+}
+
+const frameTime = 125 * time.Millisecond
+
+var frames = []rune("⠋⠙⠹⠸⠼⠴⠦⠧")
+
+// event follows what the agent does.
+func (t *talk) event(e host.Event) {
+	t.spent.add(e)
+	if t.line == nil {
+		return
+	}
+	switch e.Type {
+	case code.EventTextDelta:
+		t.doing = "writes"
+	case code.EventTurnStart, code.EventUserMessage, code.EventToolResult, code.EventToolError, code.EventStepStart, code.EventApprovalGranted, code.EventInputAnswered:
+		t.doing = ""
+	case code.EventRateLimited:
+		t.doing = "rate limited"
+	case code.EventThinkingStart, code.EventThinkingDelta, code.EventToolCallReady, code.EventRetry:
+		t.doing = render.Activity([]host.Event{e})
+	}
+	t.work(t.l.busy && e.Type != code.EventRunEnd)
+}
+
+// work shows the sign of life, or removes it.
+func (t *talk) work(busy bool) {
+	switch {
+	case t.line == nil:
+	case !busy:
+		t.begun, t.doing = time.Time{}, ""
+		t.ticks.Stop()
+		t.line.Status("")
+	case t.begun.IsZero():
+		t.begun = time.Now()
+		t.ticks.Reset(frameTime)
+	}
+}
+
+// alive moves the sign of life.
+func (t *talk) alive() {
+	if t.begun.IsZero() {
+		return
+	}
+	doing := t.doing
+	if doing == "" {
+		doing = "waits for " + t.l.spec.Agent
+	}
+	t.frame++
+	t.line.Status(fmt.Sprintf("%c %s  %s", frames[t.frame%len(frames)], time.Since(t.begun).Truncate(time.Second), doing))
+}
+
+// ownCommands are those of amux. The rest goes to the agent, which may have some too.
+var ownCommands = [][2]string{
+	{"/help", "show these commands"},
+	{"/diff", "show what the run has changed so far"},
+	{"/cost", "show tokens and money so far"},
+	{"/model NAME", "use another model"},
+	{"/stop", "stop the run"},
+}
+
+// prompt takes what was typed. It returns the prompt for the agent; empty if it was a
+// command.
+func (t *talk) prompt(ctx context.Context, text string) string {
+	if t.history != nil {
+		if err := t.history.Add(text); err != nil {
+			t.l.print.Debugf("the history is not written: %v", err)
+		}
+	}
+	if !t.l.process.Attended() || !strings.HasPrefix(text, "/") || strings.Contains(text, "\n") {
+		return text
+	}
+	word, rest, _ := strings.Cut(text, " ")
+	rest = strings.TrimSpace(rest)
+	switch note := t.l.renderer.Note; word {
+	case "/help":
+		for _, c := range ownCommands {
+			note(fmt.Sprintf("%-12s %s", c[0], c[1]))
+		}
+		note("Any other line goes to the agent, also its own commands; //help is /help for the agent.")
+		if t.line != nil {
+			note("Alt-Enter or Ctrl-J begins a new line, Up shows earlier prompts, Ctrl-R searches them.")
+			note("Ctrl-C interrupts the turn, twice it stops the run; Ctrl-D ends the conversation.")
+		}
+	case "/diff":
+		t.l.try("diff", t.diff(ctx))
+	case "/cost":
+		note(render.Used(t.spent.turns, t.spent.tokens, t.spent.cost))
+	case "/model":
+		if rest == "" {
+			note("usage: /model NAME; its models: amux agents models " + t.l.spec.Agent)
+		} else if err := t.l.run.SetModel(ctx, rest); err != nil {
+			t.l.try("model", err)
+		} else {
+			note("asked for model " + rest)
+		}
+	case "/stop":
+		t.l.caught = os.Interrupt // the exit code is that of Ctrl-C
+		t.l.try("stop", t.l.run.Stop(ctx))
+	default:
+		if strings.HasPrefix(text, "//") {
+			return text[1:]
+		}
+		return text
+	}
+	return ""
+}
+
+// mostDiff bounds what /diff shows.
+const mostDiff = 4 << 20
+
+// diff shows what the run has changed so far.
+func (t *talk) diff(ctx context.Context) error {
+	changes, err := t.changes(ctx)
+	if err != nil {
+		return err
+	}
+	d, err := changes.Diff(ctx)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	var patch bounded
+	if err := d.Patch(ctx, &patch, false); err != nil && !errors.Is(err, errBound) {
+		return err
+	}
+	if patch.Len() == 0 {
+		t.l.renderer.Note("nothing has changed so far")
+		return nil
+	}
+	var text strings.Builder
+	for line := range bytes.Lines(patch.Bytes()) {
+		text.WriteString(render.PatchLine(string(line), t.l.process.IO.Color))
+	}
+	if patch.over {
+		fmt.Fprintf(&text, "… the rest: amux diff %s\n", render.ShortID(t.l.run.ID()))
+	}
+	t.l.asker.dialog.Keyboard.Lend(func() { t.l.asker.page(text.String()) })
+	return nil
+}
+
+// bounded takes text up to a bound.
+type bounded struct {
+	bytes.Buffer
+	over bool
+}
+
+var errBound = errors.New("there is more")
+
+func (b *bounded) Write(p []byte) (int, error) {
+	if b.Len()+len(p) > mostDiff {
+		b.over = true
+		return 0, errBound
+	}
+	return b.Buffer.Write(p)
+}
+
+// spent is what the run has used so far.
+type spent struct {
+	turns  int
+	tokens pluginapi.Tokens
+	cost   *pluginapi.Money
+}
+
+func (s *spent) add(e host.Event) {
+	switch e.Type {
+	case code.EventTurnEnd:
+		s.turns++
+	case code.EventCost:
+		var c pluginapi.Cost
+		if e.Decode(&c) == nil {
+			if s.cost == nil {
+				s.cost = &pluginapi.Money{}
+			}
+			s.cost.USD += c.Cost.USD
+		}
+	case code.EventTokenUsage:
+		var u pluginapi.TokenUsage
+		if e.Decode(&u) != nil {
+			return
+		}
+		for _, sum := range []struct {
+			to   **int64
+			more *int64
+		}{
+			{&s.tokens.Input, u.InputTokens}, {&s.tokens.Output, u.OutputTokens},
+			{&s.tokens.CacheRead, u.CacheReadTokens}, {&s.tokens.CacheWrite, u.CacheWriteTokens},
+		} {
+			if sum.more == nil {
+				continue
+			}
+			if *sum.to == nil {
+				*sum.to = new(int64)
+			}
+			**sum.to += *sum.more
+		}
+	}
+}
