@@ -125,7 +125,10 @@ func (d Death) unknownFlag(text string) *pluginapi.Outcome {
 		o.Hint = "this " + d.Agent + " (" + version + ") is too old; amux is tested with " + d.Tested
 	default:
 		o.Code = string(pluginapi.CodeAgentFailed)
-		o.Hint = "amux passes " + flag + " to " + d.Agent + "; it is tested with version " + d.Tested
+		o.Hint = "amux passes " + flag + " to " + d.Agent
+		if d.Tested != "" {
+			o.Hint += "; it is tested with version " + d.Tested
+		}
 	}
 	return o
 }

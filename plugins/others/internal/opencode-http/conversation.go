@@ -53,7 +53,7 @@ func (Adapter) Converse(start *pluginapi.Start) (sdk.Conversation, error) {
 	}
 	o := start.GetOptions()
 	c := &conversation{
-		Base:        turn.Base{Agent: agentID, Guidance: opencode.Guidance(), Refusals: refusals, Linger: linger, Start: start},
+		Base:        turn.Base{Agent: agentID, Guidance: opencode.Guidance(), Refusals: refusals, Linger: linger, Start: start, Tested: opencode.TestedVersion},
 		attachments: st.Parts,
 		server:      server{cwd: start.GetCwd(), foreign: st.Foreign, asked: map[string]string{}},
 	}

@@ -14,11 +14,11 @@ import (
 // messages are those of the model, with their texts, thoughts and tools: of the main
 // conversation and of sub-agents.
 type messages struct {
-	base      *turn.Base
-	questions *questions
-	servers   []string          // MCP
-	children  map[string]string // sessions of sub-agents → the tool that has begun each
-	snapshot  string            // the last that was told
+	base        *turn.Base
+	questions   *questions
+	servers     []string          // MCP
+	children    map[string]string // sessions of sub-agents → the tool that has begun each
+	checkpoints opencode.Checkpoints
 
 	// Of the turn.
 	prompts map[string]bool // the user's messages of this turn; false: of those before
@@ -124,7 +124,7 @@ func (m *messages) part(parent string, p jsonl.Value, out *sdk.Out) bool {
 	case "step-start":
 		if parent == "" {
 			m.base.StepStart(out)
-			m.checkpoint(p.Text("snapshot"), out)
+			m.checkpoints.Emit(m.base.Session, p, out)
 		}
 	case "step-finish":
 		if head.tokens {
@@ -141,19 +141,11 @@ func (m *messages) part(parent string, p jsonl.Value, out *sdk.Out) bool {
 			m.cost.USD = math.Round((m.cost.USD+usd)*1e10) / 1e10
 		}
 		if parent == "" {
-			m.checkpoint(p.Text("snapshot"), out)
+			m.checkpoints.Emit(m.base.Session, p, out)
 			m.base.StepEnd(out)
 		}
 	}
 	return true
-}
-
-// checkpoint tells a state of the folder that the server keeps: of one the tree's hash.
-func (m *messages) checkpoint(id string, out *sdk.Out) {
-	if id != "" && id != m.snapshot {
-		m.snapshot = id
-		out.Event(pluginapi.SessionCheckpoint{SessionID: m.base.Session, CheckpointID: id})
-	}
 }
 
 // text is the beginning or the end of a text or thought, with all of it.

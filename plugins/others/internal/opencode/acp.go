@@ -34,7 +34,7 @@ func (Adapter) Converse(start *pluginapi.Start) (sdk.Conversation, error) {
 	}
 	// What a response says of tokens is that of the last request of its turn.
 	return acp.Converse(acp.Config{
-		Agent: agentID, Guidance: authGuidance, Refusals: refusals, Linger: linger, Tested: testedVersion,
+		Agent: agentID, Guidance: authGuidance, Refusals: refusals, Linger: linger, Tested: TestedVersion,
 		Tools: acp.Tools{
 			// The first that is told of a tool is its name.
 			Name:     func(call jsonl.Value) string { return call.Text("title") },

@@ -21,11 +21,13 @@ const (
 	driverACP      = "acp"
 	driverRun      = "run"
 	minimumVersion = "1.18.0"
-	testedVersion  = "1.18.33"
 
 	// The CLI tries an overloaded provider for 71 seconds without a line.
 	inactivitySeconds = 660
 )
+
+// TestedVersion is the version of the CLI that amux is tested with.
+const TestedVersion = "1.18.33"
 
 // Adapter knows OpenCode. It has no state.
 type Adapter struct {
@@ -57,7 +59,7 @@ func (Adapter) Describe() *pluginapi.Agent {
 		Summary:     "The open-source coding agent, by the Agent Client Protocol",
 		Program:     "opencode",
 		Versions: &pluginapi.Versions{
-			Minimum: minimumVersion, Tested: testedVersion,
+			Minimum: minimumVersion, Tested: TestedVersion,
 			Args: []string{"--version"}, Pattern: `^(\d+\.\d+\.\d+)`,
 		},
 		Platforms: []string{"linux", "darwin", "windows"},
@@ -68,7 +70,7 @@ func (Adapter) Describe() *pluginapi.Agent {
 		},
 		Installs: []*pluginapi.Install{
 			{
-				Kind: "npm", Argv: []string{"npm", "install", "-g", "opencode-ai@" + testedVersion},
+				Kind: "npm", Argv: []string{"npm", "install", "-g", "opencode-ai@" + TestedVersion},
 				Note:          "A native binary of 185 MB. Node.js is needed for npm only, not to run it.",
 				Prerequisites: []*pluginapi.Prerequisite{{Program: "npm"}},
 			},
@@ -108,7 +110,7 @@ func (Adapter) Describe() *pluginapi.Agent {
 // transcripts with it.
 var eventTypes = []pluginapi.Type{
 	"session_start", "session_resume", "session_fork", "session_end", "session_title", "user_message", "turn_start", "turn_end", "step_start", "step_end",
-	"message_start", "text_delta", "message_stop", "context_limit_warning", "thinking_start", "thinking_delta", "thinking_stop",
+	"message_start", "text_delta", "message_stop", "session_checkpoint", "context_limit_warning", "thinking_start", "thinking_delta", "thinking_stop",
 	"tool_call_start", "tool_call_ready", "tool_result", "tool_error",
 	"file_read", "file_write", "file_create", "file_patch", "shell_start", "shell_stdout_delta", "shell_exit",
 	"mcp_tool_call_start", "mcp_tool_result", "subagent_spawn", "subagent_result", "skill_invoked", "todo_update", "token_usage", "cost",

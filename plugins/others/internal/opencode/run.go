@@ -18,13 +18,14 @@ type once struct {
 	resumed, forks bool
 	forkedFrom     string
 	cost           *pluginapi.Money
+	checkpoints    Checkpoints
 	failure        *pluginapi.Outcome
 }
 
 func newOnce(start *pluginapi.Start) *once {
 	o := start.GetOptions()
 	c := &once{
-		Base:    turn.Base{Agent: agentID, Guidance: authGuidance, Refusals: refusals, Start: start, Tested: testedVersion},
+		Base:    turn.Base{Agent: agentID, Guidance: authGuidance, Refusals: refusals, Start: start, Tested: TestedVersion},
 		resumed: o.GetResume() != "" || o.GetContinueLast(), forks: o.GetFork(),
 	}
 	if c.forks {
@@ -59,6 +60,7 @@ func (c *once) line(line jsonl.Value, out *sdk.Out) bool {
 	switch kind {
 	case "step_start":
 		c.StepStart(out)
+		c.checkpoints.Emit(c.Session, part, out)
 	case "text":
 		main.Text(part.Text("messageID"), part.Text("text"), out)
 		main.End(out)
@@ -76,11 +78,24 @@ func (c *once) line(line jsonl.Value, out *sdk.Out) bool {
 			}
 			c.cost.USD += usd
 		}
+		c.checkpoints.Emit(c.Session, part, out)
 		c.StepEnd(out)
 	case "error":
 		c.failure = Reason(line.Get("error")) // a full context is told twice
 	}
 	return true
+}
+
+// Checkpoints are the states of the folder that the CLI keeps, each named by its tree's
+// hash. The zero value is ready.
+type Checkpoints struct{ last string }
+
+// Emit emits the state at the start or end of a step, if it differs from the last.
+func (c *Checkpoints) Emit(session string, part jsonl.Value, out *sdk.Out) {
+	if id := part.Text("snapshot"); id != "" && id != c.last {
+		c.last = id
+		out.Event(pluginapi.SessionCheckpoint{SessionID: session, CheckpointID: id})
+	}
 }
 
 // begin tells the session at its first line.
