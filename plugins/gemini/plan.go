@@ -74,7 +74,7 @@ func (p *planner) acp() error {
 	p.plan.Args = append(p.plan.Args, "--acp", "--approval-mode=default")
 	p.plan.Stdin = pb.Stdin_STDIN_OPEN
 	p.plan.SessionId = p.opts.Resume
-	return acp.Prepare(agentID, acp.Abilities{Images: true}, p.req, p.plan)
+	return acp.Prepare(agentID, acp.Abilities{Images: true, Audio: true}, p.req, p.plan)
 }
 
 // stream is one prompt, told as lines.

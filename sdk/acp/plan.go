@@ -16,6 +16,7 @@ import (
 // Abilities are those of an agent that a plan must know before it is started.
 type Abilities struct {
 	Images bool // takes images in prompts
+	Audio  bool
 }
 
 // Prepare puts MCP servers and attachments into a plan's state and files, and
@@ -51,14 +52,20 @@ func Prepare(agent string, can Abilities, req *pluginapi.PlanRequest, plan *plug
 	if can.Images {
 		takes = attachment.Images
 	}
+	if can.Audio {
+		takes |= attachment.Audio
+	}
 	files, err := attachment.Read(agent, takes, opts.GetAttachments())
 	if err != nil {
 		return err
 	}
 	for _, f := range files {
 		var block any = textBlock(f.Text())
-		if f.Image() {
-			block = imageBlock{"image", f.Type, f.Base64()}
+		switch {
+		case f.Image():
+			block = mediaBlock{"image", f.Type, f.Base64()}
+		case f.Audio():
+			block = mediaBlock{"audio", f.Type, f.Base64()}
 		}
 		data, err := json.Marshal(block)
 		if err != nil {
@@ -99,7 +106,8 @@ func hideEnv(agent string, n int, env map[string]string, req *pluginapi.PlanRequ
 	return nil
 }
 
-type imageBlock struct {
+// mediaBlock is an image or audio.
+type mediaBlock struct {
 	Type     string `json:"type"`
 	MimeType string `json:"mimeType"`
 	Data     string `json:"data"`

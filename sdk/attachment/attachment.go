@@ -22,12 +22,14 @@ const (
 	// Images are PNG, JPEG, GIF and WebP, which all models with eyes read.
 	Images Kinds = 1 << iota
 	PDF
+	// Audio is WAV, MP3, FLAC, Ogg and AAC.
+	Audio
 )
 
 // File is an attachment that its agent takes.
 type File struct {
 	Name string
-	// Type is the media type of an image or PDF; empty for text.
+	// Type is the media type of an image, a PDF or audio; empty for text.
 	Type    string
 	Content []byte
 }
@@ -45,7 +47,7 @@ func Read(agent string, takes Kinds, attachments []*pluginapi.Attachment) ([]Fil
 		switch {
 		case len(f.Content) == 0:
 			return nil, sdk.Cannot(agent, option, "it is empty")
-		case takes&Images != 0 && f.Image(), takes&PDF != 0 && f.Type == pdf:
+		case takes&Images != 0 && f.Image(), takes&PDF != 0 && f.Type == pdf, takes&Audio != 0 && f.Audio():
 		case f.isText():
 			f.Type = ""
 		default:
@@ -61,10 +63,15 @@ func Read(agent string, takes Kinds, attachments []*pluginapi.Attachment) ([]Fil
 
 const pdf = "application/pdf"
 
+var audio = []string{"audio/wav", "audio/mpeg", "audio/flac", "audio/ogg", "audio/aac"}
+
 var images = []string{"image/png", "image/jpeg", "image/gif", "image/webp"}
 
 // Image reports whether it is one of Images.
 func (f File) Image() bool { return slices.Contains(images, f.Type) }
+
+// Audio reports whether it is one of Audio.
+func (f File) Audio() bool { return slices.Contains(audio, f.Type) }
 
 // Base64 is the content as APIs carry it.
 func (f File) Base64() string { return base64.StdEncoding.EncodeToString(f.Content) }
@@ -88,24 +95,35 @@ func (f File) isText() bool {
 
 // String is a list in words.
 func (k Kinds) String() string {
-	const images, text = "PNG, JPEG, GIF and WebP images", "UTF-8 text"
-	switch {
-	case k&Images != 0 && k&PDF != 0:
-		return images + ", PDF and " + text
-	case k&Images != 0:
-		return images + " and " + text
-	case k&PDF != 0:
-		return "PDF and " + text
+	var words []string
+	for _, kind := range []struct {
+		kind Kinds
+		word string
+	}{{Images, "PNG, JPEG, GIF and WebP images"}, {PDF, "PDF"}, {Audio, "audio"}} {
+		if k&kind.kind != 0 {
+			words = append(words, kind.word)
+		}
 	}
-	return text
+	if len(words) == 0 {
+		return text
+	}
+	return strings.Join(words, ", ") + " and " + text
+}
+
+const text = "UTF-8 text"
+
+// synonyms of media types that hosts and systems give files.
+var synonyms = map[string]string{
+	"image/jpg": "image/jpeg", "audio/x-wav": "audio/wav", "audio/wave": "audio/wav", "audio/vnd.wave": "audio/wav",
+	"audio/mp3": "audio/mpeg", "audio/x-flac": "audio/flac", "audio/x-aac": "audio/aac",
 }
 
 // mediaType is what the host says, else what the first bytes say.
 func mediaType(a *pluginapi.Attachment) string {
 	mime, _, _ := strings.Cut(strings.ToLower(a.GetMimeType()), ";")
 	mime = strings.TrimSpace(mime)
-	if mime == "image/jpg" {
-		mime = "image/jpeg"
+	if usual, ok := synonyms[mime]; ok {
+		mime = usual
 	}
 	if mime != "" && mime != "application/octet-stream" {
 		return mime
@@ -120,6 +138,14 @@ func mediaType(a *pluginapi.Attachment) string {
 		return "image/gif"
 	case len(content) > 12 && string(content[:4]) == "RIFF" && string(content[8:12]) == "WEBP":
 		return "image/webp"
+	case len(content) > 12 && string(content[:4]) == "RIFF" && string(content[8:12]) == "WAVE":
+		return "audio/wav"
+	case bytes.HasPrefix(content, []byte("ID3")):
+		return "audio/mpeg"
+	case bytes.HasPrefix(content, []byte("fLaC")):
+		return "audio/flac"
+	case bytes.HasPrefix(content, []byte("OggS")):
+		return "audio/ogg"
 	case bytes.HasPrefix(content, []byte("%PDF-")):
 		return pdf
 	}
