@@ -47,7 +47,7 @@ func (adapter) Converse(start *pluginapi.Start) (sdk.Conversation, error) {
 		forks:   opts.GetFork(),
 	}
 	c.Effort = opts.GetEffort()
-	c.model.w = &c.Writer
+	c.model.w, c.model.spent = &c.Writer, &c.spent
 	c.control = streamjson.Control{Base: &c.Base, Question: question}
 	c.spent.resumed = c.resumed
 	if c.forks {

@@ -115,7 +115,7 @@ func (adapter) Describe() *pluginapi.Agent {
 var eventTypes = []pluginapi.Type{
 	"session_start", "session_resume", "session_fork", "session_end", "session_title", "user_message",
 	"turn_start", "turn_end", "step_start", "step_end",
-	"message_start", "text_delta", "message_stop", "stream_fallback", "thinking_start", "thinking_delta", "thinking_stop",
+	"message_start", "text_delta", "message_stop", "context_limit_warning", "stream_fallback", "thinking_start", "thinking_delta", "thinking_stop",
 	"tool_call_start", "tool_input_delta", "tool_call_ready", "tool_result", "tool_error",
 	"file_read", "file_write", "file_create", "file_patch",
 	"shell_start", "shell_stdout_delta", "shell_stderr_delta", "shell_exit",

@@ -21,6 +21,7 @@ func (c *conversation) result(line jsonl.Value, out *sdk.Out) {
 		c.model.text("", "", line.Text("result"), false, out)
 	}
 	cost := c.spent.result(line, out)
+	c.Window = c.spent.window
 	c.Cost = c.spent.run
 	c.TurnEnd(o, cost, out)
 	c.apiError, c.retryDelay = "", nil

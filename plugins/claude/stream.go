@@ -1,6 +1,8 @@
 package main
 
 import (
+	"slices"
+
 	"github.com/amux-dev/amux/sdk/jsonl"
 	"github.com/amux-dev/amux/sdk/turn"
 )
@@ -11,6 +13,7 @@ import (
 // each finished block. Where both come they become the same events once.
 type decoder struct {
 	w      *turn.Writer
+	spent  *spending
 	main   draft
 	nested map[string]*draft // by sub-agents, should they ever stream
 }
@@ -20,6 +23,7 @@ type draft struct {
 	parent string // tool_call_id of the sub-agent; empty: the main conversation
 	id     string // of the message
 	blocks []block
+	call   call // what the message takes
 }
 
 // block is one content block of a streamed message.
@@ -73,6 +77,8 @@ func (d *decoder) streamEvent(line jsonl.Value, out turn.Events) (known, whole b
 	case "message_start":
 		d.cutOff(m, out)
 		m.id = event.Text("message", "id")
+		m.call = call{model: event.Text("message", "model")}
+		m.call.read(event.Get("message", "usage"))
 	case "content_block_start":
 		return d.blockStart(m, int(index), event.Get("content_block"), out), false
 	case "message_stop":
@@ -81,11 +87,17 @@ func (d *decoder) streamEvent(line jsonl.Value, out turn.Events) (known, whole b
 			d.abandon(m, int(from), "the connection broke", out)
 		}
 		d.closeBlocks(m, out)
+		if !slices.ContainsFunc(m.blocks, func(b block) bool { return b.kind != kindText && b.kind != kindTool }) {
+			m.call.thinks = true // none
+		}
+		d.spent.call(m.call, m == &d.main, out)
+		m.call = call{}
 		return true, m == &d.main
+	case "message_delta":
+		m.call.read(event.Get("usage"))
 	case "content_block_stop":
 		// The CLI may yet take the block back, if its assistant line has not come before.
-	case "message_delta", "ping":
-		// Usage is taken from the result, which counts sub-agents too.
+	case "ping":
 	default:
 		return false, false
 	}
@@ -274,7 +286,7 @@ func (d *decoder) closeBlocks(m *draft, out turn.Events) {
 func (d *decoder) cutOff(m *draft, out turn.Events) {
 	d.w.Stream(m.parent).Abort(out)
 	clear(m.blocks)
-	m.id, m.blocks = "", m.blocks[:0]
+	m.id, m.blocks, m.call = "", m.blocks[:0], call{}
 }
 
 // abandon takes back the blocks of a streamed message from one on: the CLI asks the
