@@ -41,7 +41,7 @@ const ReasonBudget = engine.ReasonBudget
 
 func (s *RunSpec) validateBudgets() error {
 	if math.IsNaN(s.MaxBudget) || math.IsInf(s.MaxBudget, 0) {
-		return invalid("max budget %v is not an amount of money", s.MaxBudget).WithHint("give a number of dollars, such as --max-budget 2.50")
+		return invalid("max budget %v is not an amount of money", s.MaxBudget).WithHint("give a number of dollars, such as 2.50")
 	}
 	if math.IsNaN(s.MaxCost) || math.IsInf(s.MaxCost, 0) || s.MaxCost < 0 {
 		return invalid("max cost %v is not an amount of money", s.MaxCost).WithHint("give a number of dollars, such as --max-cost 2.50")

@@ -261,7 +261,7 @@ func (s *RunSpec) checkCapabilities(agent *pluginapi.Agent) error {
 		{len(s.MCPServers) > 0, c.GetMcp(), "use MCP servers (--mcp)", ""},
 		{len(s.AddDirs) > 0, c.GetAddDirs(), "work in more directories (--add-dir)", ""},
 		{s.MaxTurns > 0, c.GetMaxTurns(), "limit its turns (--max-turns)", "use --timeout"},
-		{s.MaxBudget > 0, c.GetMaxBudget(), "limit its cost (--max-budget)", "use --timeout"},
+		{s.MaxBudget > 0, c.GetMaxBudget(), "limit its own cost", "use --max-cost or --timeout"},
 		{s.JSONSchema != "", c.GetJsonSchema(), "answer by a JSON schema (--json-schema)", ""},
 		{len(s.Files) > 0, c.GetAttachFiles() || c.GetAttachImages(), "take attachments (--file)", "name the file in the prompt"},
 		{s.PTY, c.GetPtyOptional() || c.GetPtyRequired(), "run in a pseudo-terminal (--pty)", ""},

@@ -87,7 +87,7 @@ var All = []Info{
 	{Billing, "the account has no credit left", 5, "check the account's billing"},
 	{AgentFailed, "the agent says that its work failed", 1, "see: amux logs RUN"},
 	{TurnLimit, "the agent reached its limit of turns or tool calls", 1, "raise --max-turns"},
-	{BudgetExceeded, "the agent reached its limit of money or tokens", 1, "raise --max-budget"},
+	{BudgetExceeded, "a limit of money or tokens was reached", 1, "raise --max-cost or --max-tokens, or the limit in the agent's own settings"},
 	{ContextExceeded, "the conversation is longer than the model's context", 15, "start a new session"},
 	{Aborted, "the run was stopped", 13, ""},
 	{RunNotActive, "the run has ended", 1, ""},

@@ -45,7 +45,6 @@ var options = []option{
 	{capability: "approvals", args: []string{"--approve", "ask"}, scenario: "approval granted"},
 	{capability: "mcp", args: []string{"--mcp", "echo=/bin/true"}, scenario: "mcp"},
 	{capability: "max_turns", args: []string{"--max-turns", "2"}, scenario: "max turns"},
-	{capability: "max_budget", args: []string{"--max-budget", "0.5"}, scenario: "max budget"},
 	{capability: "json_schema", args: []string{"--json-schema", `{"type":"object"}`}, scenario: "json schema"},
 	{capability: "attach_images", args: []string{"--file", "one.png"}, scenario: "image"},
 	{capability: "attach_files", args: []string{"--file", "note.txt"}, seen: func(r *run, args []string) {

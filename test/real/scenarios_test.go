@@ -498,7 +498,7 @@ var scenarios = []scenario{
 	}},
 	{"max budget", func(r *run) {
 		r.once("[fm:loop]", "--approve", "auto", "--max-budget", "0.001")
-		r.failed(pluginapi.CodeBudgetExceeded, 1)
+		r.failed(pluginapi.CodeBudgetExceeded, 16)
 	}},
 	{"mcp", func(r *run) {
 		r.once("[fm:mcp="+r.agent.mcpTool+"]", "--approve", "auto", "--mcp", "echo="+mcpScript(r))

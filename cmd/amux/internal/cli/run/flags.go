@@ -55,7 +55,7 @@ type Approvals struct {
 // Limits end the run, or start it again.
 type Limits struct {
 	MaxTurns                    uint32
-	MaxBudget, MaxCost          float64
+	MaxCost                     float64
 	MaxTokens                   int64
 	Timeout, IdleTimeout, Grace app.DurationFlag
 	Retry                       retryFlag
@@ -97,8 +97,8 @@ func (o *Options) AddFlags(cmd *cobra.Command) {
 	f.StringArrayVar(&o.Deny, "deny", nil, "deny what this `RULE` names (repeatable)")
 	f.Uint32Var(&o.MaxTurns, "max-turns", 0, "stop after this `NUMBER` of turns")
 	f.Float64Var(&o.MaxCost, "max-cost", 0, "stop when this many `DOLLARS` are spent, as far as the agent says")
+	app.Also(cmd, "max-cost", "max-budget")
 	f.Int64Var(&o.MaxTokens, "max-tokens", 0, "stop when this `NUMBER` of tokens is read and written, those of the cache too")
-	f.Float64Var(&o.MaxBudget, "max-budget", 0, "have the agent itself stop at this many `DOLLARS`, where it can; see --max-cost")
 	f.Var(&o.Timeout, "timeout", "end the run after this time")
 	f.Var(&o.IdleTimeout, "idle-timeout", "end the run after this long without output; 0s: never")
 	f.BoolVar(&o.MonitorParent, "monitor-parent", false, "end the run when the process that started this amux ends")
@@ -146,8 +146,6 @@ func (o *Options) check() error {
 		return app.Usagef("--approve rules requires a rule").WithHint("add --allow RULE or --deny RULE")
 	case o.Retry.attempts > 0 && (o.Interactive || o.Input != ""):
 		return app.Usagef("--retry is for runs of one prompt, so it cannot be combined with --interactive or --input")
-	case o.MaxBudget < 0, math.IsNaN(o.MaxBudget), math.IsInf(o.MaxBudget, 0):
-		return app.Usagef("invalid --max-budget \"%v\": expected dollars, 0 or more", o.MaxBudget)
 	case o.MaxCost < 0, math.IsNaN(o.MaxCost), math.IsInf(o.MaxCost, 0):
 		return app.Usagef("invalid --max-cost \"%v\": expected dollars, 0 or more", o.MaxCost)
 	case o.MaxTokens < 0:
@@ -164,7 +162,7 @@ func (o *Options) spec() (host.RunSpec, error) {
 		AgentSession: host.AgentSession{Resume: o.Resume, Continue: o.Continue, Fork: o.Fork, NoSession: o.NoSession},
 		Workspace:    host.Workspace{Cwd: o.Process.Cwd},
 		Limits: host.Limits{
-			MaxTurns: int(o.MaxTurns), MaxBudget: o.MaxBudget, MaxCost: o.MaxCost, MaxTokens: o.MaxTokens, Timeout: o.Timeout.D, IdleTimeout: o.IdleTimeout.D, Grace: o.Grace.D,
+			MaxTurns: int(o.MaxTurns), MaxCost: o.MaxCost, MaxTokens: o.MaxTokens, Timeout: o.Timeout.D, IdleTimeout: o.IdleTimeout.D, Grace: o.Grace.D,
 		},
 		Permissions: host.Permissions{AllowRules: o.Allow, DenyRules: o.Deny},
 	}

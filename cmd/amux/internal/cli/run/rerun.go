@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -74,8 +75,7 @@ func (o *Options) repeat(spec host.RunSpec, agent string, given func(flag string
 	take(given, "allow", &o.Allow, spec.AllowRules)
 	take(given, "deny", &o.Deny, spec.DenyRules)
 	take(given, "max-turns", &o.MaxTurns, uint32(max(0, spec.MaxTurns)))
-	take(given, "max-budget", &o.MaxBudget, spec.MaxBudget)
-	take(given, "max-cost", &o.MaxCost, spec.MaxCost)
+	take(given, "max-cost", &o.MaxCost, cmp.Or(spec.MaxCost, spec.MaxBudget))
 	take(given, "max-tokens", &o.MaxTokens, spec.MaxTokens)
 	take(given, "timeout", &o.Timeout, app.DurationFlag{D: spec.Timeout, Given: spec.Timeout > 0})
 	take(given, "idle-timeout", &o.IdleTimeout, app.DurationFlag{D: max(0, spec.IdleTimeout), Given: spec.IdleTimeout != 0})

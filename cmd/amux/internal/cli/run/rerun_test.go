@@ -34,7 +34,7 @@ func TestRerunIsTheSame(t *testing.T) {
 	for _, flags := range []string{
 		"",
 		"--model m --effort max --system s --system-mode replace --resume r --fork --add-dir /x --add-dir /y --mcp t=run --json-schema {} --approve rules --allow Read --deny Write " +
-			"--max-turns 3 --max-budget 1.5 --max-cost 2.5 --max-tokens 1000 --timeout 1h --idle-timeout 0s --retry=5 --grace 2s --name n --tag t1 --tag t2 --driver d --pty --no-record",
+			"--max-turns 3 --max-budget 2.5 --max-tokens 1000 --timeout 1h --idle-timeout 0s --retry=5 --grace 2s --name n --tag t1 --tag t2 --driver d --pty --no-record",
 		"--continue --idle-timeout 3m --approve auto",
 		"--no-session --allow Read",
 	} {

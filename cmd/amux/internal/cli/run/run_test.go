@@ -110,7 +110,7 @@ func TestFlags(t *testing.T) {
 	code := b.Main("run", "alpha", "hi", "--model", "m", "--effort", "max", "--system", "s", "--system-mode", "replace",
 		"--resume", "r", "--fork", "--cwd", "sub", "--add-dir", "x", "--add-dir", "/y", "--env", "A=1=2", "--env", "B=",
 		"--file", "a.txt", "--mcp", `t=run 'a b' c`, "--mcp", "u=https://u/mcp", "--mcp", "mcp.json", "--json-schema", `{"type":"object"}`,
-		"--approve", "rules", "--allow", "Bash(git *)", "--deny", "Write", "--max-turns", "3", "--max-budget", "1.5", "--max-cost", "2.5", "--max-tokens", "1000",
+		"--approve", "rules", "--allow", "Bash(git *)", "--deny", "Write", "--max-turns", "3", "--max-budget", "2.5", "--max-tokens", "1000",
 		"--timeout", "1h", "--idle-timeout", "0s", "--retry=5", "--grace", "2s", "--name", "n", "--run-id", clitest.RunID, "--tag", "t1", "--tag", "t2",
 		"--driver", "d", "--no-record", "--no-changes", "--plugin", "acme=./acme")
 	if code != 0 {
@@ -127,7 +127,7 @@ func TestFlags(t *testing.T) {
 			{Name: "w", Transport: "http", URL: "https://w/", Headers: map[string]string{"H": "v"}},
 			{Name: "z", Transport: "stdio", Command: "zz", Args: []string{"1"}, Env: map[string]string{"K": "V"}},
 		},
-		Limits: host.Limits{MaxTurns: 3, MaxBudget: 1.5, MaxCost: 2.5, MaxTokens: 1000, Timeout: time.Hour, IdleTimeout: -1, Grace: 2 * time.Second}, Retry: &host.Retry{MaxAttempts: 5}, Name: "n", RunID: clitest.RunID,
+		Limits: host.Limits{MaxTurns: 3, MaxCost: 2.5, MaxTokens: 1000, Timeout: time.Hour, IdleTimeout: -1, Grace: 2 * time.Second}, Retry: &host.Retry{MaxAttempts: 5}, Name: "n", RunID: clitest.RunID,
 		Tags: []string{"t1", "t2"}, Driver: "d", NoRecord: true,
 	}
 	if diff := cmp.Diff(want, b.Host.Spec, cmpopts.EquateEmpty()); diff != "" {
