@@ -127,6 +127,9 @@ func (c *Changes) diffError(err error) error {
 	if err == nil {
 		return nil
 	}
+	if c == nil {
+		return pluginapi.Errorf(pluginapi.CodeInternal, "%w", err)
+	}
 	id := record.ShortID(c.run.id())
 	if refused, ok := errors.AsType[*changes.Refused](err); ok {
 		msg := refused.Why
@@ -163,14 +166,17 @@ func (c *Changes) diffError(err error) error {
 // mostNames is how many files an error names.
 const mostNames = 20
 
-// Diff is what a run changed.
+// Diff is what a run changed, or what differs in a worktree.
 type Diff struct {
-	changes *Changes
+	changes *Changes // nil: of a worktree
 	diff    *changes.Diff
 }
 
-// Close removes what Changes.Diff has made.
+// Close removes what was made for it.
 func (d *Diff) Close() { d.diff.Close() }
+
+// Root is the work tree.
+func (d *Diff) Root() string { return d.diff.Root }
 
 // Trees are the ids of the two git trees that are compared.
 func (d *Diff) Trees() (start, end string) { return d.diff.StartTree, d.diff.Tree() }

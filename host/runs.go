@@ -244,7 +244,7 @@ type Removed struct {
 
 // Clean applies the limits of Retain and removes what hosts that died have left
 // behind: temp dirs, sockets, copies of plugins that no run names and that are
-// not current. With dry it only says what it would remove.
+// not current, worktrees that were not finished. With dry it only says what it would remove.
 func (h *Host) Clean(ctx context.Context, dry bool) ([]Removed, error) {
 	var removed []Removed
 	list, err := h.archive.Clean(ctx, dry)
@@ -253,6 +253,7 @@ func (h *Host) Clean(ctx context.Context, dry bool) ([]Removed, error) {
 	}
 	if err == nil && !dry {
 		h.recovery.sweep()
+		err = WorktreesOf(h).sweep(ctx)
 	}
 	return removed, err
 }

@@ -145,6 +145,21 @@ type Workspace struct {
 	// starts and when the run has ended: see Run.Changes. It does nothing outside one, nor
 	// for an agent that is a demonstration.
 	Changes bool `json:"changes,omitempty"`
+	// Worktree, if not nil, has the run work in a git worktree of its own, in place of Cwd.
+	Worktree *WorktreeSpec `json:"worktree,omitempty"`
+}
+
+// WorktreeSpec says which worktree a run works in. A new one is made of the last commit of
+// the repository that Cwd is in.
+type WorktreeSpec struct {
+	// Name is that of the worktree; its branch is amux/NAME. If there is one of that name, the
+	// run works there. Empty: a new one, named for the agent and the run.
+	Name string `json:"name,omitempty"`
+
+	// What Start adds.
+	Made  bool     `json:"made,omitempty"`  // Name was empty
+	From  string   `json:"from,omitempty"`  // the folder of the user's, which Cwd was
+	Notes []string `json:"notes,omitempty"` // what it has not that the user's work tree has
 }
 
 // Limits are how much a run may take. What has no comment has no limit if it is 0.

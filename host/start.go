@@ -22,6 +22,7 @@ import (
 	"github.com/amux-dev/amux/host/internal/program"
 	"github.com/amux-dev/amux/host/internal/record"
 	"github.com/amux-dev/amux/host/internal/spawn"
+	"github.com/amux-dev/amux/host/internal/worktree"
 	"github.com/amux-dev/amux/internal/adapter"
 	"github.com/amux-dev/amux/internal/journal"
 	"github.com/amux-dev/amux/internal/process"
@@ -50,9 +51,10 @@ type launch struct {
 	nonce   string
 	// baseline is taken before the agent starts; nil: nobody asked for it.
 	baseline *baseline
-	place    *place    // in the host's queue
-	attempt  int       // from 1
-	began    time.Time // the first one
+	worktree *worktree.Plan // that the run will have; nil: none
+	place    *place         // in the host's queue
+	attempt  int            // from 1
+	began    time.Time      // the first one
 }
 
 // Start validates the spec, asks the adapter for a plan and starts the agent.
@@ -84,6 +86,9 @@ func (h *Host) Start(ctx context.Context, spec RunSpec) (_ *Run, retErr error) {
 	l.place = h.opts.Queue.take()
 	queued := l.place.waits()
 	if err := l.createDir(queued); err != nil {
+		return nil, err
+	}
+	if err := l.makeWorktree(ctx); err != nil {
 		return nil, err
 	}
 	if !queued {
@@ -164,7 +169,10 @@ func (l *launch) check(ctx context.Context) error {
 		l.spec.RunID = ulid.Make().String()
 	}
 	l.options = l.spec.options(agent)
-	return loadAttachments(l.options.Attachments)
+	if err := loadAttachments(l.options.Attachments); err != nil {
+		return err
+	}
+	return l.planWorktree(ctx)
 }
 
 // createDir makes the run's directory and temp dir, writes run.json and the
@@ -428,6 +436,9 @@ func (l *launch) undo() {
 	if l.baseline != nil {
 		l.baseline.giveUp()
 		l.baseline.wait()
+	}
+	if l.worktree != nil {
+		l.worktree.Undo()
 	}
 	if l.shim != nil {
 		_ = l.shim.Kill(shim.Stop{Reason: journal.ReasonKill, By: "host"}) // there may be no agent yet

@@ -22,6 +22,8 @@ type Diff struct {
 	git  *git.Git
 	to   string // the later tree
 	temp string // what is left of a look at the files as they are now; "" for none
+	// closed is what else Close does.
+	closed func()
 	// inner are the repositories inside the work tree whose files differ, prefix is where
 	// one of them lies.
 	inner  []*Diff
@@ -63,6 +65,12 @@ func (s *Set) Open(ctx context.Context, now bool, temp string) (*Diff, error) {
 	return d, nil
 }
 
+// Between is the difference of two trees that git has the objects of. closed, if not nil,
+// is called by Close.
+func Between(g *git.Git, from, to string, closed func()) *Diff {
+	return &Diff{Record: Record{Root: g.Root, StartTree: from}, git: g, to: to, closed: closed}
+}
+
 // look takes the tree of the files as they are now, into a folder of its own.
 func (s *Set) look(ctx context.Context, d *Diff, temp string) (err error) {
 	if d.temp, err = os.MkdirTemp(temp, "agent-mux-replay-"); err != nil {
@@ -92,6 +100,9 @@ func (d *Diff) Close() {
 	}
 	if d.temp != "" {
 		_ = os.RemoveAll(d.temp)
+	}
+	if d.closed != nil {
+		d.closed()
 	}
 }
 
@@ -213,7 +224,7 @@ func (d *Diff) Undo(ctx context.Context) ([]git.File, error) {
 	if repositories = slices.Compact(repositories); len(repositories) > 0 {
 		return nil, &Refused{"these are repositories of their own, which amux does not change", repositories}
 	}
-	filtered, err := d.filtered(ctx, changed)
+	filtered, err := d.git.Filtered(ctx, changed)
 	if err != nil {
 		return nil, err
 	}
@@ -268,26 +279,4 @@ func touching(since, changed []git.File) []string {
 		}
 	}
 	return names
-}
-
-// filtered are the files whose stored form a program makes.
-func (d *Diff) filtered(ctx context.Context, files []git.File) ([]string, error) {
-	if len(files) == 0 {
-		return nil, nil
-	}
-	list := make(git.Paths, len(files))
-	for i, f := range files {
-		list[i] = f.Path
-	}
-	var out git.Limited
-	if err := d.git.InTree(ctx, list.List(), &out, "check-attr", "-z", "--stdin", "filter"); err != nil {
-		return nil, err
-	}
-	var found []string
-	for triple := range slices.Chunk(strings.Split(string(out.Data), "\x00"), 3) { // path, attribute, value
-		if len(triple) == 3 && triple[2] != "unspecified" && triple[2] != "unset" {
-			found = append(found, triple[0])
-		}
-	}
-	return found, nil
 }

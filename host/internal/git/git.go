@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -43,6 +44,20 @@ func Environ(env []string) []string {
 	}
 	return process.Environ(append(kept, "LC_ALL=C", "GIT_TERMINAL_PROMPT=0", "GIT_OPTIONAL_LOCKS=0", "GIT_NO_LAZY_FETCH=1",
 		"GIT_ALLOW_PROTOCOL=none"))
+}
+
+// local are the variables that say which repository and work tree git works in.
+var local = []string{
+	"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_PREFIX", "GIT_OBJECT_DIRECTORY", "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_NAMESPACE",
+}
+
+// Elsewhere is an environment without what has git work in another repository than that of
+// the folder it is started in, as a hook of git has it.
+func Elsewhere(env []string) []string {
+	return slices.DeleteFunc(slices.Clone(env), func(variable string) bool {
+		name, _, _ := strings.Cut(variable, "=")
+		return slices.Contains(local, name)
+	})
 }
 
 // private is the environment in which git reads no configuration but that of the private
@@ -121,7 +136,10 @@ func Run(ctx context.Context, c program.Command, path string, stdout io.Writer, 
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	for len(args) > 0 && strings.HasPrefix(args[0], "-") {
+	for len(args) > 1 && strings.HasPrefix(args[0], "-") {
+		if args[0] == "-c" {
+			args = args[1:]
+		}
 		args = args[1:]
 	}
 	return &Failure{args[0], int(result.ExitCode), OneLine(strings.TrimPrefix(strings.TrimSpace(string(result.Stderr)), "fatal: "))}

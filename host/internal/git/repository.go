@@ -65,7 +65,7 @@ type Repository struct {
 }
 
 // harmless are the settings that count: git starts nothing for any of them.
-const harmless = `^(core\.(autocrlf|eol|safecrlf|excludesfile|ignorecase|precomposeunicode|filemode|symlinks)|status\.showuntrackedfiles)$`
+const harmless = `^(core\.(autocrlf|eol|safecrlf|excludesfile|ignorecase|precomposeunicode|filemode|symlinks|sparsecheckout|sparsecheckoutcone)|status\.showuntrackedfiles)$`
 
 // Open asks git about the repository of a work tree. Git itself refuses that of
 // another user (safe.directory).
@@ -204,12 +204,20 @@ func (r *Repository) Mirror(dir string, own []string) error {
 	if err != nil {
 		return err
 	}
+	// A repository with a part of its history says where that ends.
+	shallow, err := readFile(filepath.Join(r.Common, "shallow"), mostExclude)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
 	files := map[string]string{
 		"HEAD":                    "ref: refs/heads/none\n",
 		"none":                    "",
 		"config":                  config,
 		"info/exclude":            strings.TrimRight(string(exclude), "\n") + "\n" + r.ownPatterns(own),
 		"objects/info/alternates": Quote(filepath.ToSlash(filepath.Join(r.Common, "objects"))) + "\n",
+	}
+	if len(shallow) > 0 {
+		files["shallow"] = string(shallow)
 	}
 	if !r.Untracked() {
 		files[UntrackedFile] = ""
@@ -224,6 +232,32 @@ func (r *Repository) Mirror(dir string, own []string) error {
 		return nil // nothing is tracked yet
 	}
 	return err
+}
+
+// Sparse has a private folder that Mirror has made check out what the user has checked out.
+func (r *Repository) Sparse(dir string) error {
+	if !isTrue(r.settings["core.sparsecheckout"]) {
+		return nil
+	}
+	patterns, err := readFile(filepath.Join(r.GitDir, "info", "sparse-checkout"), mostExclude)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	config, err := os.ReadFile(filepath.Join(dir, "config"))
+	if err != nil {
+		return err
+	}
+	text := fmt.Sprintf("%s[core]\n\tsparseCheckout = true\n\tsparseCheckoutCone = %v\n", config, isTrue(r.settings["core.sparsecheckoutcone"]))
+	return errors.Join(os.WriteFile(filepath.Join(dir, "config"), []byte(text), 0o600),
+		os.WriteFile(filepath.Join(dir, "info", "sparse-checkout"), patterns, 0o600))
+}
+
+// isTrue reports whether git takes a setting for true.
+func isTrue(value string) bool {
+	return slices.Contains([]string{"true", "yes", "on", "1"}, strings.ToLower(value))
 }
 
 // CopyIndex copies an index with its time: git looks into files that were changed when

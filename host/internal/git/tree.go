@@ -159,6 +159,28 @@ func sortOut(root string, list []string) (sorted, error) {
 	return s, nil
 }
 
+// Filtered are the files whose stored form a program makes.
+func (g *Git) Filtered(ctx context.Context, files []File) ([]string, error) {
+	if len(files) == 0 {
+		return nil, nil
+	}
+	list := make(Paths, len(files))
+	for i, f := range files {
+		list[i] = f.Path
+	}
+	var out Limited
+	if err := g.InTree(ctx, list.List(), &out, "check-attr", "-z", "--stdin", "filter"); err != nil {
+		return nil, err
+	}
+	var found []string
+	for triple := range slices.Chunk(strings.Split(string(out.Data), "\x00"), 3) { // path, attribute, value
+		if len(triple) == 3 && triple[2] != "unspecified" && triple[2] != "unset" {
+			found = append(found, triple[0])
+		}
+	}
+	return found, nil
+}
+
 // Submodules are the repositories in the index.
 func (g *Git) Submodules(ctx context.Context) (list []string) {
 	var out Limited

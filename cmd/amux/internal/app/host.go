@@ -20,6 +20,7 @@ type Host interface {
 	Records
 	Cleaner
 	Adopter
+	Worktrees() Worktrees
 	Close(ctx context.Context) error
 }
 
@@ -77,6 +78,16 @@ type Adopter interface {
 	Abandoned() []string
 }
 
+// Worktrees are the git worktrees of runs.
+type Worktrees interface {
+	List(ctx context.Context) ([]host.Worktree, error)
+	Diff(ctx context.Context, name string) (*host.Diff, error)
+	Merge(ctx context.Context, name string) (root string, files []host.ChangedFile, err error)
+	Drop(ctx context.Context, name string, discard bool) error
+	Prune(ctx context.Context, dry bool) (names []string, err error)
+	Check(ctx context.Context, run host.RunInfo, line string, limit time.Duration) (*host.Check, error)
+}
+
 // Run is a run at work, which this process started or adopted.
 type Run interface {
 	Controlled
@@ -131,6 +142,9 @@ func NewHost(o host.Options) (Host, error) {
 	}
 	return realHost{h}, nil
 }
+
+// Worktrees are those of the host.
+func (h realHost) Worktrees() Worktrees { return host.WorktreesOf(h.Host) }
 
 // Start keeps a nil *host.Run from becoming a Run that is not nil.
 func (h realHost) Start(ctx context.Context, spec host.RunSpec) (Run, error) {

@@ -27,6 +27,7 @@ import (
 	"github.com/amux-dev/amux/cmd/amux/internal/cli/sessions"
 	"github.com/amux-dev/amux/cmd/amux/internal/cli/top"
 	"github.com/amux-dev/amux/cmd/amux/internal/cli/version"
+	"github.com/amux-dev/amux/cmd/amux/internal/cli/worktree"
 )
 
 // Main runs a command line, given without the program's name, and returns the exit
@@ -68,6 +69,7 @@ func NewCmd(a *app.App) *cobra.Command {
 		records.NewCmdInspect(a),
 		records.NewCmdDiff(a),
 		records.NewCmdUndo(a),
+		worktree.NewCmd(a, records.NewCmdWorktreeDiff(a)),
 		records.NewCmdReplay(a),
 		serve.NewCmd(a),
 		doctor.NewCmd(a),

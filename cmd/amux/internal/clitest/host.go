@@ -38,6 +38,7 @@ type Host struct {
 	Way         host.Installation
 	Talks       map[string][]host.Event
 	SpendList   []host.Spending
+	Trees       app.Worktrees
 }
 
 var _ app.Host = (*Host)(nil)
@@ -175,6 +176,8 @@ func (h *Host) ReplayWith(_ context.Context, _ string, o host.ReplayOptions, w i
 	}
 	return h.Run.CopyEvents(context.Background(), w, 1)
 }
+
+func (h *Host) Worktrees() app.Worktrees { return h.Trees }
 
 func (h *Host) Close(context.Context) error {
 	h.Closed = true

@@ -55,19 +55,25 @@ them, or none if a file there does not fit.`,
 			return diff(o)
 		}),
 	}
-	f := cmd.Flags()
-	f.BoolVar(&o.Stat, "stat", false, "show files and how many lines were changed")
-	f.BoolVar(&o.NameOnly, "name-only", false, "show the names of files")
-	f.BoolVar(&o.JSON, "json", false, "print JSON: the files and how many lines were changed")
-	f.StringVar(&o.Apply, "apply", "", "make the same changes in this `FOLDER`")
-	f.BoolVar(&o.NoPager, "no-pager", false, "do not start a pager")
+	o.addFlags(cmd)
+	cmd.Flags().StringVar(&o.Apply, "apply", "", "make the same changes in this `FOLDER`")
 	cmd.MarkFlagsMutuallyExclusive("stat", "name-only", "json", "apply")
 	return cmd
 }
 
+// addFlags adds what decides how a difference is shown.
+func (o *DiffOptions) addFlags(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.BoolVar(&o.Stat, "stat", false, "show files and how many lines were changed")
+	f.BoolVar(&o.NameOnly, "name-only", false, "show the names of files")
+	f.BoolVar(&o.JSON, "json", false, "print JSON: the files and how many lines were changed")
+	f.BoolVar(&o.NoPager, "no-pager", false, "do not start a pager")
+}
+
 // diffJSON is the output of --json.
 type diffJSON struct {
-	RunID     string             `json:"run_id"`
+	RunID     string             `json:"run_id,omitempty"`
+	Worktree  string             `json:"worktree,omitempty"`
 	Root      string             `json:"root"`
 	StartTree string             `json:"start_tree"`
 	EndTree   string             `json:"end_tree"`
@@ -102,19 +108,25 @@ func diff(o *DiffOptions) error {
 	if o.Apply != "" {
 		return apply(o, d)
 	}
+	shown := diffJSON{RunID: run.ID(), Live: info == nil || info.EndTree == ""}
+	if info != nil {
+		shown.Root, shown.Late = info.Root, info.Late
+	}
+	return showDiff(o, d, shown)
+}
+
+// showDiff shows a difference. shown is what is known of it.
+func showDiff(o *DiffOptions, d *host.Diff, shown diffJSON) error {
 	if !o.Stat && !o.NameOnly && !o.JSON {
 		return showPatch(o, d)
 	}
-	files, err := d.Files(ctx)
+	files, err := d.Files(context.Background())
 	if err != nil {
 		return err
 	}
 	switch {
 	case o.JSON:
-		shown := diffJSON{RunID: run.ID(), Live: info == nil || info.EndTree == "", Files: files}
-		if info != nil {
-			shown.Root, shown.Late = info.Root, info.Late
-		}
+		shown.Files = files
 		shown.StartTree, shown.EndTree = d.Trees()
 		for _, f := range files {
 			shown.Added += f.Added

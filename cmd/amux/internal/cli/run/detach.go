@@ -70,6 +70,11 @@ func (r *request) detach(h app.Host) error {
 			r.Print.Notef("%s", startLine(r.agent, run.Info().Program))
 		}
 	}
+	if r.spec.Worktree != nil {
+		if run, err := h.Open(ctx, id); err == nil {
+			r.sayWorktree(run)
+		}
+	}
 	_, err = fmt.Fprintln(r.Process.IO.Out, id)
 	return app.IgnoreClosed(err)
 }

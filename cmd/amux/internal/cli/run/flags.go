@@ -43,6 +43,7 @@ type Agent struct {
 // Context is what the agent works with.
 type Context struct {
 	Cwd                      string
+	Worktree                 worktreeFlag
 	AddDirs, Env, Files, MCP []string
 }
 
@@ -87,6 +88,8 @@ func (o *Options) AddFlags(cmd *cobra.Command) {
 	f.BoolVar(&o.Fork, "fork", false, "with --resume or --continue: work on a copy of the session")
 	f.BoolVar(&o.NoSession, "no-session", false, "have the agent save no session")
 	f.StringVar(&o.Cwd, "cwd", "", "`FOLDER` to work in (default: the current one)")
+	f.Var(&o.Worktree, "worktree", "work in a git worktree of its own, on branch amux/`NAME`: see amux worktree; without a name a new one")
+	f.Lookup("worktree").NoOptDefVal = newWorktree
 	f.StringArrayVar(&o.AddDirs, "add-dir", nil, "another `FOLDER` to work in (repeatable)")
 	f.StringArrayVarP(&o.Env, "env", "e", nil, "environment variable for the agent, as `NAME=VALUE` (repeatable)")
 	f.StringArrayVar(&o.Files, "file", nil, "attach a `FILE` (repeatable)")
@@ -182,6 +185,9 @@ func (o *Options) spec() (host.RunSpec, error) {
 	if err := checkCwd(spec.Cwd, o.Cwd); err != nil {
 		return spec, err
 	}
+	if o.Worktree.given {
+		spec.Worktree = &host.WorktreeSpec{Name: o.Worktree.name}
+	}
 	if o.IdleTimeout.Given && o.IdleTimeout.D == 0 {
 		spec.IdleTimeout = -1
 	}
@@ -261,6 +267,27 @@ func fileError(flag, file string, err error) error {
 		return app.Usagef("invalid %s %q: no such file", flag, file)
 	}
 	return app.Usagef("invalid %s %q: %v", flag, file, fault.Plain(err)).WithHint("%s", foreign.Fix(err))
+}
+
+// worktreeFlag is the value of --worktree.
+type worktreeFlag struct {
+	name  string // "": a new one
+	given bool
+}
+
+// newWorktree is the value of --worktree without a name, which no worktree can have.
+const newWorktree = "-"
+
+func (v *worktreeFlag) String() string { return "" }
+
+func (v *worktreeFlag) Type() string { return "string" }
+
+func (v *worktreeFlag) Set(text string) error {
+	if text == "" {
+		return errors.New("expected a name")
+	}
+	*v = worktreeFlag{name: strings.TrimPrefix(text, newWorktree), given: true}
+	return nil
 }
 
 // retryFlag is the value of --retry.

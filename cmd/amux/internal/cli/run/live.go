@@ -62,6 +62,7 @@ func (r *request) foreground(h app.Host) error {
 		return err
 	}
 	r.printWarnings()
+	r.sayWorktree(l.run)
 	notified := l.watch(r.settings.Notify)
 	if r.JSON {
 		l.ndjson(ctx)
@@ -71,6 +72,7 @@ func (r *request) foreground(h app.Host) error {
 	result := l.run.Wait()
 	<-notified
 	l.changes(h)
+	r.worktreeWays(l.run)
 	if !r.spec.NoRecord {
 		r.Runs.Retain(h)
 	}

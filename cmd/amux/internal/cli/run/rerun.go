@@ -19,7 +19,8 @@ func NewCmdRerun(a *app.App) *cobra.Command {
 		Short: "Run again what a run was told to do",
 		Long: `Start a new run as an earlier one was started: the same agent, prompt, folder and
 flags. The flags that are given here take the place of those; PROMPT takes the place of
-the prompt. Settings and environment are those of now: values of --env, and the
+the prompt. A run with a worktree of its own gets a new one, unless it had a name.
+Settings and environment are those of now: values of --env, and the
 environment and headers of tool servers, are not recorded.
 
 Whether a run answers permission requests by itself is taken over; who answers where it
@@ -68,7 +69,16 @@ func (o *Options) repeat(spec host.RunSpec, agent string, given func(flag string
 	take(given, "driver", &o.Driver, spec.Driver)
 	take(given, "json-schema", &o.Schema, spec.JSONSchema)
 	take(given, "pty", &o.PTY, spec.PTY)
-	take(given, "cwd", &o.Cwd, spec.Cwd)
+	if tree := spec.Worktree; tree != nil {
+		take(given, "cwd", &o.Cwd, tree.From)
+		named := worktreeFlag{given: true}
+		if !tree.Made {
+			named.name = tree.Name
+		}
+		take(given, "worktree", &o.Worktree, named)
+	} else {
+		take(given, "cwd", &o.Cwd, spec.Cwd)
+	}
 	take(given, "add-dir", &o.AddDirs, spec.AddDirs)
 	take(given, "file", &o.Files, spec.Files)
 	take(given, "mcp", &o.servers, spec.MCPServers)

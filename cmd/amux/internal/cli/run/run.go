@@ -78,6 +78,7 @@ checks the schema before it starts anything, and fetches nothing that it refers 
   amux run demo "hello" > answer.txt
   git diff | amux run claude "review this"
   amux run -i claude
+  amux run claude --worktree=login "fix the login" --approve auto
   git diff | amux run claude - --json | jq -r 'select(.type == "text_delta").delta'
   amux run claude "list the TODOs" --quiet --json-schema todos.schema.json | jq .`,
 		Args:              cobra.ArbitraryArgs,
@@ -103,6 +104,9 @@ func (o *Options) Run(args []string) error {
 		err := app.Usagef("got %d arguments; quote the prompt", len(args))
 		if last := args[len(args)-1]; o.Retry.given && strings.Trim(last, "0123456789") == "" {
 			return err.WithHint("the number of attempts follows an equals sign: --retry=%s", last)
+		}
+		if o.Worktree.given && o.Worktree.name == "" {
+			return err.WithHint("quote the prompt; the name of a worktree follows an equals sign: --worktree=%s", args[0])
 		}
 		return err.WithHint("amux run %s \"%s …\"", args[0], args[1])
 	}
