@@ -129,20 +129,6 @@ func (h *Host) DetectAuth(ctx context.Context, name string) (*pluginapi.AuthResp
 	return resp, err
 }
 
-// AgentPlugins lists the agent's own plugins, or extensions, by its own command. It
-// starts the plugin of amux, and changes nothing.
-func (h *Host) AgentPlugins(ctx context.Context, name string) ([]*pluginapi.AgentPlugin, error) {
-	process, agent, err := h.queries.askable(ctx, name, "list plugins", (*pluginapi.Capabilities).GetListPlugins)
-	if err != nil {
-		return nil, err
-	}
-	list, err := process.ListPlugins(ctx, &pluginapi.PluginsQuery{
-		Agent: h.catalog.adapter(name), Caller: caller(agent, h.opts.Env, h.opts.ProjectDir, nil),
-	}, h.queries.command("").Exec)
-	h.plugins.Hangs(ctx, process, err)
-	return list, err
-}
-
 // AgentModels lists the models that the agent knows of, by its own command. It starts
 // the plugin of amux. What the adapter knows by itself is in Agent.
 func (h *Host) AgentModels(ctx context.Context, name string) ([]*pluginapi.Model, error) {

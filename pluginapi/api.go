@@ -43,6 +43,11 @@ type (
 	PluginsQuery   = pb.ListPluginsRequest
 	AgentPlugin    = pb.AgentPlugin
 	ModelsQuery    = pb.ListModelsRequest
+	Location       = pb.Location
+	McpQuery       = pb.McpServersRequest
+	McpAnswer      = pb.McpServersResponse
+	ConfiguredMcp  = pb.ConfiguredMcpServer
+	PluginChange   = pb.ChangePluginRequest
 )
 
 // What a Plan does with the agent's stdin.

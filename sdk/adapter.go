@@ -81,6 +81,19 @@ type ModelLister interface {
 	ListModels(ctx context.Context, q *pluginapi.ModelsQuery) ([]*pluginapi.Model, error)
 }
 
+// McpConfigurer is implemented by adapters that know the MCP servers in the agent's own
+// settings (Agent.mcp_files): what stands in the content of one such file, and what the
+// content becomes with one server more or less. Package mcpfile does most of it.
+type McpConfigurer interface {
+	McpServers(ctx context.Context, q *pluginapi.McpQuery) (*pluginapi.McpAnswer, error)
+}
+
+// PluginChanger is implemented by adapters whose agent has a command that adds and
+// removes its own plugins. See RanCommand.
+type PluginChanger interface {
+	ChangePlugin(ctx context.Context, q *pluginapi.PluginChange) error
+}
+
 // ExecNeeded is the error with which an on-demand call asks the host to run a
 // command and call again with its output in exec_results: at most 1 MiB of it or, if
 // ToFile is set by a call that lists or reads sessions, all in a file (see
@@ -98,16 +111,37 @@ func OutputOf(results []*pluginapi.ExecResult, argv ...string) ([]byte, error) {
 	if len(results) == 0 {
 		return nil, &ExecNeeded{Argv: argv}
 	}
-	command, result := strings.Join(argv, " "), results[0]
+	if err := failed(results[0], results[0].GetStderr(), argv); err != nil {
+		return nil, err
+	}
+	return results[0].GetStdout(), nil
+}
+
+// RanCommand is OutputOf for a command that does something: what it prints counts only if
+// it fails, and then may be on stdout.
+func RanCommand(results []*pluginapi.ExecResult, argv ...string) error {
+	if len(results) == 0 {
+		return &ExecNeeded{Argv: argv}
+	}
+	said := results[0].GetStderr()
+	if len(bytes.TrimSpace(said)) == 0 {
+		said = results[0].GetStdout()
+	}
+	return failed(results[0], said, argv)
+}
+
+// failed is the error of a command that failed, with the last line that it said.
+func failed(result *pluginapi.ExecResult, text []byte, argv []string) error {
+	command := strings.Join(argv, " ")
 	switch code := result.GetExitCode(); {
 	case code < 0:
-		return nil, pluginapi.Errorf(pluginapi.CodeAgentFailed, "%s could not be run, or took too long", command)
+		return pluginapi.Errorf(pluginapi.CodeAgentFailed, "%s could not be run, or took too long", command)
 	case code > 0:
-		said := strings.TrimSpace(validText(string(result.GetStderr())))
+		said := strings.TrimSpace(validText(string(text)))
 		said = said[strings.LastIndexByte(said, '\n')+1:]
-		return nil, pluginapi.Errorf(pluginapi.CodeAgentFailed, "%s failed with code %d: %.300s", command, code, said)
+		return pluginapi.Errorf(pluginapi.CodeAgentFailed, "%s failed with code %d: %.300s", command, code, said)
 	}
-	return result.GetStdout(), nil
+	return nil
 }
 
 // OpenOutput opens what a command has printed on stdout: a file, if that was asked for

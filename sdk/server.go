@@ -290,6 +290,52 @@ func (s *server) ListModels(ctx context.Context, req *pb.ListModelsRequest) (*pb
 	return resp, nil
 }
 
+func (s *server) McpServers(ctx context.Context, req *pb.McpServersRequest) (*pb.McpServersResponse, error) {
+	var resp *pb.McpServersResponse
+	exec, err := s.call("MCP settings of "+req.Agent, req.Agent, func(adapter Adapter) (err error) {
+		configurer, ok := adapter.(McpConfigurer)
+		if !ok {
+			return pluginapi.Errorf(pluginapi.CodeCapability, "agent %s cannot edit MCP servers", req.Agent)
+		}
+		if resp, err = configurer.McpServers(ctx, req); err == nil && resp == nil {
+			return pluginapi.Errorf(pluginapi.CodePluginCrashed, "McpServers returned nothing")
+		}
+		return err
+	})
+	switch {
+	case err != nil:
+		return nil, err
+	case exec != nil:
+		return &pb.McpServersResponse{Exec: exec}, nil
+	}
+	for _, configured := range resp.Servers { // their values are the user's secrets
+		for _, values := range []map[string]string{configured.GetServer().GetEnv(), configured.GetServer().GetHeaders()} {
+			for name := range values {
+				values[name] = ""
+			}
+		}
+	}
+	makeValid(resp.ProtoReflect())
+	return resp, nil
+}
+
+func (s *server) ChangePlugin(ctx context.Context, req *pb.ChangePluginRequest) (*pb.ChangePluginResponse, error) {
+	exec, err := s.call("change plugins of "+req.Agent, req.Agent, func(adapter Adapter) error {
+		changer, ok := adapter.(PluginChanger)
+		switch {
+		case !ok:
+			return pluginapi.Errorf(pluginapi.CodeCapability, "agent %s cannot add or remove plugins", req.Agent)
+		case (req.Add == "") == (req.Remove == ""):
+			return pluginapi.Errorf(pluginapi.CodeValidation, "a plugin is either added or removed")
+		}
+		return changer.ChangePlugin(ctx, req)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &pb.ChangePluginResponse{Exec: exec}, nil
+}
+
 // call calls the adapter of agent. The error is a status; ExecNeeded is not an error.
 func (s *server) call(op, agent string, f func(Adapter) error) (*pb.Exec, error) {
 	adapter, err := s.adapter(agent)

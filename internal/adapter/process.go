@@ -417,6 +417,21 @@ func (p *Process) ListModels(ctx context.Context, req *pluginapi.ModelsQuery, ru
 	return resp.GetModels(), err
 }
 
+// McpServers asks for the MCP servers of a file of the agent's, and for an edit of it.
+func (p *Process) McpServers(ctx context.Context, req *pluginapi.McpQuery, run Runner) (*pluginapi.McpAnswer, error) {
+	return ask(ctx, p, "MCP settings", run, &req.ExecResults, func(ctx context.Context) (*pluginapi.McpAnswer, error) {
+		return p.rpc.McpServers(ctx, req)
+	})
+}
+
+// ChangePlugin has one of the agent's own plugins added or removed.
+func (p *Process) ChangePlugin(ctx context.Context, req *pluginapi.PluginChange, run Runner) error {
+	_, err := ask(ctx, p, "change plugins", run, &req.ExecResults, func(ctx context.Context) (*pb.ChangePluginResponse, error) {
+		return p.rpc.ChangePlugin(ctx, req)
+	})
+	return err
+}
+
 // ask calls until the answer is no command that run is to carry out first.
 func ask[R interface{ GetExec() *pb.Exec }](
 	ctx context.Context, p *Process, op string, run Runner, results *[]*pluginapi.ExecResult, call func(context.Context) (R, error),

@@ -450,7 +450,13 @@ type Agent struct {
 	Configured bool `protobuf:"varint,22,opt,name=configured,proto3" json:"configured,omitempty"`
 	// It has a command of its own, and users may give it another one in the same
 	// way. Like a demo it is never chosen because it happens to be installed.
-	Configurable  bool `protobuf:"varint,23,opt,name=configurable,proto3" json:"configurable,omitempty"`
+	Configurable bool `protobuf:"varint,23,opt,name=configurable,proto3" json:"configurable,omitempty"`
+	// Files in which the agent looks for MCP servers. Of several with one scope an addition
+	// goes into the first that is there, else into the first.
+	McpFiles []*Location `protobuf:"bytes,24,rep,name=mcp_files,json=mcpFiles,proto3" json:"mcp_files,omitempty"`
+	// Folders in which the agent looks for skills: each is a folder with a SKILL.md. An
+	// addition goes into the first of a scope.
+	SkillFolders  []*Location `protobuf:"bytes,25,rep,name=skill_folders,json=skillFolders,proto3" json:"skill_folders,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -646,6 +652,73 @@ func (x *Agent) GetConfigurable() bool {
 	return false
 }
 
+func (x *Agent) GetMcpFiles() []*Location {
+	if x != nil {
+		return x.McpFiles
+	}
+	return nil
+}
+
+func (x *Agent) GetSkillFolders() []*Location {
+	if x != nil {
+		return x.SkillFolders
+	}
+	return nil
+}
+
+// Location is a file or folder of the agent's that amux may change when its user asks.
+type Location struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Scope         string                 `protobuf:"bytes,1,opt,name=scope,proto3" json:"scope,omitempty"` // user, project, or a word of the agent's own
+	Path          string                 `protobuf:"bytes,2,opt,name=path,proto3" json:"path,omitempty"`   // as AuthProbe.file; one that is not absolute is in the project
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Location) Reset() {
+	*x = Location{}
+	mi := &file_amuxplugin1_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Location) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Location) ProtoMessage() {}
+
+func (x *Location) ProtoReflect() protoreflect.Message {
+	mi := &file_amuxplugin1_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Location.ProtoReflect.Descriptor instead.
+func (*Location) Descriptor() ([]byte, []int) {
+	return file_amuxplugin1_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *Location) GetScope() string {
+	if x != nil {
+		return x.Scope
+	}
+	return ""
+}
+
+func (x *Location) GetPath() string {
+	if x != nil {
+		return x.Path
+	}
+	return ""
+}
+
 type Versions struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Minimum       string                 `protobuf:"bytes,1,opt,name=minimum,proto3" json:"minimum,omitempty"` // below it the run is refused
@@ -658,7 +731,7 @@ type Versions struct {
 
 func (x *Versions) Reset() {
 	*x = Versions{}
-	mi := &file_amuxplugin1_proto_msgTypes[3]
+	mi := &file_amuxplugin1_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -670,7 +743,7 @@ func (x *Versions) String() string {
 func (*Versions) ProtoMessage() {}
 
 func (x *Versions) ProtoReflect() protoreflect.Message {
-	mi := &file_amuxplugin1_proto_msgTypes[3]
+	mi := &file_amuxplugin1_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -683,7 +756,7 @@ func (x *Versions) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Versions.ProtoReflect.Descriptor instead.
 func (*Versions) Descriptor() ([]byte, []int) {
-	return file_amuxplugin1_proto_rawDescGZIP(), []int{3}
+	return file_amuxplugin1_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *Versions) GetMinimum() string {
@@ -746,15 +819,17 @@ type Capabilities struct {
 	PtyOptional     bool                   `protobuf:"varint,27,opt,name=pty_optional,json=ptyOptional,proto3" json:"pty_optional,omitempty"`
 	ToolRules       bool                   `protobuf:"varint,28,opt,name=tool_rules,json=toolRules,proto3" json:"tool_rules,omitempty"` // allow and deny rules of the agent's own
 	BypassApprovals bool                   `protobuf:"varint,29,opt,name=bypass_approvals,json=bypassApprovals,proto3" json:"bypass_approvals,omitempty"`
-	ListPlugins     bool                   `protobuf:"varint,30,opt,name=list_plugins,json=listPlugins,proto3" json:"list_plugins,omitempty"` // the agent's own
-	ListModels      bool                   `protobuf:"varint,31,opt,name=list_models,json=listModels,proto3" json:"list_models,omitempty"`    // by asking the agent
+	ListPlugins     bool                   `protobuf:"varint,30,opt,name=list_plugins,json=listPlugins,proto3" json:"list_plugins,omitempty"`       // the agent's own
+	ListModels      bool                   `protobuf:"varint,31,opt,name=list_models,json=listModels,proto3" json:"list_models,omitempty"`          // by asking the agent
+	McpSettings     bool                   `protobuf:"varint,32,opt,name=mcp_settings,json=mcpSettings,proto3" json:"mcp_settings,omitempty"`       // McpServers reads and edits the agent's own files
+	ChangePlugins   bool                   `protobuf:"varint,33,opt,name=change_plugins,json=changePlugins,proto3" json:"change_plugins,omitempty"` // the agent's own, by its command
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
 
 func (x *Capabilities) Reset() {
 	*x = Capabilities{}
-	mi := &file_amuxplugin1_proto_msgTypes[4]
+	mi := &file_amuxplugin1_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -766,7 +841,7 @@ func (x *Capabilities) String() string {
 func (*Capabilities) ProtoMessage() {}
 
 func (x *Capabilities) ProtoReflect() protoreflect.Message {
-	mi := &file_amuxplugin1_proto_msgTypes[4]
+	mi := &file_amuxplugin1_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -779,7 +854,7 @@ func (x *Capabilities) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Capabilities.ProtoReflect.Descriptor instead.
 func (*Capabilities) Descriptor() ([]byte, []int) {
-	return file_amuxplugin1_proto_rawDescGZIP(), []int{4}
+	return file_amuxplugin1_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *Capabilities) GetResume() bool {
@@ -999,6 +1074,20 @@ func (x *Capabilities) GetListModels() bool {
 	return false
 }
 
+func (x *Capabilities) GetMcpSettings() bool {
+	if x != nil {
+		return x.McpSettings
+	}
+	return false
+}
+
+func (x *Capabilities) GetChangePlugins() bool {
+	if x != nil {
+		return x.ChangePlugins
+	}
+	return false
+}
+
 // Effort is one portable level and what it is called by the agent.
 type Effort struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1010,7 +1099,7 @@ type Effort struct {
 
 func (x *Effort) Reset() {
 	*x = Effort{}
-	mi := &file_amuxplugin1_proto_msgTypes[5]
+	mi := &file_amuxplugin1_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1022,7 +1111,7 @@ func (x *Effort) String() string {
 func (*Effort) ProtoMessage() {}
 
 func (x *Effort) ProtoReflect() protoreflect.Message {
-	mi := &file_amuxplugin1_proto_msgTypes[5]
+	mi := &file_amuxplugin1_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1035,7 +1124,7 @@ func (x *Effort) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Effort.ProtoReflect.Descriptor instead.
 func (*Effort) Descriptor() ([]byte, []int) {
-	return file_amuxplugin1_proto_rawDescGZIP(), []int{5}
+	return file_amuxplugin1_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Effort) GetLevel() string {
@@ -1064,7 +1153,7 @@ type Model struct {
 
 func (x *Model) Reset() {
 	*x = Model{}
-	mi := &file_amuxplugin1_proto_msgTypes[6]
+	mi := &file_amuxplugin1_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1076,7 +1165,7 @@ func (x *Model) String() string {
 func (*Model) ProtoMessage() {}
 
 func (x *Model) ProtoReflect() protoreflect.Message {
-	mi := &file_amuxplugin1_proto_msgTypes[6]
+	mi := &file_amuxplugin1_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1089,7 +1178,7 @@ func (x *Model) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Model.ProtoReflect.Descriptor instead.
 func (*Model) Descriptor() ([]byte, []int) {
-	return file_amuxplugin1_proto_rawDescGZIP(), []int{6}
+	return file_amuxplugin1_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Model) GetId() string {
@@ -1133,7 +1222,7 @@ type Install struct {
 
 func (x *Install) Reset() {
 	*x = Install{}
-	mi := &file_amuxplugin1_proto_msgTypes[7]
+	mi := &file_amuxplugin1_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1145,7 +1234,7 @@ func (x *Install) String() string {
 func (*Install) ProtoMessage() {}
 
 func (x *Install) ProtoReflect() protoreflect.Message {
-	mi := &file_amuxplugin1_proto_msgTypes[7]
+	mi := &file_amuxplugin1_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1158,7 +1247,7 @@ func (x *Install) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Install.ProtoReflect.Descriptor instead.
 func (*Install) Descriptor() ([]byte, []int) {
-	return file_amuxplugin1_proto_rawDescGZIP(), []int{7}
+	return file_amuxplugin1_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Install) GetKind() string {
@@ -1208,7 +1297,7 @@ type Prerequisite struct {
 
 func (x *Prerequisite) Reset() {
 	*x = Prerequisite{}
-	mi := &file_amuxplugin1_proto_msgTypes[8]
+	mi := &file_amuxplugin1_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1220,7 +1309,7 @@ func (x *Prerequisite) String() string {
 func (*Prerequisite) ProtoMessage() {}
 
 func (x *Prerequisite) ProtoReflect() protoreflect.Message {
-	mi := &file_amuxplugin1_proto_msgTypes[8]
+	mi := &file_amuxplugin1_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1233,7 +1322,7 @@ func (x *Prerequisite) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Prerequisite.ProtoReflect.Descriptor instead.
 func (*Prerequisite) Descriptor() ([]byte, []int) {
-	return file_amuxplugin1_proto_rawDescGZIP(), []int{8}
+	return file_amuxplugin1_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Prerequisite) GetProgram() string {
@@ -1282,7 +1371,7 @@ type AuthProbe struct {
 
 func (x *AuthProbe) Reset() {
 	*x = AuthProbe{}
-	mi := &file_amuxplugin1_proto_msgTypes[9]
+	mi := &file_amuxplugin1_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1294,7 +1383,7 @@ func (x *AuthProbe) String() string {
 func (*AuthProbe) ProtoMessage() {}
 
 func (x *AuthProbe) ProtoReflect() protoreflect.Message {
-	mi := &file_amuxplugin1_proto_msgTypes[9]
+	mi := &file_amuxplugin1_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1307,7 +1396,7 @@ func (x *AuthProbe) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuthProbe.ProtoReflect.Descriptor instead.
 func (*AuthProbe) Descriptor() ([]byte, []int) {
-	return file_amuxplugin1_proto_rawDescGZIP(), []int{9}
+	return file_amuxplugin1_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *AuthProbe) GetMethod() string {
@@ -1379,7 +1468,7 @@ type Caller struct {
 
 func (x *Caller) Reset() {
 	*x = Caller{}
-	mi := &file_amuxplugin1_proto_msgTypes[10]
+	mi := &file_amuxplugin1_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1391,7 +1480,7 @@ func (x *Caller) String() string {
 func (*Caller) ProtoMessage() {}
 
 func (x *Caller) ProtoReflect() protoreflect.Message {
-	mi := &file_amuxplugin1_proto_msgTypes[10]
+	mi := &file_amuxplugin1_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1404,7 +1493,7 @@ func (x *Caller) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Caller.ProtoReflect.Descriptor instead.
 func (*Caller) Descriptor() ([]byte, []int) {
-	return file_amuxplugin1_proto_rawDescGZIP(), []int{10}
+	return file_amuxplugin1_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Caller) GetEnv() map[string]string {
@@ -1462,7 +1551,7 @@ type PlanRequest struct {
 
 func (x *PlanRequest) Reset() {
 	*x = PlanRequest{}
-	mi := &file_amuxplugin1_proto_msgTypes[11]
+	mi := &file_amuxplugin1_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1474,7 +1563,7 @@ func (x *PlanRequest) String() string {
 func (*PlanRequest) ProtoMessage() {}
 
 func (x *PlanRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_amuxplugin1_proto_msgTypes[11]
+	mi := &file_amuxplugin1_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1487,7 +1576,7 @@ func (x *PlanRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlanRequest.ProtoReflect.Descriptor instead.
 func (*PlanRequest) Descriptor() ([]byte, []int) {
-	return file_amuxplugin1_proto_rawDescGZIP(), []int{11}
+	return file_amuxplugin1_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *PlanRequest) GetAgent() string {
@@ -1585,7 +1674,7 @@ type Launch struct {
 
 func (x *Launch) Reset() {
 	*x = Launch{}
-	mi := &file_amuxplugin1_proto_msgTypes[12]
+	mi := &file_amuxplugin1_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1597,7 +1686,7 @@ func (x *Launch) String() string {
 func (*Launch) ProtoMessage() {}
 
 func (x *Launch) ProtoReflect() protoreflect.Message {
-	mi := &file_amuxplugin1_proto_msgTypes[12]
+	mi := &file_amuxplugin1_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1610,7 +1699,7 @@ func (x *Launch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Launch.ProtoReflect.Descriptor instead.
 func (*Launch) Descriptor() ([]byte, []int) {
-	return file_amuxplugin1_proto_rawDescGZIP(), []int{12}
+	return file_amuxplugin1_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Launch) GetLine() string {
@@ -1657,7 +1746,7 @@ type RunOptions struct {
 
 func (x *RunOptions) Reset() {
 	*x = RunOptions{}
-	mi := &file_amuxplugin1_proto_msgTypes[13]
+	mi := &file_amuxplugin1_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1669,7 +1758,7 @@ func (x *RunOptions) String() string {
 func (*RunOptions) ProtoMessage() {}
 
 func (x *RunOptions) ProtoReflect() protoreflect.Message {
-	mi := &file_amuxplugin1_proto_msgTypes[13]
+	mi := &file_amuxplugin1_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1682,7 +1771,7 @@ func (x *RunOptions) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunOptions.ProtoReflect.Descriptor instead.
 func (*RunOptions) Descriptor() ([]byte, []int) {
-	return file_amuxplugin1_proto_rawDescGZIP(), []int{13}
+	return file_amuxplugin1_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *RunOptions) GetPrompt() string {
@@ -1851,7 +1940,7 @@ type Attachment struct {
 
 func (x *Attachment) Reset() {
 	*x = Attachment{}
-	mi := &file_amuxplugin1_proto_msgTypes[14]
+	mi := &file_amuxplugin1_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1863,7 +1952,7 @@ func (x *Attachment) String() string {
 func (*Attachment) ProtoMessage() {}
 
 func (x *Attachment) ProtoReflect() protoreflect.Message {
-	mi := &file_amuxplugin1_proto_msgTypes[14]
+	mi := &file_amuxplugin1_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1876,7 +1965,7 @@ func (x *Attachment) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Attachment.ProtoReflect.Descriptor instead.
 func (*Attachment) Descriptor() ([]byte, []int) {
-	return file_amuxplugin1_proto_rawDescGZIP(), []int{14}
+	return file_amuxplugin1_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Attachment) GetPath() string {
@@ -1922,7 +2011,7 @@ type McpServer struct {
 
 func (x *McpServer) Reset() {
 	*x = McpServer{}
-	mi := &file_amuxplugin1_proto_msgTypes[15]
+	mi := &file_amuxplugin1_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1934,7 +2023,7 @@ func (x *McpServer) String() string {
 func (*McpServer) ProtoMessage() {}
 
 func (x *McpServer) ProtoReflect() protoreflect.Message {
-	mi := &file_amuxplugin1_proto_msgTypes[15]
+	mi := &file_amuxplugin1_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1947,7 +2036,7 @@ func (x *McpServer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use McpServer.ProtoReflect.Descriptor instead.
 func (*McpServer) Descriptor() ([]byte, []int) {
-	return file_amuxplugin1_proto_rawDescGZIP(), []int{15}
+	return file_amuxplugin1_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *McpServer) GetName() string {
@@ -2012,7 +2101,7 @@ type PlanResponse struct {
 
 func (x *PlanResponse) Reset() {
 	*x = PlanResponse{}
-	mi := &file_amuxplugin1_proto_msgTypes[16]
+	mi := &file_amuxplugin1_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2024,7 +2113,7 @@ func (x *PlanResponse) String() string {
 func (*PlanResponse) ProtoMessage() {}
 
 func (x *PlanResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_amuxplugin1_proto_msgTypes[16]
+	mi := &file_amuxplugin1_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2037,7 +2126,7 @@ func (x *PlanResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlanResponse.ProtoReflect.Descriptor instead.
 func (*PlanResponse) Descriptor() ([]byte, []int) {
-	return file_amuxplugin1_proto_rawDescGZIP(), []int{16}
+	return file_amuxplugin1_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *PlanResponse) GetResult() isPlanResponse_Result {
@@ -2082,8 +2171,8 @@ func (*PlanResponse_Plan) isPlanResponse_Result() {}
 
 func (*PlanResponse_Exec) isPlanResponse_Result() {}
 
-// Exec asks the host to run a command (10 s, for sessions and plugins a minute; 1 MiB
-// of output, the caller's environment) and to make the same call again with the result added.
+// Exec asks the host to run a command (10 s, for sessions and plugins a minute, for
+// ChangePlugin five; 1 MiB of output, the caller's environment) and to make the same call again with the result added.
 type Exec struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Argv  []string               `protobuf:"bytes,1,rep,name=argv,proto3" json:"argv,omitempty"`
@@ -2096,7 +2185,7 @@ type Exec struct {
 
 func (x *Exec) Reset() {
 	*x = Exec{}
-	mi := &file_amuxplugin1_proto_msgTypes[17]
+	mi := &file_amuxplugin1_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2108,7 +2197,7 @@ func (x *Exec) String() string {
 func (*Exec) ProtoMessage() {}
 
 func (x *Exec) ProtoReflect() protoreflect.Message {
-	mi := &file_amuxplugin1_proto_msgTypes[17]
+	mi := &file_amuxplugin1_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2121,7 +2210,7 @@ func (x *Exec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Exec.ProtoReflect.Descriptor instead.
 func (*Exec) Descriptor() ([]byte, []int) {
-	return file_amuxplugin1_proto_rawDescGZIP(), []int{17}
+	return file_amuxplugin1_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Exec) GetArgv() []string {
@@ -2151,7 +2240,7 @@ type ExecResult struct {
 
 func (x *ExecResult) Reset() {
 	*x = ExecResult{}
-	mi := &file_amuxplugin1_proto_msgTypes[18]
+	mi := &file_amuxplugin1_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2163,7 +2252,7 @@ func (x *ExecResult) String() string {
 func (*ExecResult) ProtoMessage() {}
 
 func (x *ExecResult) ProtoReflect() protoreflect.Message {
-	mi := &file_amuxplugin1_proto_msgTypes[18]
+	mi := &file_amuxplugin1_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2176,7 +2265,7 @@ func (x *ExecResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecResult.ProtoReflect.Descriptor instead.
 func (*ExecResult) Descriptor() ([]byte, []int) {
-	return file_amuxplugin1_proto_rawDescGZIP(), []int{18}
+	return file_amuxplugin1_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *ExecResult) GetArgv() []string {
@@ -2239,7 +2328,7 @@ type SpawnPlan struct {
 
 func (x *SpawnPlan) Reset() {
 	*x = SpawnPlan{}
-	mi := &file_amuxplugin1_proto_msgTypes[19]
+	mi := &file_amuxplugin1_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2251,7 +2340,7 @@ func (x *SpawnPlan) String() string {
 func (*SpawnPlan) ProtoMessage() {}
 
 func (x *SpawnPlan) ProtoReflect() protoreflect.Message {
-	mi := &file_amuxplugin1_proto_msgTypes[19]
+	mi := &file_amuxplugin1_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2264,7 +2353,7 @@ func (x *SpawnPlan) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SpawnPlan.ProtoReflect.Descriptor instead.
 func (*SpawnPlan) Descriptor() ([]byte, []int) {
-	return file_amuxplugin1_proto_rawDescGZIP(), []int{19}
+	return file_amuxplugin1_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *SpawnPlan) GetProgram() string {
@@ -2383,7 +2472,7 @@ type PlanFile struct {
 
 func (x *PlanFile) Reset() {
 	*x = PlanFile{}
-	mi := &file_amuxplugin1_proto_msgTypes[20]
+	mi := &file_amuxplugin1_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2395,7 +2484,7 @@ func (x *PlanFile) String() string {
 func (*PlanFile) ProtoMessage() {}
 
 func (x *PlanFile) ProtoReflect() protoreflect.Message {
-	mi := &file_amuxplugin1_proto_msgTypes[20]
+	mi := &file_amuxplugin1_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2408,7 +2497,7 @@ func (x *PlanFile) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlanFile.ProtoReflect.Descriptor instead.
 func (*PlanFile) Descriptor() ([]byte, []int) {
-	return file_amuxplugin1_proto_rawDescGZIP(), []int{20}
+	return file_amuxplugin1_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *PlanFile) GetName() string {
@@ -2436,7 +2525,7 @@ type ConverseRequest struct {
 
 func (x *ConverseRequest) Reset() {
 	*x = ConverseRequest{}
-	mi := &file_amuxplugin1_proto_msgTypes[21]
+	mi := &file_amuxplugin1_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2448,7 +2537,7 @@ func (x *ConverseRequest) String() string {
 func (*ConverseRequest) ProtoMessage() {}
 
 func (x *ConverseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_amuxplugin1_proto_msgTypes[21]
+	mi := &file_amuxplugin1_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2461,7 +2550,7 @@ func (x *ConverseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConverseRequest.ProtoReflect.Descriptor instead.
 func (*ConverseRequest) Descriptor() ([]byte, []int) {
-	return file_amuxplugin1_proto_rawDescGZIP(), []int{21}
+	return file_amuxplugin1_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *ConverseRequest) GetFirstN() uint64 {
@@ -2495,7 +2584,7 @@ type Input struct {
 
 func (x *Input) Reset() {
 	*x = Input{}
-	mi := &file_amuxplugin1_proto_msgTypes[22]
+	mi := &file_amuxplugin1_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2507,7 +2596,7 @@ func (x *Input) String() string {
 func (*Input) ProtoMessage() {}
 
 func (x *Input) ProtoReflect() protoreflect.Message {
-	mi := &file_amuxplugin1_proto_msgTypes[22]
+	mi := &file_amuxplugin1_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2520,7 +2609,7 @@ func (x *Input) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Input.ProtoReflect.Descriptor instead.
 func (*Input) Descriptor() ([]byte, []int) {
-	return file_amuxplugin1_proto_rawDescGZIP(), []int{22}
+	return file_amuxplugin1_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Input) GetKind() InputKind {
@@ -2590,7 +2679,7 @@ type Start struct {
 
 func (x *Start) Reset() {
 	*x = Start{}
-	mi := &file_amuxplugin1_proto_msgTypes[23]
+	mi := &file_amuxplugin1_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2602,7 +2691,7 @@ func (x *Start) String() string {
 func (*Start) ProtoMessage() {}
 
 func (x *Start) ProtoReflect() protoreflect.Message {
-	mi := &file_amuxplugin1_proto_msgTypes[23]
+	mi := &file_amuxplugin1_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2615,7 +2704,7 @@ func (x *Start) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Start.ProtoReflect.Descriptor instead.
 func (*Start) Descriptor() ([]byte, []int) {
-	return file_amuxplugin1_proto_rawDescGZIP(), []int{23}
+	return file_amuxplugin1_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *Start) GetAgent() string {
@@ -2685,7 +2774,7 @@ type Exit struct {
 
 func (x *Exit) Reset() {
 	*x = Exit{}
-	mi := &file_amuxplugin1_proto_msgTypes[24]
+	mi := &file_amuxplugin1_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2697,7 +2786,7 @@ func (x *Exit) String() string {
 func (*Exit) ProtoMessage() {}
 
 func (x *Exit) ProtoReflect() protoreflect.Message {
-	mi := &file_amuxplugin1_proto_msgTypes[24]
+	mi := &file_amuxplugin1_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2710,7 +2799,7 @@ func (x *Exit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Exit.ProtoReflect.Descriptor instead.
 func (*Exit) Descriptor() ([]byte, []int) {
-	return file_amuxplugin1_proto_rawDescGZIP(), []int{24}
+	return file_amuxplugin1_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *Exit) GetCode() int32 {
@@ -2745,7 +2834,7 @@ type ConverseResponse struct {
 
 func (x *ConverseResponse) Reset() {
 	*x = ConverseResponse{}
-	mi := &file_amuxplugin1_proto_msgTypes[25]
+	mi := &file_amuxplugin1_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2757,7 +2846,7 @@ func (x *ConverseResponse) String() string {
 func (*ConverseResponse) ProtoMessage() {}
 
 func (x *ConverseResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_amuxplugin1_proto_msgTypes[25]
+	mi := &file_amuxplugin1_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2770,7 +2859,7 @@ func (x *ConverseResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConverseResponse.ProtoReflect.Descriptor instead.
 func (*ConverseResponse) Descriptor() ([]byte, []int) {
-	return file_amuxplugin1_proto_rawDescGZIP(), []int{25}
+	return file_amuxplugin1_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *ConverseResponse) GetOutputs() []*Output {
@@ -2805,7 +2894,7 @@ type Output struct {
 
 func (x *Output) Reset() {
 	*x = Output{}
-	mi := &file_amuxplugin1_proto_msgTypes[26]
+	mi := &file_amuxplugin1_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2817,7 +2906,7 @@ func (x *Output) String() string {
 func (*Output) ProtoMessage() {}
 
 func (x *Output) ProtoReflect() protoreflect.Message {
-	mi := &file_amuxplugin1_proto_msgTypes[26]
+	mi := &file_amuxplugin1_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2830,7 +2919,7 @@ func (x *Output) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Output.ProtoReflect.Descriptor instead.
 func (*Output) Descriptor() ([]byte, []int) {
-	return file_amuxplugin1_proto_rawDescGZIP(), []int{26}
+	return file_amuxplugin1_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *Output) GetN() uint64 {
@@ -2909,7 +2998,7 @@ type Outcome struct {
 
 func (x *Outcome) Reset() {
 	*x = Outcome{}
-	mi := &file_amuxplugin1_proto_msgTypes[27]
+	mi := &file_amuxplugin1_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2921,7 +3010,7 @@ func (x *Outcome) String() string {
 func (*Outcome) ProtoMessage() {}
 
 func (x *Outcome) ProtoReflect() protoreflect.Message {
-	mi := &file_amuxplugin1_proto_msgTypes[27]
+	mi := &file_amuxplugin1_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2934,7 +3023,7 @@ func (x *Outcome) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Outcome.ProtoReflect.Descriptor instead.
 func (*Outcome) Descriptor() ([]byte, []int) {
-	return file_amuxplugin1_proto_rawDescGZIP(), []int{27}
+	return file_amuxplugin1_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *Outcome) GetCode() string {
@@ -2983,7 +3072,7 @@ type DetectAuthRequest struct {
 
 func (x *DetectAuthRequest) Reset() {
 	*x = DetectAuthRequest{}
-	mi := &file_amuxplugin1_proto_msgTypes[28]
+	mi := &file_amuxplugin1_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2995,7 +3084,7 @@ func (x *DetectAuthRequest) String() string {
 func (*DetectAuthRequest) ProtoMessage() {}
 
 func (x *DetectAuthRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_amuxplugin1_proto_msgTypes[28]
+	mi := &file_amuxplugin1_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3008,7 +3097,7 @@ func (x *DetectAuthRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DetectAuthRequest.ProtoReflect.Descriptor instead.
 func (*DetectAuthRequest) Descriptor() ([]byte, []int) {
-	return file_amuxplugin1_proto_rawDescGZIP(), []int{28}
+	return file_amuxplugin1_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *DetectAuthRequest) GetAgent() string {
@@ -3043,7 +3132,7 @@ type DetectAuthResponse struct {
 
 func (x *DetectAuthResponse) Reset() {
 	*x = DetectAuthResponse{}
-	mi := &file_amuxplugin1_proto_msgTypes[29]
+	mi := &file_amuxplugin1_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3055,7 +3144,7 @@ func (x *DetectAuthResponse) String() string {
 func (*DetectAuthResponse) ProtoMessage() {}
 
 func (x *DetectAuthResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_amuxplugin1_proto_msgTypes[29]
+	mi := &file_amuxplugin1_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3068,7 +3157,7 @@ func (x *DetectAuthResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DetectAuthResponse.ProtoReflect.Descriptor instead.
 func (*DetectAuthResponse) Descriptor() ([]byte, []int) {
-	return file_amuxplugin1_proto_rawDescGZIP(), []int{29}
+	return file_amuxplugin1_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *DetectAuthResponse) GetStates() []*AuthState {
@@ -3106,7 +3195,7 @@ type AuthState struct {
 
 func (x *AuthState) Reset() {
 	*x = AuthState{}
-	mi := &file_amuxplugin1_proto_msgTypes[30]
+	mi := &file_amuxplugin1_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3118,7 +3207,7 @@ func (x *AuthState) String() string {
 func (*AuthState) ProtoMessage() {}
 
 func (x *AuthState) ProtoReflect() protoreflect.Message {
-	mi := &file_amuxplugin1_proto_msgTypes[30]
+	mi := &file_amuxplugin1_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3131,7 +3220,7 @@ func (x *AuthState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuthState.ProtoReflect.Descriptor instead.
 func (*AuthState) Descriptor() ([]byte, []int) {
-	return file_amuxplugin1_proto_rawDescGZIP(), []int{30}
+	return file_amuxplugin1_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *AuthState) GetProvider() string {
@@ -3189,7 +3278,7 @@ type ListSessionsRequest struct {
 
 func (x *ListSessionsRequest) Reset() {
 	*x = ListSessionsRequest{}
-	mi := &file_amuxplugin1_proto_msgTypes[31]
+	mi := &file_amuxplugin1_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3201,7 +3290,7 @@ func (x *ListSessionsRequest) String() string {
 func (*ListSessionsRequest) ProtoMessage() {}
 
 func (x *ListSessionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_amuxplugin1_proto_msgTypes[31]
+	mi := &file_amuxplugin1_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3214,7 +3303,7 @@ func (x *ListSessionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSessionsRequest.ProtoReflect.Descriptor instead.
 func (*ListSessionsRequest) Descriptor() ([]byte, []int) {
-	return file_amuxplugin1_proto_rawDescGZIP(), []int{31}
+	return file_amuxplugin1_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *ListSessionsRequest) GetAgent() string {
@@ -3262,7 +3351,7 @@ type ListSessionsResponse struct {
 
 func (x *ListSessionsResponse) Reset() {
 	*x = ListSessionsResponse{}
-	mi := &file_amuxplugin1_proto_msgTypes[32]
+	mi := &file_amuxplugin1_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3274,7 +3363,7 @@ func (x *ListSessionsResponse) String() string {
 func (*ListSessionsResponse) ProtoMessage() {}
 
 func (x *ListSessionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_amuxplugin1_proto_msgTypes[32]
+	mi := &file_amuxplugin1_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3287,7 +3376,7 @@ func (x *ListSessionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSessionsResponse.ProtoReflect.Descriptor instead.
 func (*ListSessionsResponse) Descriptor() ([]byte, []int) {
-	return file_amuxplugin1_proto_rawDescGZIP(), []int{32}
+	return file_amuxplugin1_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *ListSessionsResponse) GetSessions() []*Session {
@@ -3322,7 +3411,7 @@ type Session struct {
 
 func (x *Session) Reset() {
 	*x = Session{}
-	mi := &file_amuxplugin1_proto_msgTypes[33]
+	mi := &file_amuxplugin1_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3334,7 +3423,7 @@ func (x *Session) String() string {
 func (*Session) ProtoMessage() {}
 
 func (x *Session) ProtoReflect() protoreflect.Message {
-	mi := &file_amuxplugin1_proto_msgTypes[33]
+	mi := &file_amuxplugin1_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3347,7 +3436,7 @@ func (x *Session) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Session.ProtoReflect.Descriptor instead.
 func (*Session) Descriptor() ([]byte, []int) {
-	return file_amuxplugin1_proto_rawDescGZIP(), []int{33}
+	return file_amuxplugin1_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *Session) GetId() string {
@@ -3433,7 +3522,7 @@ type ReadSessionRequest struct {
 
 func (x *ReadSessionRequest) Reset() {
 	*x = ReadSessionRequest{}
-	mi := &file_amuxplugin1_proto_msgTypes[34]
+	mi := &file_amuxplugin1_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3445,7 +3534,7 @@ func (x *ReadSessionRequest) String() string {
 func (*ReadSessionRequest) ProtoMessage() {}
 
 func (x *ReadSessionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_amuxplugin1_proto_msgTypes[34]
+	mi := &file_amuxplugin1_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3458,7 +3547,7 @@ func (x *ReadSessionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadSessionRequest.ProtoReflect.Descriptor instead.
 func (*ReadSessionRequest) Descriptor() ([]byte, []int) {
-	return file_amuxplugin1_proto_rawDescGZIP(), []int{34}
+	return file_amuxplugin1_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *ReadSessionRequest) GetAgent() string {
@@ -3506,7 +3595,7 @@ type ReadSessionResponse struct {
 
 func (x *ReadSessionResponse) Reset() {
 	*x = ReadSessionResponse{}
-	mi := &file_amuxplugin1_proto_msgTypes[35]
+	mi := &file_amuxplugin1_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3518,7 +3607,7 @@ func (x *ReadSessionResponse) String() string {
 func (*ReadSessionResponse) ProtoMessage() {}
 
 func (x *ReadSessionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_amuxplugin1_proto_msgTypes[35]
+	mi := &file_amuxplugin1_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3531,7 +3620,7 @@ func (x *ReadSessionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadSessionResponse.ProtoReflect.Descriptor instead.
 func (*ReadSessionResponse) Descriptor() ([]byte, []int) {
-	return file_amuxplugin1_proto_rawDescGZIP(), []int{35}
+	return file_amuxplugin1_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *ReadSessionResponse) GetEvents() []*SessionEvent {
@@ -3559,7 +3648,7 @@ type SessionEvent struct {
 
 func (x *SessionEvent) Reset() {
 	*x = SessionEvent{}
-	mi := &file_amuxplugin1_proto_msgTypes[36]
+	mi := &file_amuxplugin1_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3571,7 +3660,7 @@ func (x *SessionEvent) String() string {
 func (*SessionEvent) ProtoMessage() {}
 
 func (x *SessionEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_amuxplugin1_proto_msgTypes[36]
+	mi := &file_amuxplugin1_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3584,7 +3673,7 @@ func (x *SessionEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SessionEvent.ProtoReflect.Descriptor instead.
 func (*SessionEvent) Descriptor() ([]byte, []int) {
-	return file_amuxplugin1_proto_rawDescGZIP(), []int{36}
+	return file_amuxplugin1_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *SessionEvent) GetType() string {
@@ -3619,7 +3708,7 @@ type ListPluginsRequest struct {
 
 func (x *ListPluginsRequest) Reset() {
 	*x = ListPluginsRequest{}
-	mi := &file_amuxplugin1_proto_msgTypes[37]
+	mi := &file_amuxplugin1_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3631,7 +3720,7 @@ func (x *ListPluginsRequest) String() string {
 func (*ListPluginsRequest) ProtoMessage() {}
 
 func (x *ListPluginsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_amuxplugin1_proto_msgTypes[37]
+	mi := &file_amuxplugin1_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3644,7 +3733,7 @@ func (x *ListPluginsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPluginsRequest.ProtoReflect.Descriptor instead.
 func (*ListPluginsRequest) Descriptor() ([]byte, []int) {
-	return file_amuxplugin1_proto_rawDescGZIP(), []int{37}
+	return file_amuxplugin1_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *ListPluginsRequest) GetAgent() string {
@@ -3678,7 +3767,7 @@ type ListPluginsResponse struct {
 
 func (x *ListPluginsResponse) Reset() {
 	*x = ListPluginsResponse{}
-	mi := &file_amuxplugin1_proto_msgTypes[38]
+	mi := &file_amuxplugin1_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3690,7 +3779,7 @@ func (x *ListPluginsResponse) String() string {
 func (*ListPluginsResponse) ProtoMessage() {}
 
 func (x *ListPluginsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_amuxplugin1_proto_msgTypes[38]
+	mi := &file_amuxplugin1_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3703,7 +3792,7 @@ func (x *ListPluginsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPluginsResponse.ProtoReflect.Descriptor instead.
 func (*ListPluginsResponse) Descriptor() ([]byte, []int) {
-	return file_amuxplugin1_proto_rawDescGZIP(), []int{38}
+	return file_amuxplugin1_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *ListPluginsResponse) GetPlugins() []*AgentPlugin {
@@ -3735,7 +3824,7 @@ type AgentPlugin struct {
 
 func (x *AgentPlugin) Reset() {
 	*x = AgentPlugin{}
-	mi := &file_amuxplugin1_proto_msgTypes[39]
+	mi := &file_amuxplugin1_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3747,7 +3836,7 @@ func (x *AgentPlugin) String() string {
 func (*AgentPlugin) ProtoMessage() {}
 
 func (x *AgentPlugin) ProtoReflect() protoreflect.Message {
-	mi := &file_amuxplugin1_proto_msgTypes[39]
+	mi := &file_amuxplugin1_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3760,7 +3849,7 @@ func (x *AgentPlugin) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AgentPlugin.ProtoReflect.Descriptor instead.
 func (*AgentPlugin) Descriptor() ([]byte, []int) {
-	return file_amuxplugin1_proto_rawDescGZIP(), []int{39}
+	return file_amuxplugin1_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *AgentPlugin) GetId() string {
@@ -3816,7 +3905,7 @@ type ListModelsRequest struct {
 
 func (x *ListModelsRequest) Reset() {
 	*x = ListModelsRequest{}
-	mi := &file_amuxplugin1_proto_msgTypes[40]
+	mi := &file_amuxplugin1_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3828,7 +3917,7 @@ func (x *ListModelsRequest) String() string {
 func (*ListModelsRequest) ProtoMessage() {}
 
 func (x *ListModelsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_amuxplugin1_proto_msgTypes[40]
+	mi := &file_amuxplugin1_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3841,7 +3930,7 @@ func (x *ListModelsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListModelsRequest.ProtoReflect.Descriptor instead.
 func (*ListModelsRequest) Descriptor() ([]byte, []int) {
-	return file_amuxplugin1_proto_rawDescGZIP(), []int{40}
+	return file_amuxplugin1_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *ListModelsRequest) GetAgent() string {
@@ -3875,7 +3964,7 @@ type ListModelsResponse struct {
 
 func (x *ListModelsResponse) Reset() {
 	*x = ListModelsResponse{}
-	mi := &file_amuxplugin1_proto_msgTypes[41]
+	mi := &file_amuxplugin1_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3887,7 +3976,7 @@ func (x *ListModelsResponse) String() string {
 func (*ListModelsResponse) ProtoMessage() {}
 
 func (x *ListModelsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_amuxplugin1_proto_msgTypes[41]
+	mi := &file_amuxplugin1_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3900,7 +3989,7 @@ func (x *ListModelsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListModelsResponse.ProtoReflect.Descriptor instead.
 func (*ListModelsResponse) Descriptor() ([]byte, []int) {
-	return file_amuxplugin1_proto_rawDescGZIP(), []int{41}
+	return file_amuxplugin1_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *ListModelsResponse) GetModels() []*Model {
@@ -3911,6 +4000,332 @@ func (x *ListModelsResponse) GetModels() []*Model {
 }
 
 func (x *ListModelsResponse) GetExec() *Exec {
+	if x != nil {
+		return x.Exec
+	}
+	return nil
+}
+
+type McpServersRequest struct {
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Agent   string                 `protobuf:"bytes,1,opt,name=agent,proto3" json:"agent,omitempty"`
+	Caller  *Caller                `protobuf:"bytes,2,opt,name=caller,proto3" json:"caller,omitempty"`
+	File    *Location              `protobuf:"bytes,3,opt,name=file,proto3" json:"file,omitempty"`       // one of Agent.mcp_files; its path is absolute
+	Content []byte                 `protobuf:"bytes,4,opt,name=content,proto3" json:"content,omitempty"` // of the file; empty if there is none
+	// At most one of them; neither: the file is only read.
+	Add           *McpServer    `protobuf:"bytes,5,opt,name=add,proto3" json:"add,omitempty"`       // there is none of that name
+	Remove        string        `protobuf:"bytes,6,opt,name=remove,proto3" json:"remove,omitempty"` // a name
+	ExecResults   []*ExecResult `protobuf:"bytes,15,rep,name=exec_results,json=execResults,proto3" json:"exec_results,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *McpServersRequest) Reset() {
+	*x = McpServersRequest{}
+	mi := &file_amuxplugin1_proto_msgTypes[43]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *McpServersRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*McpServersRequest) ProtoMessage() {}
+
+func (x *McpServersRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_amuxplugin1_proto_msgTypes[43]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use McpServersRequest.ProtoReflect.Descriptor instead.
+func (*McpServersRequest) Descriptor() ([]byte, []int) {
+	return file_amuxplugin1_proto_rawDescGZIP(), []int{43}
+}
+
+func (x *McpServersRequest) GetAgent() string {
+	if x != nil {
+		return x.Agent
+	}
+	return ""
+}
+
+func (x *McpServersRequest) GetCaller() *Caller {
+	if x != nil {
+		return x.Caller
+	}
+	return nil
+}
+
+func (x *McpServersRequest) GetFile() *Location {
+	if x != nil {
+		return x.File
+	}
+	return nil
+}
+
+func (x *McpServersRequest) GetContent() []byte {
+	if x != nil {
+		return x.Content
+	}
+	return nil
+}
+
+func (x *McpServersRequest) GetAdd() *McpServer {
+	if x != nil {
+		return x.Add
+	}
+	return nil
+}
+
+func (x *McpServersRequest) GetRemove() string {
+	if x != nil {
+		return x.Remove
+	}
+	return ""
+}
+
+func (x *McpServersRequest) GetExecResults() []*ExecResult {
+	if x != nil {
+		return x.ExecResults
+	}
+	return nil
+}
+
+type McpServersResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Servers       []*ConfiguredMcpServer `protobuf:"bytes,1,rep,name=servers,proto3" json:"servers,omitempty"` // of content as it was
+	Content       []byte                 `protobuf:"bytes,2,opt,name=content,proto3" json:"content,omitempty"` // what the file becomes; with add or remove only
+	Exec          *Exec                  `protobuf:"bytes,15,opt,name=exec,proto3" json:"exec,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *McpServersResponse) Reset() {
+	*x = McpServersResponse{}
+	mi := &file_amuxplugin1_proto_msgTypes[44]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *McpServersResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*McpServersResponse) ProtoMessage() {}
+
+func (x *McpServersResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_amuxplugin1_proto_msgTypes[44]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use McpServersResponse.ProtoReflect.Descriptor instead.
+func (*McpServersResponse) Descriptor() ([]byte, []int) {
+	return file_amuxplugin1_proto_rawDescGZIP(), []int{44}
+}
+
+func (x *McpServersResponse) GetServers() []*ConfiguredMcpServer {
+	if x != nil {
+		return x.Servers
+	}
+	return nil
+}
+
+func (x *McpServersResponse) GetContent() []byte {
+	if x != nil {
+		return x.Content
+	}
+	return nil
+}
+
+func (x *McpServersResponse) GetExec() *Exec {
+	if x != nil {
+		return x.Exec
+	}
+	return nil
+}
+
+// ConfiguredMcpServer is one that stands in a file of the agent's.
+type ConfiguredMcpServer struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Server        *McpServer             `protobuf:"bytes,1,opt,name=server,proto3" json:"server,omitempty"` // of env and headers the names only: the values are empty
+	Disabled      bool                   `protobuf:"varint,2,opt,name=disabled,proto3" json:"disabled,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ConfiguredMcpServer) Reset() {
+	*x = ConfiguredMcpServer{}
+	mi := &file_amuxplugin1_proto_msgTypes[45]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ConfiguredMcpServer) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ConfiguredMcpServer) ProtoMessage() {}
+
+func (x *ConfiguredMcpServer) ProtoReflect() protoreflect.Message {
+	mi := &file_amuxplugin1_proto_msgTypes[45]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ConfiguredMcpServer.ProtoReflect.Descriptor instead.
+func (*ConfiguredMcpServer) Descriptor() ([]byte, []int) {
+	return file_amuxplugin1_proto_rawDescGZIP(), []int{45}
+}
+
+func (x *ConfiguredMcpServer) GetServer() *McpServer {
+	if x != nil {
+		return x.Server
+	}
+	return nil
+}
+
+func (x *ConfiguredMcpServer) GetDisabled() bool {
+	if x != nil {
+		return x.Disabled
+	}
+	return false
+}
+
+type ChangePluginRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Agent         string                 `protobuf:"bytes,1,opt,name=agent,proto3" json:"agent,omitempty"`
+	Caller        *Caller                `protobuf:"bytes,2,opt,name=caller,proto3" json:"caller,omitempty"`
+	Add           string                 `protobuf:"bytes,3,opt,name=add,proto3" json:"add,omitempty"`       // what the agent's command takes: a folder, an address, a name
+	Remove        string                 `protobuf:"bytes,4,opt,name=remove,proto3" json:"remove,omitempty"` // AgentPlugin.id
+	ExecResults   []*ExecResult          `protobuf:"bytes,15,rep,name=exec_results,json=execResults,proto3" json:"exec_results,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ChangePluginRequest) Reset() {
+	*x = ChangePluginRequest{}
+	mi := &file_amuxplugin1_proto_msgTypes[46]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ChangePluginRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ChangePluginRequest) ProtoMessage() {}
+
+func (x *ChangePluginRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_amuxplugin1_proto_msgTypes[46]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ChangePluginRequest.ProtoReflect.Descriptor instead.
+func (*ChangePluginRequest) Descriptor() ([]byte, []int) {
+	return file_amuxplugin1_proto_rawDescGZIP(), []int{46}
+}
+
+func (x *ChangePluginRequest) GetAgent() string {
+	if x != nil {
+		return x.Agent
+	}
+	return ""
+}
+
+func (x *ChangePluginRequest) GetCaller() *Caller {
+	if x != nil {
+		return x.Caller
+	}
+	return nil
+}
+
+func (x *ChangePluginRequest) GetAdd() string {
+	if x != nil {
+		return x.Add
+	}
+	return ""
+}
+
+func (x *ChangePluginRequest) GetRemove() string {
+	if x != nil {
+		return x.Remove
+	}
+	return ""
+}
+
+func (x *ChangePluginRequest) GetExecResults() []*ExecResult {
+	if x != nil {
+		return x.ExecResults
+	}
+	return nil
+}
+
+type ChangePluginResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Exec          *Exec                  `protobuf:"bytes,15,opt,name=exec,proto3" json:"exec,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ChangePluginResponse) Reset() {
+	*x = ChangePluginResponse{}
+	mi := &file_amuxplugin1_proto_msgTypes[47]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ChangePluginResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ChangePluginResponse) ProtoMessage() {}
+
+func (x *ChangePluginResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_amuxplugin1_proto_msgTypes[47]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ChangePluginResponse.ProtoReflect.Descriptor instead.
+func (*ChangePluginResponse) Descriptor() ([]byte, []int) {
+	return file_amuxplugin1_proto_rawDescGZIP(), []int{47}
+}
+
+func (x *ChangePluginResponse) GetExec() *Exec {
 	if x != nil {
 		return x.Exec
 	}
@@ -3930,7 +4345,7 @@ type Error struct {
 
 func (x *Error) Reset() {
 	*x = Error{}
-	mi := &file_amuxplugin1_proto_msgTypes[42]
+	mi := &file_amuxplugin1_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3942,7 +4357,7 @@ func (x *Error) String() string {
 func (*Error) ProtoMessage() {}
 
 func (x *Error) ProtoReflect() protoreflect.Message {
-	mi := &file_amuxplugin1_proto_msgTypes[42]
+	mi := &file_amuxplugin1_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3955,7 +4370,7 @@ func (x *Error) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Error.ProtoReflect.Descriptor instead.
 func (*Error) Descriptor() ([]byte, []int) {
-	return file_amuxplugin1_proto_rawDescGZIP(), []int{42}
+	return file_amuxplugin1_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *Error) GetCode() string {
@@ -3997,7 +4412,7 @@ const file_amuxplugin1_proto_rawDesc = "" +
 	"\aversion\x18\x02 \x01(\tR\aversion\x12%\n" +
 	"\x0eprotocol_minor\x18\x03 \x01(\rR\rprotocolMinor\x12\x10\n" +
 	"\x03sdk\x18\x04 \x01(\tR\x03sdk\x12-\n" +
-	"\x06agents\x18\x05 \x03(\v2\x15.amux.plugin.v1.AgentR\x06agents\"\xe6\x06\n" +
+	"\x06agents\x18\x05 \x03(\v2\x15.amux.plugin.v1.AgentR\x06agents\"\xdc\a\n" +
 	"\x05Agent\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12!\n" +
 	"\fdisplay_name\x18\x02 \x01(\tR\vdisplayName\x12\x18\n" +
@@ -4027,12 +4442,17 @@ const file_amuxplugin1_proto_rawDesc = "" +
 	"\n" +
 	"configured\x18\x16 \x01(\bR\n" +
 	"configured\x12\"\n" +
-	"\fconfigurable\x18\x17 \x01(\bR\fconfigurable\"j\n" +
+	"\fconfigurable\x18\x17 \x01(\bR\fconfigurable\x125\n" +
+	"\tmcp_files\x18\x18 \x03(\v2\x18.amux.plugin.v1.LocationR\bmcpFiles\x12=\n" +
+	"\rskill_folders\x18\x19 \x03(\v2\x18.amux.plugin.v1.LocationR\fskillFolders\"4\n" +
+	"\bLocation\x12\x14\n" +
+	"\x05scope\x18\x01 \x01(\tR\x05scope\x12\x12\n" +
+	"\x04path\x18\x02 \x01(\tR\x04path\"j\n" +
 	"\bVersions\x12\x18\n" +
 	"\aminimum\x18\x01 \x01(\tR\aminimum\x12\x16\n" +
 	"\x06tested\x18\x02 \x01(\tR\x06tested\x12\x12\n" +
 	"\x04args\x18\x03 \x03(\tR\x04args\x12\x18\n" +
-	"\apattern\x18\x04 \x01(\tR\apattern\"\xdb\a\n" +
+	"\apattern\x18\x04 \x01(\tR\apattern\"\xa5\b\n" +
 	"\fCapabilities\x12\x16\n" +
 	"\x06resume\x18\x01 \x01(\bR\x06resume\x12#\n" +
 	"\rcontinue_last\x18\x02 \x01(\bR\fcontinueLast\x12\x12\n" +
@@ -4071,7 +4491,9 @@ const file_amuxplugin1_proto_rawDesc = "" +
 	"\x10bypass_approvals\x18\x1d \x01(\bR\x0fbypassApprovals\x12!\n" +
 	"\flist_plugins\x18\x1e \x01(\bR\vlistPlugins\x12\x1f\n" +
 	"\vlist_models\x18\x1f \x01(\bR\n" +
-	"listModels\"6\n" +
+	"listModels\x12!\n" +
+	"\fmcp_settings\x18  \x01(\bR\vmcpSettings\x12%\n" +
+	"\x0echange_plugins\x18! \x01(\bR\rchangePlugins\"6\n" +
 	"\x06Effort\x12\x14\n" +
 	"\x05level\x18\x01 \x01(\tR\x05level\x12\x16\n" +
 	"\x06native\x18\x02 \x01(\tR\x06native\"s\n" +
@@ -4337,6 +4759,29 @@ const file_amuxplugin1_proto_rawDesc = "" +
 	"\fexec_results\x18\x0f \x03(\v2\x1a.amux.plugin.v1.ExecResultR\vexecResults\"m\n" +
 	"\x12ListModelsResponse\x12-\n" +
 	"\x06models\x18\x01 \x03(\v2\x15.amux.plugin.v1.ModelR\x06models\x12(\n" +
+	"\x04exec\x18\x0f \x01(\v2\x14.amux.plugin.v1.ExecR\x04exec\"\xa5\x02\n" +
+	"\x11McpServersRequest\x12\x14\n" +
+	"\x05agent\x18\x01 \x01(\tR\x05agent\x12.\n" +
+	"\x06caller\x18\x02 \x01(\v2\x16.amux.plugin.v1.CallerR\x06caller\x12,\n" +
+	"\x04file\x18\x03 \x01(\v2\x18.amux.plugin.v1.LocationR\x04file\x12\x18\n" +
+	"\acontent\x18\x04 \x01(\fR\acontent\x12+\n" +
+	"\x03add\x18\x05 \x01(\v2\x19.amux.plugin.v1.McpServerR\x03add\x12\x16\n" +
+	"\x06remove\x18\x06 \x01(\tR\x06remove\x12=\n" +
+	"\fexec_results\x18\x0f \x03(\v2\x1a.amux.plugin.v1.ExecResultR\vexecResults\"\x97\x01\n" +
+	"\x12McpServersResponse\x12=\n" +
+	"\aservers\x18\x01 \x03(\v2#.amux.plugin.v1.ConfiguredMcpServerR\aservers\x12\x18\n" +
+	"\acontent\x18\x02 \x01(\fR\acontent\x12(\n" +
+	"\x04exec\x18\x0f \x01(\v2\x14.amux.plugin.v1.ExecR\x04exec\"d\n" +
+	"\x13ConfiguredMcpServer\x121\n" +
+	"\x06server\x18\x01 \x01(\v2\x19.amux.plugin.v1.McpServerR\x06server\x12\x1a\n" +
+	"\bdisabled\x18\x02 \x01(\bR\bdisabled\"\xc4\x01\n" +
+	"\x13ChangePluginRequest\x12\x14\n" +
+	"\x05agent\x18\x01 \x01(\tR\x05agent\x12.\n" +
+	"\x06caller\x18\x02 \x01(\v2\x16.amux.plugin.v1.CallerR\x06caller\x12\x10\n" +
+	"\x03add\x18\x03 \x01(\tR\x03add\x12\x16\n" +
+	"\x06remove\x18\x04 \x01(\tR\x06remove\x12=\n" +
+	"\fexec_results\x18\x0f \x03(\v2\x1a.amux.plugin.v1.ExecResultR\vexecResults\"@\n" +
+	"\x14ChangePluginResponse\x12(\n" +
 	"\x04exec\x18\x0f \x01(\v2\x14.amux.plugin.v1.ExecR\x04exec\"Y\n" +
 	"\x05Error\x12\x12\n" +
 	"\x04code\x18\x01 \x01(\tR\x04code\x12\x0e\n" +
@@ -4387,7 +4832,7 @@ const file_amuxplugin1_proto_rawDesc = "" +
 	"\x13OUTPUT_TURN_STARTED\x10\x05\x12\x0f\n" +
 	"\vOUTPUT_IDLE\x10\x06\x12\x12\n" +
 	"\x0eOUTPUT_OUTCOME\x10\a\x12\x11\n" +
-	"\rOUTPUT_SIGNAL\x10\b2\xa7\x05\n" +
+	"\rOUTPUT_SIGNAL\x10\b2\xd7\x06\n" +
 	"\aAdapter\x12M\n" +
 	"\bDescribe\x12\x1f.amux.plugin.v1.DescribeRequest\x1a .amux.plugin.v1.DescribeResponse\x12A\n" +
 	"\x04Plan\x12\x1b.amux.plugin.v1.PlanRequest\x1a\x1c.amux.plugin.v1.PlanResponse\x12Q\n" +
@@ -4398,7 +4843,10 @@ const file_amuxplugin1_proto_rawDesc = "" +
 	"\vReadSession\x12\".amux.plugin.v1.ReadSessionRequest\x1a#.amux.plugin.v1.ReadSessionResponse0\x01\x12V\n" +
 	"\vListPlugins\x12\".amux.plugin.v1.ListPluginsRequest\x1a#.amux.plugin.v1.ListPluginsResponse\x12S\n" +
 	"\n" +
-	"ListModels\x12!.amux.plugin.v1.ListModelsRequest\x1a\".amux.plugin.v1.ListModelsResponseB0Z.github.com/amux-dev/amux/pluginapi/amuxplugin1b\x06proto3"
+	"ListModels\x12!.amux.plugin.v1.ListModelsRequest\x1a\".amux.plugin.v1.ListModelsResponse\x12S\n" +
+	"\n" +
+	"McpServers\x12!.amux.plugin.v1.McpServersRequest\x1a\".amux.plugin.v1.McpServersResponse\x12Y\n" +
+	"\fChangePlugin\x12#.amux.plugin.v1.ChangePluginRequest\x1a$.amux.plugin.v1.ChangePluginResponseB0Z.github.com/amux-dev/amux/pluginapi/amuxplugin1b\x06proto3"
 
 var (
 	file_amuxplugin1_proto_rawDescOnce sync.Once
@@ -4413,7 +4861,7 @@ func file_amuxplugin1_proto_rawDescGZIP() []byte {
 }
 
 var file_amuxplugin1_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
-var file_amuxplugin1_proto_msgTypes = make([]protoimpl.MessageInfo, 48)
+var file_amuxplugin1_proto_msgTypes = make([]protoimpl.MessageInfo, 54)
 var file_amuxplugin1_proto_goTypes = []any{
 	(Approve)(0),                 // 0: amux.plugin.v1.Approve
 	(Stdin)(0),                   // 1: amux.plugin.v1.Stdin
@@ -4422,126 +4870,148 @@ var file_amuxplugin1_proto_goTypes = []any{
 	(*DescribeRequest)(nil),      // 4: amux.plugin.v1.DescribeRequest
 	(*DescribeResponse)(nil),     // 5: amux.plugin.v1.DescribeResponse
 	(*Agent)(nil),                // 6: amux.plugin.v1.Agent
-	(*Versions)(nil),             // 7: amux.plugin.v1.Versions
-	(*Capabilities)(nil),         // 8: amux.plugin.v1.Capabilities
-	(*Effort)(nil),               // 9: amux.plugin.v1.Effort
-	(*Model)(nil),                // 10: amux.plugin.v1.Model
-	(*Install)(nil),              // 11: amux.plugin.v1.Install
-	(*Prerequisite)(nil),         // 12: amux.plugin.v1.Prerequisite
-	(*AuthProbe)(nil),            // 13: amux.plugin.v1.AuthProbe
-	(*Caller)(nil),               // 14: amux.plugin.v1.Caller
-	(*PlanRequest)(nil),          // 15: amux.plugin.v1.PlanRequest
-	(*Launch)(nil),               // 16: amux.plugin.v1.Launch
-	(*RunOptions)(nil),           // 17: amux.plugin.v1.RunOptions
-	(*Attachment)(nil),           // 18: amux.plugin.v1.Attachment
-	(*McpServer)(nil),            // 19: amux.plugin.v1.McpServer
-	(*PlanResponse)(nil),         // 20: amux.plugin.v1.PlanResponse
-	(*Exec)(nil),                 // 21: amux.plugin.v1.Exec
-	(*ExecResult)(nil),           // 22: amux.plugin.v1.ExecResult
-	(*SpawnPlan)(nil),            // 23: amux.plugin.v1.SpawnPlan
-	(*PlanFile)(nil),             // 24: amux.plugin.v1.PlanFile
-	(*ConverseRequest)(nil),      // 25: amux.plugin.v1.ConverseRequest
-	(*Input)(nil),                // 26: amux.plugin.v1.Input
-	(*Start)(nil),                // 27: amux.plugin.v1.Start
-	(*Exit)(nil),                 // 28: amux.plugin.v1.Exit
-	(*ConverseResponse)(nil),     // 29: amux.plugin.v1.ConverseResponse
-	(*Output)(nil),               // 30: amux.plugin.v1.Output
-	(*Outcome)(nil),              // 31: amux.plugin.v1.Outcome
-	(*DetectAuthRequest)(nil),    // 32: amux.plugin.v1.DetectAuthRequest
-	(*DetectAuthResponse)(nil),   // 33: amux.plugin.v1.DetectAuthResponse
-	(*AuthState)(nil),            // 34: amux.plugin.v1.AuthState
-	(*ListSessionsRequest)(nil),  // 35: amux.plugin.v1.ListSessionsRequest
-	(*ListSessionsResponse)(nil), // 36: amux.plugin.v1.ListSessionsResponse
-	(*Session)(nil),              // 37: amux.plugin.v1.Session
-	(*ReadSessionRequest)(nil),   // 38: amux.plugin.v1.ReadSessionRequest
-	(*ReadSessionResponse)(nil),  // 39: amux.plugin.v1.ReadSessionResponse
-	(*SessionEvent)(nil),         // 40: amux.plugin.v1.SessionEvent
-	(*ListPluginsRequest)(nil),   // 41: amux.plugin.v1.ListPluginsRequest
-	(*ListPluginsResponse)(nil),  // 42: amux.plugin.v1.ListPluginsResponse
-	(*AgentPlugin)(nil),          // 43: amux.plugin.v1.AgentPlugin
-	(*ListModelsRequest)(nil),    // 44: amux.plugin.v1.ListModelsRequest
-	(*ListModelsResponse)(nil),   // 45: amux.plugin.v1.ListModelsResponse
-	(*Error)(nil),                // 46: amux.plugin.v1.Error
-	nil,                          // 47: amux.plugin.v1.Caller.EnvEntry
-	nil,                          // 48: amux.plugin.v1.RunOptions.EnvEntry
-	nil,                          // 49: amux.plugin.v1.McpServer.EnvEntry
-	nil,                          // 50: amux.plugin.v1.McpServer.HeadersEntry
-	nil,                          // 51: amux.plugin.v1.SpawnPlan.EnvSetEntry
+	(*Location)(nil),             // 7: amux.plugin.v1.Location
+	(*Versions)(nil),             // 8: amux.plugin.v1.Versions
+	(*Capabilities)(nil),         // 9: amux.plugin.v1.Capabilities
+	(*Effort)(nil),               // 10: amux.plugin.v1.Effort
+	(*Model)(nil),                // 11: amux.plugin.v1.Model
+	(*Install)(nil),              // 12: amux.plugin.v1.Install
+	(*Prerequisite)(nil),         // 13: amux.plugin.v1.Prerequisite
+	(*AuthProbe)(nil),            // 14: amux.plugin.v1.AuthProbe
+	(*Caller)(nil),               // 15: amux.plugin.v1.Caller
+	(*PlanRequest)(nil),          // 16: amux.plugin.v1.PlanRequest
+	(*Launch)(nil),               // 17: amux.plugin.v1.Launch
+	(*RunOptions)(nil),           // 18: amux.plugin.v1.RunOptions
+	(*Attachment)(nil),           // 19: amux.plugin.v1.Attachment
+	(*McpServer)(nil),            // 20: amux.plugin.v1.McpServer
+	(*PlanResponse)(nil),         // 21: amux.plugin.v1.PlanResponse
+	(*Exec)(nil),                 // 22: amux.plugin.v1.Exec
+	(*ExecResult)(nil),           // 23: amux.plugin.v1.ExecResult
+	(*SpawnPlan)(nil),            // 24: amux.plugin.v1.SpawnPlan
+	(*PlanFile)(nil),             // 25: amux.plugin.v1.PlanFile
+	(*ConverseRequest)(nil),      // 26: amux.plugin.v1.ConverseRequest
+	(*Input)(nil),                // 27: amux.plugin.v1.Input
+	(*Start)(nil),                // 28: amux.plugin.v1.Start
+	(*Exit)(nil),                 // 29: amux.plugin.v1.Exit
+	(*ConverseResponse)(nil),     // 30: amux.plugin.v1.ConverseResponse
+	(*Output)(nil),               // 31: amux.plugin.v1.Output
+	(*Outcome)(nil),              // 32: amux.plugin.v1.Outcome
+	(*DetectAuthRequest)(nil),    // 33: amux.plugin.v1.DetectAuthRequest
+	(*DetectAuthResponse)(nil),   // 34: amux.plugin.v1.DetectAuthResponse
+	(*AuthState)(nil),            // 35: amux.plugin.v1.AuthState
+	(*ListSessionsRequest)(nil),  // 36: amux.plugin.v1.ListSessionsRequest
+	(*ListSessionsResponse)(nil), // 37: amux.plugin.v1.ListSessionsResponse
+	(*Session)(nil),              // 38: amux.plugin.v1.Session
+	(*ReadSessionRequest)(nil),   // 39: amux.plugin.v1.ReadSessionRequest
+	(*ReadSessionResponse)(nil),  // 40: amux.plugin.v1.ReadSessionResponse
+	(*SessionEvent)(nil),         // 41: amux.plugin.v1.SessionEvent
+	(*ListPluginsRequest)(nil),   // 42: amux.plugin.v1.ListPluginsRequest
+	(*ListPluginsResponse)(nil),  // 43: amux.plugin.v1.ListPluginsResponse
+	(*AgentPlugin)(nil),          // 44: amux.plugin.v1.AgentPlugin
+	(*ListModelsRequest)(nil),    // 45: amux.plugin.v1.ListModelsRequest
+	(*ListModelsResponse)(nil),   // 46: amux.plugin.v1.ListModelsResponse
+	(*McpServersRequest)(nil),    // 47: amux.plugin.v1.McpServersRequest
+	(*McpServersResponse)(nil),   // 48: amux.plugin.v1.McpServersResponse
+	(*ConfiguredMcpServer)(nil),  // 49: amux.plugin.v1.ConfiguredMcpServer
+	(*ChangePluginRequest)(nil),  // 50: amux.plugin.v1.ChangePluginRequest
+	(*ChangePluginResponse)(nil), // 51: amux.plugin.v1.ChangePluginResponse
+	(*Error)(nil),                // 52: amux.plugin.v1.Error
+	nil,                          // 53: amux.plugin.v1.Caller.EnvEntry
+	nil,                          // 54: amux.plugin.v1.RunOptions.EnvEntry
+	nil,                          // 55: amux.plugin.v1.McpServer.EnvEntry
+	nil,                          // 56: amux.plugin.v1.McpServer.HeadersEntry
+	nil,                          // 57: amux.plugin.v1.SpawnPlan.EnvSetEntry
 }
 var file_amuxplugin1_proto_depIdxs = []int32{
 	6,  // 0: amux.plugin.v1.DescribeResponse.agents:type_name -> amux.plugin.v1.Agent
-	7,  // 1: amux.plugin.v1.Agent.versions:type_name -> amux.plugin.v1.Versions
-	8,  // 2: amux.plugin.v1.Agent.capabilities:type_name -> amux.plugin.v1.Capabilities
-	9,  // 3: amux.plugin.v1.Agent.efforts:type_name -> amux.plugin.v1.Effort
-	10, // 4: amux.plugin.v1.Agent.models:type_name -> amux.plugin.v1.Model
-	11, // 5: amux.plugin.v1.Agent.installs:type_name -> amux.plugin.v1.Install
-	13, // 6: amux.plugin.v1.Agent.auth_probes:type_name -> amux.plugin.v1.AuthProbe
-	12, // 7: amux.plugin.v1.Install.prerequisites:type_name -> amux.plugin.v1.Prerequisite
-	47, // 8: amux.plugin.v1.Caller.env:type_name -> amux.plugin.v1.Caller.EnvEntry
-	14, // 9: amux.plugin.v1.PlanRequest.caller:type_name -> amux.plugin.v1.Caller
-	17, // 10: amux.plugin.v1.PlanRequest.options:type_name -> amux.plugin.v1.RunOptions
-	16, // 11: amux.plugin.v1.PlanRequest.launch:type_name -> amux.plugin.v1.Launch
-	22, // 12: amux.plugin.v1.PlanRequest.exec_results:type_name -> amux.plugin.v1.ExecResult
-	18, // 13: amux.plugin.v1.RunOptions.attachments:type_name -> amux.plugin.v1.Attachment
-	19, // 14: amux.plugin.v1.RunOptions.mcp_servers:type_name -> amux.plugin.v1.McpServer
-	0,  // 15: amux.plugin.v1.RunOptions.approve:type_name -> amux.plugin.v1.Approve
-	48, // 16: amux.plugin.v1.RunOptions.env:type_name -> amux.plugin.v1.RunOptions.EnvEntry
-	49, // 17: amux.plugin.v1.McpServer.env:type_name -> amux.plugin.v1.McpServer.EnvEntry
-	50, // 18: amux.plugin.v1.McpServer.headers:type_name -> amux.plugin.v1.McpServer.HeadersEntry
-	23, // 19: amux.plugin.v1.PlanResponse.plan:type_name -> amux.plugin.v1.SpawnPlan
-	21, // 20: amux.plugin.v1.PlanResponse.exec:type_name -> amux.plugin.v1.Exec
-	51, // 21: amux.plugin.v1.SpawnPlan.env_set:type_name -> amux.plugin.v1.SpawnPlan.EnvSetEntry
-	1,  // 22: amux.plugin.v1.SpawnPlan.stdin:type_name -> amux.plugin.v1.Stdin
-	24, // 23: amux.plugin.v1.SpawnPlan.files:type_name -> amux.plugin.v1.PlanFile
-	26, // 24: amux.plugin.v1.ConverseRequest.inputs:type_name -> amux.plugin.v1.Input
-	2,  // 25: amux.plugin.v1.Input.kind:type_name -> amux.plugin.v1.InputKind
-	27, // 26: amux.plugin.v1.Input.start:type_name -> amux.plugin.v1.Start
-	28, // 27: amux.plugin.v1.Input.exit:type_name -> amux.plugin.v1.Exit
-	17, // 28: amux.plugin.v1.Start.options:type_name -> amux.plugin.v1.RunOptions
-	30, // 29: amux.plugin.v1.ConverseResponse.outputs:type_name -> amux.plugin.v1.Output
-	3,  // 30: amux.plugin.v1.Output.kind:type_name -> amux.plugin.v1.OutputKind
-	31, // 31: amux.plugin.v1.Output.outcome:type_name -> amux.plugin.v1.Outcome
-	14, // 32: amux.plugin.v1.DetectAuthRequest.caller:type_name -> amux.plugin.v1.Caller
-	22, // 33: amux.plugin.v1.DetectAuthRequest.exec_results:type_name -> amux.plugin.v1.ExecResult
-	34, // 34: amux.plugin.v1.DetectAuthResponse.states:type_name -> amux.plugin.v1.AuthState
-	21, // 35: amux.plugin.v1.DetectAuthResponse.exec:type_name -> amux.plugin.v1.Exec
-	14, // 36: amux.plugin.v1.ListSessionsRequest.caller:type_name -> amux.plugin.v1.Caller
-	22, // 37: amux.plugin.v1.ListSessionsRequest.exec_results:type_name -> amux.plugin.v1.ExecResult
-	37, // 38: amux.plugin.v1.ListSessionsResponse.sessions:type_name -> amux.plugin.v1.Session
-	21, // 39: amux.plugin.v1.ListSessionsResponse.exec:type_name -> amux.plugin.v1.Exec
-	14, // 40: amux.plugin.v1.ReadSessionRequest.caller:type_name -> amux.plugin.v1.Caller
-	22, // 41: amux.plugin.v1.ReadSessionRequest.exec_results:type_name -> amux.plugin.v1.ExecResult
-	40, // 42: amux.plugin.v1.ReadSessionResponse.events:type_name -> amux.plugin.v1.SessionEvent
-	21, // 43: amux.plugin.v1.ReadSessionResponse.exec:type_name -> amux.plugin.v1.Exec
-	14, // 44: amux.plugin.v1.ListPluginsRequest.caller:type_name -> amux.plugin.v1.Caller
-	22, // 45: amux.plugin.v1.ListPluginsRequest.exec_results:type_name -> amux.plugin.v1.ExecResult
-	43, // 46: amux.plugin.v1.ListPluginsResponse.plugins:type_name -> amux.plugin.v1.AgentPlugin
-	21, // 47: amux.plugin.v1.ListPluginsResponse.exec:type_name -> amux.plugin.v1.Exec
-	14, // 48: amux.plugin.v1.ListModelsRequest.caller:type_name -> amux.plugin.v1.Caller
-	22, // 49: amux.plugin.v1.ListModelsRequest.exec_results:type_name -> amux.plugin.v1.ExecResult
-	10, // 50: amux.plugin.v1.ListModelsResponse.models:type_name -> amux.plugin.v1.Model
-	21, // 51: amux.plugin.v1.ListModelsResponse.exec:type_name -> amux.plugin.v1.Exec
-	4,  // 52: amux.plugin.v1.Adapter.Describe:input_type -> amux.plugin.v1.DescribeRequest
-	15, // 53: amux.plugin.v1.Adapter.Plan:input_type -> amux.plugin.v1.PlanRequest
-	25, // 54: amux.plugin.v1.Adapter.Converse:input_type -> amux.plugin.v1.ConverseRequest
-	32, // 55: amux.plugin.v1.Adapter.DetectAuth:input_type -> amux.plugin.v1.DetectAuthRequest
-	35, // 56: amux.plugin.v1.Adapter.ListSessions:input_type -> amux.plugin.v1.ListSessionsRequest
-	38, // 57: amux.plugin.v1.Adapter.ReadSession:input_type -> amux.plugin.v1.ReadSessionRequest
-	41, // 58: amux.plugin.v1.Adapter.ListPlugins:input_type -> amux.plugin.v1.ListPluginsRequest
-	44, // 59: amux.plugin.v1.Adapter.ListModels:input_type -> amux.plugin.v1.ListModelsRequest
-	5,  // 60: amux.plugin.v1.Adapter.Describe:output_type -> amux.plugin.v1.DescribeResponse
-	20, // 61: amux.plugin.v1.Adapter.Plan:output_type -> amux.plugin.v1.PlanResponse
-	29, // 62: amux.plugin.v1.Adapter.Converse:output_type -> amux.plugin.v1.ConverseResponse
-	33, // 63: amux.plugin.v1.Adapter.DetectAuth:output_type -> amux.plugin.v1.DetectAuthResponse
-	36, // 64: amux.plugin.v1.Adapter.ListSessions:output_type -> amux.plugin.v1.ListSessionsResponse
-	39, // 65: amux.plugin.v1.Adapter.ReadSession:output_type -> amux.plugin.v1.ReadSessionResponse
-	42, // 66: amux.plugin.v1.Adapter.ListPlugins:output_type -> amux.plugin.v1.ListPluginsResponse
-	45, // 67: amux.plugin.v1.Adapter.ListModels:output_type -> amux.plugin.v1.ListModelsResponse
-	60, // [60:68] is the sub-list for method output_type
-	52, // [52:60] is the sub-list for method input_type
-	52, // [52:52] is the sub-list for extension type_name
-	52, // [52:52] is the sub-list for extension extendee
-	0,  // [0:52] is the sub-list for field type_name
+	8,  // 1: amux.plugin.v1.Agent.versions:type_name -> amux.plugin.v1.Versions
+	9,  // 2: amux.plugin.v1.Agent.capabilities:type_name -> amux.plugin.v1.Capabilities
+	10, // 3: amux.plugin.v1.Agent.efforts:type_name -> amux.plugin.v1.Effort
+	11, // 4: amux.plugin.v1.Agent.models:type_name -> amux.plugin.v1.Model
+	12, // 5: amux.plugin.v1.Agent.installs:type_name -> amux.plugin.v1.Install
+	14, // 6: amux.plugin.v1.Agent.auth_probes:type_name -> amux.plugin.v1.AuthProbe
+	7,  // 7: amux.plugin.v1.Agent.mcp_files:type_name -> amux.plugin.v1.Location
+	7,  // 8: amux.plugin.v1.Agent.skill_folders:type_name -> amux.plugin.v1.Location
+	13, // 9: amux.plugin.v1.Install.prerequisites:type_name -> amux.plugin.v1.Prerequisite
+	53, // 10: amux.plugin.v1.Caller.env:type_name -> amux.plugin.v1.Caller.EnvEntry
+	15, // 11: amux.plugin.v1.PlanRequest.caller:type_name -> amux.plugin.v1.Caller
+	18, // 12: amux.plugin.v1.PlanRequest.options:type_name -> amux.plugin.v1.RunOptions
+	17, // 13: amux.plugin.v1.PlanRequest.launch:type_name -> amux.plugin.v1.Launch
+	23, // 14: amux.plugin.v1.PlanRequest.exec_results:type_name -> amux.plugin.v1.ExecResult
+	19, // 15: amux.plugin.v1.RunOptions.attachments:type_name -> amux.plugin.v1.Attachment
+	20, // 16: amux.plugin.v1.RunOptions.mcp_servers:type_name -> amux.plugin.v1.McpServer
+	0,  // 17: amux.plugin.v1.RunOptions.approve:type_name -> amux.plugin.v1.Approve
+	54, // 18: amux.plugin.v1.RunOptions.env:type_name -> amux.plugin.v1.RunOptions.EnvEntry
+	55, // 19: amux.plugin.v1.McpServer.env:type_name -> amux.plugin.v1.McpServer.EnvEntry
+	56, // 20: amux.plugin.v1.McpServer.headers:type_name -> amux.plugin.v1.McpServer.HeadersEntry
+	24, // 21: amux.plugin.v1.PlanResponse.plan:type_name -> amux.plugin.v1.SpawnPlan
+	22, // 22: amux.plugin.v1.PlanResponse.exec:type_name -> amux.plugin.v1.Exec
+	57, // 23: amux.plugin.v1.SpawnPlan.env_set:type_name -> amux.plugin.v1.SpawnPlan.EnvSetEntry
+	1,  // 24: amux.plugin.v1.SpawnPlan.stdin:type_name -> amux.plugin.v1.Stdin
+	25, // 25: amux.plugin.v1.SpawnPlan.files:type_name -> amux.plugin.v1.PlanFile
+	27, // 26: amux.plugin.v1.ConverseRequest.inputs:type_name -> amux.plugin.v1.Input
+	2,  // 27: amux.plugin.v1.Input.kind:type_name -> amux.plugin.v1.InputKind
+	28, // 28: amux.plugin.v1.Input.start:type_name -> amux.plugin.v1.Start
+	29, // 29: amux.plugin.v1.Input.exit:type_name -> amux.plugin.v1.Exit
+	18, // 30: amux.plugin.v1.Start.options:type_name -> amux.plugin.v1.RunOptions
+	31, // 31: amux.plugin.v1.ConverseResponse.outputs:type_name -> amux.plugin.v1.Output
+	3,  // 32: amux.plugin.v1.Output.kind:type_name -> amux.plugin.v1.OutputKind
+	32, // 33: amux.plugin.v1.Output.outcome:type_name -> amux.plugin.v1.Outcome
+	15, // 34: amux.plugin.v1.DetectAuthRequest.caller:type_name -> amux.plugin.v1.Caller
+	23, // 35: amux.plugin.v1.DetectAuthRequest.exec_results:type_name -> amux.plugin.v1.ExecResult
+	35, // 36: amux.plugin.v1.DetectAuthResponse.states:type_name -> amux.plugin.v1.AuthState
+	22, // 37: amux.plugin.v1.DetectAuthResponse.exec:type_name -> amux.plugin.v1.Exec
+	15, // 38: amux.plugin.v1.ListSessionsRequest.caller:type_name -> amux.plugin.v1.Caller
+	23, // 39: amux.plugin.v1.ListSessionsRequest.exec_results:type_name -> amux.plugin.v1.ExecResult
+	38, // 40: amux.plugin.v1.ListSessionsResponse.sessions:type_name -> amux.plugin.v1.Session
+	22, // 41: amux.plugin.v1.ListSessionsResponse.exec:type_name -> amux.plugin.v1.Exec
+	15, // 42: amux.plugin.v1.ReadSessionRequest.caller:type_name -> amux.plugin.v1.Caller
+	23, // 43: amux.plugin.v1.ReadSessionRequest.exec_results:type_name -> amux.plugin.v1.ExecResult
+	41, // 44: amux.plugin.v1.ReadSessionResponse.events:type_name -> amux.plugin.v1.SessionEvent
+	22, // 45: amux.plugin.v1.ReadSessionResponse.exec:type_name -> amux.plugin.v1.Exec
+	15, // 46: amux.plugin.v1.ListPluginsRequest.caller:type_name -> amux.plugin.v1.Caller
+	23, // 47: amux.plugin.v1.ListPluginsRequest.exec_results:type_name -> amux.plugin.v1.ExecResult
+	44, // 48: amux.plugin.v1.ListPluginsResponse.plugins:type_name -> amux.plugin.v1.AgentPlugin
+	22, // 49: amux.plugin.v1.ListPluginsResponse.exec:type_name -> amux.plugin.v1.Exec
+	15, // 50: amux.plugin.v1.ListModelsRequest.caller:type_name -> amux.plugin.v1.Caller
+	23, // 51: amux.plugin.v1.ListModelsRequest.exec_results:type_name -> amux.plugin.v1.ExecResult
+	11, // 52: amux.plugin.v1.ListModelsResponse.models:type_name -> amux.plugin.v1.Model
+	22, // 53: amux.plugin.v1.ListModelsResponse.exec:type_name -> amux.plugin.v1.Exec
+	15, // 54: amux.plugin.v1.McpServersRequest.caller:type_name -> amux.plugin.v1.Caller
+	7,  // 55: amux.plugin.v1.McpServersRequest.file:type_name -> amux.plugin.v1.Location
+	20, // 56: amux.plugin.v1.McpServersRequest.add:type_name -> amux.plugin.v1.McpServer
+	23, // 57: amux.plugin.v1.McpServersRequest.exec_results:type_name -> amux.plugin.v1.ExecResult
+	49, // 58: amux.plugin.v1.McpServersResponse.servers:type_name -> amux.plugin.v1.ConfiguredMcpServer
+	22, // 59: amux.plugin.v1.McpServersResponse.exec:type_name -> amux.plugin.v1.Exec
+	20, // 60: amux.plugin.v1.ConfiguredMcpServer.server:type_name -> amux.plugin.v1.McpServer
+	15, // 61: amux.plugin.v1.ChangePluginRequest.caller:type_name -> amux.plugin.v1.Caller
+	23, // 62: amux.plugin.v1.ChangePluginRequest.exec_results:type_name -> amux.plugin.v1.ExecResult
+	22, // 63: amux.plugin.v1.ChangePluginResponse.exec:type_name -> amux.plugin.v1.Exec
+	4,  // 64: amux.plugin.v1.Adapter.Describe:input_type -> amux.plugin.v1.DescribeRequest
+	16, // 65: amux.plugin.v1.Adapter.Plan:input_type -> amux.plugin.v1.PlanRequest
+	26, // 66: amux.plugin.v1.Adapter.Converse:input_type -> amux.plugin.v1.ConverseRequest
+	33, // 67: amux.plugin.v1.Adapter.DetectAuth:input_type -> amux.plugin.v1.DetectAuthRequest
+	36, // 68: amux.plugin.v1.Adapter.ListSessions:input_type -> amux.plugin.v1.ListSessionsRequest
+	39, // 69: amux.plugin.v1.Adapter.ReadSession:input_type -> amux.plugin.v1.ReadSessionRequest
+	42, // 70: amux.plugin.v1.Adapter.ListPlugins:input_type -> amux.plugin.v1.ListPluginsRequest
+	45, // 71: amux.plugin.v1.Adapter.ListModels:input_type -> amux.plugin.v1.ListModelsRequest
+	47, // 72: amux.plugin.v1.Adapter.McpServers:input_type -> amux.plugin.v1.McpServersRequest
+	50, // 73: amux.plugin.v1.Adapter.ChangePlugin:input_type -> amux.plugin.v1.ChangePluginRequest
+	5,  // 74: amux.plugin.v1.Adapter.Describe:output_type -> amux.plugin.v1.DescribeResponse
+	21, // 75: amux.plugin.v1.Adapter.Plan:output_type -> amux.plugin.v1.PlanResponse
+	30, // 76: amux.plugin.v1.Adapter.Converse:output_type -> amux.plugin.v1.ConverseResponse
+	34, // 77: amux.plugin.v1.Adapter.DetectAuth:output_type -> amux.plugin.v1.DetectAuthResponse
+	37, // 78: amux.plugin.v1.Adapter.ListSessions:output_type -> amux.plugin.v1.ListSessionsResponse
+	40, // 79: amux.plugin.v1.Adapter.ReadSession:output_type -> amux.plugin.v1.ReadSessionResponse
+	43, // 80: amux.plugin.v1.Adapter.ListPlugins:output_type -> amux.plugin.v1.ListPluginsResponse
+	46, // 81: amux.plugin.v1.Adapter.ListModels:output_type -> amux.plugin.v1.ListModelsResponse
+	48, // 82: amux.plugin.v1.Adapter.McpServers:output_type -> amux.plugin.v1.McpServersResponse
+	51, // 83: amux.plugin.v1.Adapter.ChangePlugin:output_type -> amux.plugin.v1.ChangePluginResponse
+	74, // [74:84] is the sub-list for method output_type
+	64, // [64:74] is the sub-list for method input_type
+	64, // [64:64] is the sub-list for extension type_name
+	64, // [64:64] is the sub-list for extension extendee
+	0,  // [0:64] is the sub-list for field type_name
 }
 
 func init() { file_amuxplugin1_proto_init() }
@@ -4549,7 +5019,7 @@ func file_amuxplugin1_proto_init() {
 	if File_amuxplugin1_proto != nil {
 		return
 	}
-	file_amuxplugin1_proto_msgTypes[16].OneofWrappers = []any{
+	file_amuxplugin1_proto_msgTypes[17].OneofWrappers = []any{
 		(*PlanResponse_Plan)(nil),
 		(*PlanResponse_Exec)(nil),
 	}
@@ -4559,7 +5029,7 @@ func file_amuxplugin1_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_amuxplugin1_proto_rawDesc), len(file_amuxplugin1_proto_rawDesc)),
 			NumEnums:      4,
-			NumMessages:   48,
+			NumMessages:   54,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

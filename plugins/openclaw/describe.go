@@ -44,6 +44,7 @@ func (adapter) Describe() *pluginapi.Agent {
 			Resume: true, NoSession: true, MultiTurn: true, TextStreaming: true, Thinking: true, Tools: true, Approvals: true,
 			Interrupt: true, Model: true, Mcp: true, AttachFiles: true, AttachImages: true, ListSessions: true, ListModels: true,
 			PtyOptional: true, BypassApprovals: true,
+			McpSettings: true,
 		},
 		Installs: []*pluginapi.Install{{
 			Kind: "npm", Argv: []string{"npm", "install", "-g", "openclaw@" + testedVersion},
@@ -72,6 +73,8 @@ func (adapter) Describe() *pluginapi.Agent {
 			"After one refused sign-in it refuses a configured key for about a minute (driver local).",
 			"Each of its state directories leaves three empty files in /tmp/openclaw-state-locks-UID, whatever TMPDIR says.",
 		},
+		McpFiles:          mcpFiles(),
+		SkillFolders:      skillFolders(),
 		CallerEnv:         []string{"OPENCLAW_*", "AMUX_OPENCLAW_*", "ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY", "NODE_COMPILE_CACHE", "TMPDIR"},
 		InactivitySeconds: inactivitySeconds,
 		Drivers:           []string{driverAuto, driverExec, driverLocal, driverACP},

@@ -206,4 +206,15 @@ func (k *kit) describe(t *testing.T) {
 	if _, ok := k.config.Adapter.(sdk.ModelLister); ok != capabilities.GetListModels() {
 		t.Errorf("capability list_models is %v, and ModelLister implemented: %v", !ok, ok)
 	}
+	if _, ok := k.config.Adapter.(sdk.PluginChanger); ok != capabilities.GetChangePlugins() {
+		t.Errorf("capability change_plugins is %v, and PluginChanger implemented: %v", !ok, ok)
+	}
+	if _, ok := k.config.Adapter.(sdk.McpConfigurer); ok != capabilities.GetMcpSettings() || ok != (len(agent.McpFiles) > 0) {
+		t.Errorf("capability mcp_settings is %v, McpConfigurer implemented: %v, mcp_files: %d", capabilities.GetMcpSettings(), ok, len(agent.McpFiles))
+	}
+	for _, place := range slices.Concat(agent.McpFiles, agent.SkillFolders) {
+		if path := place.GetPath(); place.GetScope() == "" || !strings.HasPrefix(path, "~/") && !strings.HasPrefix(path, "$") && !filepath.IsLocal(path) {
+			t.Errorf("location %q of scope %q: needs a scope, and a path below ~, a variable or the project", path, place.GetScope())
+		}
+	}
 }

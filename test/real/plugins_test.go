@@ -13,7 +13,6 @@ import (
 	"time"
 
 	wait "github.com/amux-dev/amux/internal/test/agents"
-	"github.com/amux-dev/amux/pluginapi"
 )
 
 // ownPlugin is what an agent's own commands do with a plugin in a folder.
@@ -22,17 +21,18 @@ type ownPlugin struct {
 	answer  string     // on stdin
 	id      string     // as the agent names it then
 	version string
+	source  string // what amux installs it from
 }
 
 // ownPlugins are the agents that have some.
 var ownPlugins = map[string]ownPlugin{
-	"claude":  {add: [][]string{{"plugin", "marketplace", "add", "MARKET"}, {"plugin", "install", "hello@local"}}, id: "hello@local", version: "1.2.3"},
-	"codex":   {add: [][]string{{"plugin", "marketplace", "add", "MARKET"}, {"plugin", "add", "hello@local"}}, id: "hello@local", version: "1.2.3"},
-	"copilot": {add: [][]string{{"plugin", "install", "DIR"}}, id: "hello", version: "1.2.3"},
-	"gemini":  {add: [][]string{{"extensions", "link", "DIR", "--consent"}}, id: "hello", version: "1.2.3"},
-	"omp":     {add: [][]string{{"plugin", "link", "DIR"}}, id: "hello", version: "1.2.3"},
-	"pi":      {add: [][]string{{"install", "DIR"}}, id: "hello"}, // by its path, and of no version
-	"qwen":    {add: [][]string{{"extensions", "link", "DIR"}}, answer: "y\n", id: "hello", version: "1.2.3"},
+	"claude":  {add: [][]string{{"plugin", "marketplace", "add", "MARKET"}, {"plugin", "install", "hello@local"}}, id: "hello@local", version: "1.2.3", source: "hello@local"},
+	"codex":   {add: [][]string{{"plugin", "marketplace", "add", "MARKET"}, {"plugin", "add", "hello@local"}}, id: "hello@local", version: "1.2.3", source: "hello@local"},
+	"copilot": {add: [][]string{{"plugin", "install", "DIR"}}, id: "hello", version: "1.2.3", source: "DIR"},
+	"gemini":  {add: [][]string{{"extensions", "link", "DIR", "--consent"}}, id: "hello", version: "1.2.3", source: "DIR"},
+	"omp":     {add: [][]string{{"plugin", "link", "DIR"}}, id: "hello", version: "1.2.3", source: "DIR"},
+	"pi":      {add: [][]string{{"install", "DIR"}}, id: "hello", source: "DIR"}, // by its path, and of no version
+	"qwen":    {add: [][]string{{"extensions", "link", "DIR"}}, answer: "y\n", id: "hello", version: "1.2.3", source: "DIR"},
 }
 
 // pluginFiles are a plugin of every agent's kind, and the marketplaces that have it.
@@ -51,7 +51,7 @@ var pluginFiles = map[string]string{
 }
 
 // amux agents plugins lists none, and then the one that the agent's own command has
-// added; of an agent that has none it says so.
+// added; it removes that one, and installs it again. Of an agent that has none it says so.
 func TestAgentPlugins(t *testing.T) {
 	for _, a := range agents {
 		if a.stores != "" {
@@ -67,12 +67,12 @@ func TestAgentPlugins(t *testing.T) {
 			if can := capabilities(t, a.id)["list_plugins"]; can != has {
 				t.Fatalf("declared: %v, tested: %v", can, has)
 			}
+			if can := capabilities(t, a.id)["change_plugins"]; can != has {
+				t.Fatalf("changes declared: %v, tested: %v", can, has)
+			}
 			if !has {
-				out, err := r.amux(t.Context(), "agents", "plugins", a.id).CombinedOutput()
-				exit, _ := err.(*exec.ExitError)
-				if exit == nil || exit.ExitCode() != pluginapi.CodeCapability.Info().Exit || strings.Count(string(out), "amux: error: ") != 1 {
-					t.Errorf("%v: %s", err, out)
-				}
+				refusedOwn(r, "agents", "plugins", a.id)
+				refusedOwn(r, "agents", "plugins", "install", a.id, "hello")
 				return
 			}
 			env := r.amux(t.Context()).Env // once: it writes the agent's settings
@@ -107,7 +107,20 @@ func TestAgentPlugins(t *testing.T) {
 			}
 			found := listed(r, env, own.id)
 			if found == nil || !found.Enabled || found.Version != own.version {
-				t.Errorf("after it was added there is %+v", found)
+				t.Fatalf("after it was added there is %+v", found)
+			}
+			source := strings.ReplaceAll(own.source, "DIR", filepath.Join(market, "hello"))
+			id := found.ID
+			if a.id == "pi" {
+				id = source // its list has another path than its command takes
+			}
+			ownAmux(r, env, "", "agents", "plugins", "remove", a.id, id)
+			if found := listed(r, env, own.id); found != nil {
+				t.Errorf("after it was removed there is %+v", found)
+			}
+			ownAmux(r, env, "", "agents", "plugins", "install", a.id, source)
+			if found := listed(r, env, own.id); found == nil || !found.Enabled || found.Version != own.version {
+				t.Errorf("after it was installed there is %+v", found)
 			}
 		})
 	}

@@ -34,8 +34,21 @@ type Agents interface {
 	Agents(ctx context.Context) ([]host.AgentInfo, error)
 	Agent(ctx context.Context, name string) (host.AgentInfo, error)
 	DetectAuth(ctx context.Context, name string) (*pluginapi.AuthResponse, error)
-	AgentPlugins(ctx context.Context, name string) ([]*pluginapi.AgentPlugin, error)
 	AgentModels(ctx context.Context, name string) ([]*pluginapi.Model, error)
+	Own(agent string) Own
+}
+
+// Own is what an agent keeps by itself: plugins, MCP servers, skills.
+type Own interface {
+	Plugins(ctx context.Context) ([]*pluginapi.AgentPlugin, error)
+	AddPlugin(ctx context.Context, source string) error
+	RemovePlugin(ctx context.Context, id string) error
+	MCPServers(ctx context.Context) ([]host.OwnMCPServer, error)
+	AddMCPServer(ctx context.Context, scope string, server host.MCPServer) (path string, err error)
+	RemoveMCPServer(ctx context.Context, scope, name string) (path string, err error)
+	Skills() ([]host.Skill, error)
+	AddSkill(ctx context.Context, scope, from string) (host.Skill, error)
+	RemoveSkill(ctx context.Context, scope, name string) (path string, err error)
 }
 
 // Sessions knows the sessions in the agents' own stores.
@@ -145,6 +158,9 @@ func NewHost(o host.Options) (Host, error) {
 
 // Worktrees are those of the host.
 func (h realHost) Worktrees() Worktrees { return host.WorktreesOf(h.Host) }
+
+// Own is host.Host's.
+func (h realHost) Own(agent string) Own { return h.Host.Own(agent) }
 
 // Start keeps a nil *host.Run from becoming a Run that is not nil.
 func (h realHost) Start(ctx context.Context, spec host.RunSpec) (Run, error) {

@@ -162,7 +162,7 @@ func TestNothingForeignDeceives(t *testing.T) {
 	failure := pluginapi.Errorf(pluginapi.CodeAuth, "%s", poison).WithHint("%s", poison)
 
 	commands := []string{
-		"agents list", "agents list --json", "agents info P", "agents info P --json", "agents auth P", "agents auth P --json", "agents models P", "agents plugins P",
+		"agents list", "agents list --json", "agents info P", "agents info P --json", "agents auth P", "agents auth P --json", "agents models P", "agents plugins list P",
 		"agents install P", "agents install P --dry-run", "agents update P", "doctor", "doctor --json", "ps", "ps --json", "inspect RUN",
 		"logs RUN", "logs -f RUN", "attach RUN", "wait RUN", "run P hi", "run P hi --debug", "run P hi --quiet", "run nobody" + poison + " hi", "run",
 		"sessions list -a", "sessions list -a --json", "sessions show s-12345" + poison, "sessions search x", "sessions export s-12345" + poison,

@@ -39,6 +39,8 @@ type Host struct {
 	Talks       map[string][]host.Event
 	SpendList   []host.Spending
 	Trees       app.Worktrees
+	MCPList     []host.OwnMCPServer
+	SkillList   []host.Skill
 }
 
 var _ app.Host = (*Host)(nil)
@@ -67,11 +69,64 @@ func (h *Host) Agent(_ context.Context, name string) (host.AgentInfo, error) {
 	return host.AgentInfo{}, pluginapi.Errorf(pluginapi.CodeAgentNotFound, "there is no agent named %q", name).WithHint("did you mean x?")
 }
 
-func (h *Host) AgentPlugins(_ context.Context, name string) ([]*pluginapi.AgentPlugin, error) {
-	if name != "alpha" {
-		return nil, pluginapi.Errorf(pluginapi.CodeCapability, "agent %s: its adapter cannot list plugins", name)
+// own is what an agent has of its own.
+type own struct {
+	host *Host
+	name string
+}
+
+func (h *Host) Own(name string) app.Own { return own{h, name} }
+
+// can is the refusal of agents that have nothing of their own.
+func (o own) can(what string) error {
+	if o.name != "alpha" {
+		return pluginapi.Errorf(pluginapi.CodeCapability, "agent %s: its adapter cannot %s", o.name, what)
 	}
-	return h.PluginList, nil
+	return o.host.Refuse
+}
+
+func (o own) asked(format string, args ...any) {
+	o.host.Asked = append(o.host.Asked, fmt.Sprintf(format, args...))
+}
+
+func (o own) Plugins(context.Context) ([]*pluginapi.AgentPlugin, error) {
+	return o.host.PluginList, o.can("list plugins")
+}
+
+func (o own) AddPlugin(_ context.Context, source string) error {
+	o.asked("add plugin %s", source)
+	return o.can("add or remove plugins")
+}
+
+func (o own) RemovePlugin(_ context.Context, id string) error {
+	o.asked("remove plugin %s", id)
+	return o.can("add or remove plugins")
+}
+
+func (o own) MCPServers(context.Context) ([]host.OwnMCPServer, error) {
+	return o.host.MCPList, o.can("read and edit the agent's MCP servers")
+}
+
+func (o own) AddMCPServer(_ context.Context, scope string, s host.MCPServer) (string, error) {
+	o.asked("add %s %+v", scope, s)
+	return "/home/u/settings.json", o.can("read and edit the agent's MCP servers")
+}
+
+func (o own) RemoveMCPServer(_ context.Context, scope, name string) (string, error) {
+	o.asked("remove %q %s", scope, name)
+	return "/home/u/settings.json", o.can("read and edit the agent's MCP servers")
+}
+
+func (o own) Skills() ([]host.Skill, error) { return o.host.SkillList, o.can("find skills") }
+
+func (o own) AddSkill(_ context.Context, scope, from string) (host.Skill, error) {
+	o.asked("add skill %s %s", scope, from)
+	return host.Skill{Name: "hello", Scope: scope, Path: "/home/u/skills/hello"}, o.can("find skills")
+}
+
+func (o own) RemoveSkill(_ context.Context, scope, name string) (string, error) {
+	o.asked("remove skill %q %s", scope, name)
+	return "/home/u/skills/hello", o.can("find skills")
 }
 
 func (h *Host) AgentModels(context.Context, string) ([]*pluginapi.Model, error) {

@@ -109,6 +109,7 @@ func (Adapter) Describe() *pluginapi.Agent {
 			Resume: true, ContinueLast: true, MultiTurn: true, TextStreaming: true, Thinking: true, Tools: true, Approvals: true,
 			Interrupt: true, Model: true, SetModel: true, SystemAppend: true, Mcp: true, AttachFiles: true, AttachImages: true,
 			Subagents: true, ListSessions: true, ReadSession: true, ListPlugins: true,
+			McpSettings: true, ChangePlugins: true,
 		},
 		Installs: []*pluginapi.Install{{
 			Kind: "npm", Argv: []string{"npm", "install", "-g", "@github/copilot@" + testedVersion},
@@ -126,6 +127,8 @@ func (Adapter) Describe() *pluginapi.Agent {
 			"Its --add-dir changes nothing by ACP, so that amux does not offer it; what is outside of the folder it asks about.",
 			"With the driver json it cannot ask or be told more; approvals are then auto or deny. Of a session that goes on it does not tell the tokens of the turn.",
 		},
+		McpFiles:          mcpFiles(),
+		SkillFolders:      skillFolders(),
 		CallerEnv:         []string{"COPILOT_*", "GH_TOKEN", "GITHUB_TOKEN", "GH_HOST", "XDG_CONFIG_HOME"},
 		InactivitySeconds: inactivitySeconds,
 		Drivers:           []string{driverACP, driverJSON},

@@ -42,6 +42,7 @@ func (Adapter) Describe() *pluginapi.Agent {
 		Capabilities: &pluginapi.Capabilities{
 			Resume: true, ContinueLast: true, MultiTurn: true, TextStreaming: true, Thinking: true, Tools: true, Approvals: true,
 			Interrupt: true, Model: true, Mcp: true, AttachFiles: true, AttachImages: true, BypassApprovals: true,
+			McpSettings: true,
 		},
 		Installs: []*pluginapi.Install{
 			{Kind: "script", Note: "Cursor's own way: curl https://cursor.com/install -fsS | bash", Platforms: []string{"linux", "darwin"}},
@@ -59,6 +60,7 @@ func (Adapter) Describe() *pluginapi.Agent {
 			"What `cursor-agent ls` and `cursor-agent models` print is documented nowhere, so that amux lists neither sessions nor models.",
 			"A login of `cursor-agent login` is not looked for; `cursor-agent status` tells it.",
 		},
+		McpFiles:  mcpFiles(),
 		CallerEnv: []string{"CURSOR_*"},
 		Unproven:  true,
 		Drivers:   []string{driverAuto, driverStream, driverACP},

@@ -63,6 +63,7 @@ func (Adapter) Describe() *pluginapi.Agent {
 			Resume: true, ContinueLast: true, Fork: true, NoSession: true, MultiTurn: true, TextStreaming: true, Thinking: true,
 			Tools: true, Approvals: true, Interrupt: true, Model: true, SetModel: true, SystemAppend: true, SystemReplace: true, AddDirs: true,
 			AttachFiles: true, AttachImages: true, ListSessions: true, ReadSession: true, ListPlugins: true, ListModels: true, BypassApprovals: true,
+			McpSettings: true, ChangePlugins: true,
 		},
 		Installs: []*pluginapi.Install{{
 			Kind: "npm", Argv: []string{"npm", "install", "-g", "@oh-my-pi/pi-coding-agent@" + testedVersion},
@@ -88,6 +89,8 @@ func (Adapter) Describe() *pluginapi.Agent {
 			"Models are named provider/model. Besides the portable efforts it has off, minimal, xhigh and auto.",
 			"On Windows it is unproven, and a run says so.",
 		},
+		McpFiles:          mcpFiles(),
+		SkillFolders:      skillFolders(),
 		CallerEnv:         []string{"PI_*", "OMP_*", "ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY"},
 		InactivitySeconds: inactivitySeconds,
 		Drivers:           []string{driverAuto, driverRPC, driverACP},

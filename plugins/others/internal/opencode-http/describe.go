@@ -29,6 +29,7 @@ const (
 type Adapter struct {
 	opencode.Sessions
 	opencode.Models
+	opencode.Settings
 }
 
 var (
@@ -52,6 +53,7 @@ func (Adapter) Describe() *pluginapi.Agent {
 		Resume: true, ContinueLast: true, Fork: true, MultiTurn: true, TextStreaming: true, Thinking: true, Tools: true,
 		Approvals: true, Questions: true, Interrupt: true, Model: true, SetModel: true, SystemAppend: true, Mcp: true,
 		JsonSchema: true, AttachFiles: true, AttachImages: true, Subagents: true, ListSessions: true, ReadSession: true, ListModels: true,
+		McpSettings: true,
 	}
 	agent.Notes = []string{
 		"Models are named provider/model. An effort is a variant of the model; a model that lacks it is refused.",

@@ -33,6 +33,7 @@ const TestedVersion = "1.18.33"
 type Adapter struct {
 	Sessions
 	Models
+	Settings
 }
 
 var (
@@ -67,6 +68,7 @@ func (Adapter) Describe() *pluginapi.Agent {
 			Resume: true, ContinueLast: true, Fork: true, MultiTurn: true, TextStreaming: true, Thinking: true, Tools: true,
 			Approvals: true, Interrupt: true, Model: true, SetModel: true, SystemAppend: true, Mcp: true,
 			AttachFiles: true, AttachImages: true, ListSessions: true, ReadSession: true, ListModels: true,
+			McpSettings: true,
 		},
 		Installs: []*pluginapi.Install{
 			{
@@ -96,6 +98,8 @@ func (Adapter) Describe() *pluginapi.Agent {
 			"With the driver acp token_usage has the last request of a turn only: the CLI does not tell the others. Its cost has them all. The driver run tells every step.",
 			"With the driver run it cannot ask or be told more, and text does not stream; approvals are then auto or deny.",
 		},
+		McpFiles:          mcpFiles(),
+		SkillFolders:      skillFolders(),
 		CallerEnv:         []string{"OPENCODE_*", "ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY"},
 		InactivitySeconds: inactivitySeconds,
 		Drivers:           []string{driverACP, driverRun},

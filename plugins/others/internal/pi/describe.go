@@ -59,6 +59,7 @@ func (Adapter) Describe() *pluginapi.Agent {
 			Resume: true, ContinueLast: true, Fork: true, NoSession: true, MultiTurn: true, TextStreaming: true, Thinking: true,
 			Tools: true, Interrupt: true, Model: true, SetModel: true, SystemAppend: true, SystemReplace: true, AttachFiles: true, AttachImages: true,
 			ListSessions: true, ReadSession: true, ListPlugins: true, ListModels: true, BypassApprovals: true,
+			McpSettings: true, ChangePlugins: true,
 		},
 		Installs: []*pluginapi.Install{{
 			Kind: "npm", Argv: []string{"npm", "install", "-g", "@earendil-works/pi-coding-agent@" + testedVersion},
@@ -82,6 +83,8 @@ func (Adapter) Describe() *pluginapi.Agent {
 			"It asks for nothing before it acts: runs need --approve auto.",
 			"Models are named provider/model. Besides the portable efforts it has off, minimal and xhigh.",
 		},
+		McpFiles:          mcpFiles(),
+		SkillFolders:      skillFolders(),
 		CallerEnv:         []string{"PI_*", "ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY"},
 		InactivitySeconds: inactivitySeconds,
 		Drivers:           []string{driver},

@@ -63,6 +63,7 @@ func (Adapter) Describe() *pluginapi.Agent {
 			Interrupt: true, Model: true, SetModel: true, SystemAppend: true, SystemReplace: true,
 			Mcp: true, AddDirs: true, MaxTurns: true, AttachFiles: true, Subagents: true,
 			ListSessions: true, ReadSession: true, ListPlugins: true, ToolRules: true,
+			McpSettings: true, ChangePlugins: true,
 		},
 		Installs: []*pluginapi.Install{{
 			Kind: "npm",
@@ -82,6 +83,8 @@ func (Adapter) Describe() *pluginapi.Agent {
 			"It calls the model once more after a turn, to extract memories; those tokens are counted in the turn.",
 			"Its npm program is a launcher that starts the agent as a child; amux stops both.",
 		},
+		McpFiles:          mcpFiles(),
+		SkillFolders:      skillFolders(),
 		CallerEnv:         []string{"OPENAI_*", "ANTHROPIC_*", "GEMINI_*", "GOOGLE_*", "QWEN_*"},
 		InactivitySeconds: inactivitySeconds,
 		Drivers:           []string{driver},

@@ -17,7 +17,7 @@ func NewCmd(a *app.App) *cobra.Command {
 	return app.Group(&cobra.Command{
 		Use: "agents", Aliases: []string{"agent"}, Short: "List agents, install them, check sign-in",
 		Long: "List the agents that amux can run, see what they can do, install their CLIs, and check\nwhether you are signed in.",
-	}, NewCmdList(a), NewCmdInfo(a), NewCmdModels(a), NewCmdPlugins(a), NewCmdAuth(a), NewCmdInstall(a), NewCmdUpdate(a))
+	}, NewCmdList(a), NewCmdInfo(a), NewCmdModels(a), NewCmdPlugins(a), NewCmdMCP(a), NewCmdSkills(a), NewCmdAuth(a), NewCmdInstall(a), NewCmdUpdate(a))
 }
 
 // working returns an agent; an error if its plugin is broken.
