@@ -240,6 +240,51 @@ func TestPlainTerminals(t *testing.T) {
 	}
 }
 
+// Finished lines are shown as Markdown, or as they are.
+func TestMarkdownAtTheLine(t *testing.T) {
+	t.Parallel()
+	s := agents.NewStage(t, "fake", "healthy")
+	const prompt = "event text_delta {\"delta\":\"# Title\\n\\n- **one** 日本\\n- `two`\\n\\n| a | b |\\n|---|---|\\n| 1 | 🎨 |\\n\"}\r"
+	for name, test := range map[string]struct{ flag, text, raw string }{
+		"shown": {"--timeout=1m", `
+Title
+
+• one 日本
+• two
+
+a  b
+─────
+1  🎨
+>
+`, "\x1b[1m\x1b[4mTitle\x1b[0m\r\n"},
+		"plain": {"--plain", `
+# Title
+
+- **one** 日本
+- ` + "`two`" + `
+
+| a | b |
+|---|---|
+| 1 | 🎨 |
+>
+`, "# Title\r\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newDesk(t).window("run", "-i", "fake", "--plugin", "fake="+filepath.Join(s.Plugins, "fake"), test.flag)
+			w.ready()
+			w.types(prompt)
+			w.until("the end of the turn", func() bool {
+				return strings.HasSuffix(w.text(), "🎨\n>\n") || strings.HasSuffix(w.text(), "🎨 |\n>\n")
+			})
+			if text := w.text(); !strings.HasSuffix(text, test.text) || !strings.Contains(w.output(), test.raw) {
+				t.Errorf("shown:\n%s", text)
+			}
+			w.types(ctrlD)
+			w.exits(0)
+		})
+	}
+}
+
 // The answer goes to a file as it is, while a person types at the terminal.
 func TestConversationIntoFile(t *testing.T) {
 	t.Parallel()

@@ -14,6 +14,7 @@
 package render
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -44,12 +45,16 @@ type Options struct {
 	Debug bool
 	// Line is where answers and prompts are typed; nil: behind what is written.
 	Line Line
+	// Markdown shows the answers of the agent as Markdown, where there is a Line.
+	Markdown bool
 }
 
 // Line is an input line at the foot of the terminal.
 type Line interface {
 	// Question begins an answer.
 	Question(label string)
+	// Preview shows text that is written when more of it is there.
+	Preview(text string)
 }
 
 // Renderer writes the events of one run.
@@ -67,8 +72,10 @@ type Renderer struct {
 	holding        bool // the text of a message waits
 	whole          bool // that message has ended
 	held           strings.Builder
-	thought        bool   // thinking of the open block was written
-	thinkingLine   bool   // and nothing else since
+	thought        bool // thinking of the open block was written
+	thinkingLine   bool // and nothing else since
+	markdown       *markdown
+	unshown        []byte // the start of a line of Markdown
 	openTool       string // the tool whose line waits for its result
 	tools          map[string]tool
 }
@@ -80,7 +87,11 @@ type tool struct {
 
 // New returns a Renderer.
 func New(o Options) *Renderer {
-	return &Renderer{o: o, tools: map[string]tool{}}
+	r := &Renderer{o: o, tools: map[string]tool{}}
+	if o.Markdown && o.Line != nil {
+		r.markdown = &markdown{width: o.Width}
+	}
+	return r
 }
 
 // Color reports whether Err takes colours.
@@ -163,6 +174,9 @@ func (r *Renderer) Event(t pluginapi.Type, raw []byte) {
 		return // fields of unexpected types: nothing to show
 	}
 	nested := e.ParentID != ""
+	if !nested && t != code.EventTextDelta && t != code.EventDebug && (!undecided[t] || t == code.EventStreamFallback) {
+		r.showRest()
+	}
 	if r.whole && !nested && !undecided[t] {
 		r.release()
 	}
@@ -366,10 +380,56 @@ func (r *Renderer) say(text string) {
 		r.buf = append([]byte{'\n'}, r.buf...) // a blank line between two messages
 	}
 	r.inMessage, r.said = true, true
-	if _, err := r.o.Out.Write(r.buf); err != nil && r.err == nil {
+	if r.markdown != nil {
+		r.showMarkdown()
+		return
+	}
+	r.write(string(r.buf))
+	r.outMid = r.buf[len(r.buf)-1] != '\n'
+}
+
+// showMarkdown shows the whole lines of what was said, and the rest as a preview.
+func (r *Renderer) showMarkdown() {
+	r.unshown = append(r.unshown, r.buf...)
+	end := bytes.LastIndexByte(r.unshown, '\n') + 1
+	var shown strings.Builder
+	for line := range strings.Lines(string(r.unshown[:end])) {
+		shown.WriteString(r.markdown.line(strings.TrimSuffix(line, "\n")))
+	}
+	r.unshown = append(r.unshown[:0], r.unshown[end:]...)
+	r.write(shown.String())
+	from := max(0, len(r.unshown)-mostPreview)
+	for from > 0 && from < len(r.unshown) && !utf8.RuneStart(r.unshown[from]) {
+		from++
+	}
+	r.o.Line.Preview(r.markdown.held() + string(r.unshown[from:]))
+}
+
+// mostPreview bounds the preview of a line, in bytes.
+const mostPreview = 8 << 10
+
+// showRest shows what has no end yet.
+func (r *Renderer) showRest() {
+	if r.markdown == nil || len(r.unshown) == 0 && r.markdown.held() == "" {
+		return
+	}
+	rest := ""
+	if len(r.unshown) > 0 {
+		rest = r.markdown.line(string(r.unshown))
+		r.unshown = r.unshown[:0]
+	}
+	r.write(rest + r.markdown.end())
+	r.o.Line.Preview("")
+}
+
+// write writes to Out.
+func (r *Renderer) write(text string) {
+	if text == "" {
+		return
+	}
+	if _, err := io.WriteString(r.o.Out, text); err != nil && r.err == nil {
 		r.err = err
 	}
-	r.outMid = r.buf[len(r.buf)-1] != '\n'
 }
 
 // Flush writes the text that waits until the agent can no longer withdraw it. Call it
@@ -400,10 +460,12 @@ func (r *Renderer) drop() {
 
 func (r *Renderer) endMessage() {
 	r.text = Sanitizer{}
+	r.showRest()
+	if r.markdown != nil {
+		r.markdown.fence = ""
+	}
 	if r.inMessage && r.outMid {
-		if _, err := io.WriteString(r.o.Out, "\n"); err != nil && r.err == nil {
-			r.err = err
-		}
+		r.write("\n")
 		r.outMid = false
 	}
 	r.inMessage = false
@@ -585,7 +647,12 @@ func (r *Renderer) ask(text string) {
 }
 
 // SetWidth sets the width of lines about tools.
-func (r *Renderer) SetWidth(cols int) { r.o.Width = cols }
+func (r *Renderer) SetWidth(cols int) {
+	r.o.Width = cols
+	if r.markdown != nil {
+		r.markdown.width = cols
+	}
+}
 
 // Answered reports that the user has ended the line with Enter.
 func (r *Renderer) Answered() { r.errMid = false }

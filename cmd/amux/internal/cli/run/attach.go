@@ -23,6 +23,7 @@ type AttachOptions struct {
 	Run       string
 	ReadOnly  bool
 	Steal     bool
+	Plain     bool
 	DetachKey detachKey
 }
 
@@ -54,6 +55,7 @@ One of them types, until 30 s after the last key; --steal takes over.`,
 	}
 	cmd.Flags().BoolVar(&o.ReadOnly, "read-only", false, "only watch")
 	cmd.Flags().BoolVar(&o.Steal, "steal", false, "take over typing from anybody else")
+	cmd.Flags().BoolVar(&o.Plain, "plain", false, "show the agent's text as it is, not as Markdown")
 	cmd.Flags().Var(&o.DetachKey, "detach-key", "the `KEY` that leaves a terminal: C- and a letter")
 	return cmd
 }

@@ -53,7 +53,7 @@ func attachLines(o *AttachOptions, run app.Recorded, w *writer) error {
 	defer a.l.talk.close()
 	options := o.Print.RenderOptions()
 	options.Terminal, options.Prompts = o.Process.IO.ErrTTY, true
-	a.l.talk.render(&options)
+	a.l.talk.render(&options, o.Plain)
 	a.l.renderer = render.New(options)
 	types := w.had
 	a.l.asker = &asker{l: a.l, page: a.page, can: types, elsewhere: !types, prompt: a.prompt}

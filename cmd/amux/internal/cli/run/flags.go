@@ -23,6 +23,7 @@ import (
 // Mode is how the caller and the run talk to each other.
 type Mode struct {
 	JSON, Quiet, Interactive, Detach bool
+	Plain                            bool
 	Input                            string
 	MonitorParent, MonitorStdin      bool
 }
@@ -78,6 +79,7 @@ func (o *Options) AddFlags(cmd *cobra.Command) {
 	f.StringVar(&o.Input, "input", "", "with --json: read prompts and answers from stdin as `ndjson`; with - as PROMPT, the first line is the only prompt")
 	f.BoolVar(&o.Quiet, "quiet", false, "print only the assistant's last message")
 	f.BoolVarP(&o.Interactive, "interactive", "i", false, "hold a conversation: you type prompts; /help lists the keys and commands, Ctrl-D ends it")
+	f.BoolVar(&o.Plain, "plain", false, "with -i: show the agent's text as it is, not as Markdown")
 	f.BoolVarP(&o.Detach, "detach", "d", false, "print the run's id and return; the run goes on in amux serve")
 	f.StringVarP(&o.Model, "model", "m", "", "`MODEL` to use")
 	f.StringVar(&o.Effort, "effort", "", "how hard to think: low, medium, high, max, or the agent's own `WORD`")

@@ -193,7 +193,7 @@ func (l *live) human(ctx context.Context, h app.Records) {
 	}
 	options := l.print.RenderOptions()
 	options.Terminal, options.Quiet = l.process.IO.ErrTTY, l.mode.Quiet
-	l.talk.render(&options)
+	l.talk.render(&options, l.mode.Plain)
 	l.renderer = render.New(options)
 	can := l.process.Attended() || l.mode.Interactive
 	l.asker = &asker{l: l, page: l.page, can: can, elsewhere: !can && !l.spec.Unattended}

@@ -73,9 +73,9 @@ func (l *live) sit(o talkOptions) {
 }
 
 // render has a renderer use the line.
-func (t *talk) render(o *render.Options) {
+func (t *talk) render(o *render.Options, plain bool) {
 	if t.line != nil {
-		o.Line = t.line
+		o.Line, o.Markdown = t.line, o.Live && o.Color && !plain
 	}
 }
 
