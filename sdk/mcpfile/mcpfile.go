@@ -89,22 +89,20 @@ func (f *format) answer(q *pluginapi.McpQuery, bare string, encode Encode) (*plu
 		if err != nil {
 			return nil, err
 		}
-		if a.Content, err = f.add(name, entry); err != nil {
-			return nil, err
-		}
+		a.Content, err = f.add(name, entry)
 	case name != "":
 		if _, has := servers[name]; !has {
 			return nil, pluginapi.Errorf(pluginapi.CodeValidation, "%s has no server %q", q.GetFile().GetPath(), name)
 		}
-		if a.Content, err = f.remove(name); err != nil {
-			return nil, err
-		}
+		a.Content, err = f.remove(name)
 	default:
 		return a, nil
 	}
-	after, err := f.reread(a.Content)
-	if err == nil && !f.only(name, q.GetAdd() != nil, before, after) {
-		err = errors.New("more than the server would change")
+	if err == nil {
+		var after map[string]any
+		if after, err = f.reread(a.Content); err == nil && !f.only(name, q.GetAdd() != nil, before, after) {
+			err = errors.New("more than the server would change")
+		}
 	}
 	if err != nil {
 		return nil, pluginapi.Errorf(pluginapi.CodeConfig, "%s: server %q cannot be edited where it stands: %w", q.GetFile().GetPath(), name, err).
@@ -135,7 +133,7 @@ func without(document map[string]any, keys []string, name string) map[string]any
 	if inner, ok := rest[keys[0]].(map[string]any); ok {
 		rest[keys[0]] = without(inner, keys[1:], name)
 	}
-	if inner, ok := rest[keys[0]].(map[string]any); ok && len(inner) == 0 {
+	if inner, ok := rest[keys[0]].(map[string]any); ok && len(inner) == 0 || rest[keys[0]] == nil {
 		delete(rest, keys[0])
 	}
 	return rest
@@ -144,8 +142,8 @@ func without(document map[string]any, keys []string, name string) map[string]any
 // within is the object at keys, nil if there is none.
 func within(document map[string]any, keys []string) (map[string]any, error) {
 	for _, key := range keys {
-		value, has := document[key]
-		if !has {
+		value := document[key]
+		if value == nil {
 			return nil, nil
 		}
 		inner, ok := value.(map[string]any)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -29,7 +30,19 @@ func inTOML(q *pluginapi.McpQuery) (*pluginapi.McpAnswer, error) {
 	}, "mcp_servers")
 }
 
-var answers = map[string]func(*pluginapi.McpQuery) (*pluginapi.McpAnswer, error){"json": inJSON, "toml": inTOML}
+type yamlEntry struct {
+	Command string            `yaml:"command"`
+	Args    []string          `yaml:"args,omitempty,flow"`
+	Env     map[string]string `yaml:"env,omitempty"`
+}
+
+func inYAML(q *pluginapi.McpQuery) (*pluginapi.McpAnswer, error) {
+	return mcpfile.YAML(q, "http", func(s *pluginapi.McpServer) (any, error) {
+		return yamlEntry{s.Command, s.Args, s.Env}, nil
+	}, "mcp_servers")
+}
+
+var answers = map[string]func(*pluginapi.McpQuery) (*pluginapi.McpAnswer, error){"json": inJSON, "toml": inTOML, "yaml": inYAML}
 
 // What is added stands where a person would have put it, and the rest is as it was. Once it
 // is removed the file is the one before, where nothing had to be made for it.
@@ -43,6 +56,7 @@ func TestAddAndRemove(t *testing.T) {
 		return `"srv": ` + b.String()
 	}
 	const table = "[mcp_servers.srv]\ncommand = '/bin/srv'\nargs = ['-x', 'a b']\nenv = {KEY = '<v>'}\n"
+	const lines = "  srv:\n    command: /bin/srv\n    args: [-x, a b]\n    env:\n      KEY: <v>\n"
 	for name, c := range map[string]struct{ format, before, after, left string }{
 		"none":     {"json", "", "{\n  \"mcpServers\": {\n    " + entry("  ") + "\n  }\n}\n", "{\n  \"mcpServers\": {\n  }\n}\n"},
 		"empty":    {"json", "{}", "{\n  \"mcpServers\": {\n    " + entry("  ") + "\n  }\n}", "{\n  \"mcpServers\": {\n  }\n}"},
@@ -54,8 +68,13 @@ func TestAddAndRemove(t *testing.T) {
 			"",
 		},
 		"comment behind": {"json", "{\n  \"mcpServers\": {\n    \"a\": {} // a\n  }\n}\n", "{\n  \"mcpServers\": {\n    \"a\": {}, // a\n    " + entry("  ") + "\n  }\n}\n", "{\n  \"mcpServers\": {\n    \"a\": {} // a\n  }\n}\n"},
-		"no file":        {"toml", "", table, ""},
-		"no end":         {"toml", "model = \"x\" # mine", "model = \"x\" # mine\n\n" + table, "model = \"x\" # mine\n"},
+		"no yaml":        {"yaml", "", "mcp_servers:\n" + lines, "mcp_servers:\n"},
+		"other keys":     {"yaml", "# top\nmodel: x # mine", "# top\nmodel: x # mine\nmcp_servers:\n" + lines, "# top\nmodel: x # mine\nmcp_servers:\n"},
+		"no servers":     {"yaml", "mcp_servers: # none\nz: 1\n", "mcp_servers: # none\n" + lines + "z: 1\n", ""},
+		"servers": {"yaml", "mcp_servers:\n    # the first\n    a:\n        command: |\n            a\n\n    # the last\n    b: {command: b} # b\n# end\nz: [1]\n",
+			"mcp_servers:\n" + regexp.MustCompile("(?m)^").ReplaceAllString(strings.TrimSuffix(lines, "\n"), "  ") + "\n    # the first\n    a:\n        command: |\n            a\n\n    # the last\n    b: {command: b} # b\n# end\nz: [1]\n", ""},
+		"no file": {"toml", "", table, ""},
+		"no end":  {"toml", "model = \"x\" # mine", "model = \"x\" # mine\n\n" + table, "model = \"x\" # mine\n"},
 		"tables": {"toml",
 			"# top\nmodel = \"x\"\n\n# servers\n[mcp_servers.a] # a\ncommand = \"a\"\n\n[mcp_servers.a.env]\nK = \"v\"\n\n# profiles\n[profiles.p]\nmodel = \"y\"\n",
 			"# top\nmodel = \"x\"\n\n# servers\n[mcp_servers.a] # a\ncommand = \"a\"\n\n[mcp_servers.a.env]\nK = \"v\"\n\n# profiles\n[profiles.p]\nmodel = \"y\"\n\n" + table, ""},
@@ -168,6 +187,10 @@ func TestRefused(t *testing.T) {
 		"a strange name": {"json", "", add(&pluginapi.McpServer{Name: "a]\n[x", Command: "x"}), pluginapi.CodeValidation},
 		"no command":     {"json", "", add(&pluginapi.McpServer{Name: "a"}), pluginapi.CodeValidation},
 		"twice in JSON":  {"json", `{"mcpServers": {"a": 1, "a": 2}}`, &pluginapi.McpQuery{Remove: "a"}, pluginapi.CodeConfig},
+		"no YAML":        {"yaml", "a: [", &pluginapi.McpQuery{}, pluginapi.CodeConfig},
+		"a YAML list":    {"yaml", "- a\n", &pluginapi.McpQuery{}, pluginapi.CodeConfig},
+		"flow":           {"yaml", "mcp_servers: {a: {command: x}}\n", &pluginapi.McpQuery{Remove: "a"}, pluginapi.CodeConfig},
+		"flow, add":      {"yaml", "mcp_servers: {a: {command: x}}\n", add(&pluginapi.McpServer{Name: "b", Command: "x"}), pluginapi.CodeConfig},
 		"no TOML":        {"toml", "[", &pluginapi.McpQuery{}, pluginapi.CodeConfig},
 		"one line":       {"toml", "mcp_servers = {a = {command = \"x\"}}", &pluginapi.McpQuery{Remove: "a"}, pluginapi.CodeConfig},
 		"one line, add":  {"toml", "mcp_servers = {a = {command = \"x\"}}", add(&pluginapi.McpServer{Name: "b", Command: "x"}), pluginapi.CodeConfig},
@@ -183,14 +206,15 @@ func TestRefused(t *testing.T) {
 
 // Whatever a file has, an edit changes the server alone, or is refused.
 func FuzzEdit(f *testing.F) {
-	f.Add(false, "{\n // c\n \"mcpServers\": {\"a\": 1,},\n}")
-	f.Add(false, "{\"mcpServers\":{\"a\":{},/**/},\"b\":[1,]}")
-	f.Add(true, "[mcp_servers.a]\nx=1\n#c\n\n[y]\n")
-	f.Add(true, "mcp_servers.a.x=\"\"\"\n\"\"\"\n[mcp_servers]\n")
-	f.Fuzz(func(t *testing.T, table bool, content string) {
-		answer := inJSON
-		if table {
-			answer = inTOML
+	f.Add("yaml", "mcp_servers:\n  a: &x\n    command: >\n      x\n  b: *x\n# c\nz: 1\n")
+	f.Add("json", "{\n // c\n \"mcpServers\": {\"a\": 1,},\n}")
+	f.Add("json", "{\"mcpServers\":{\"a\":{},/**/},\"b\":[1,]}")
+	f.Add("toml", "[mcp_servers.a]\nx=1\n#c\n\n[y]\n")
+	f.Add("toml", "mcp_servers.a.x=\"\"\"\n\"\"\"\n[mcp_servers]\n")
+	f.Fuzz(func(t *testing.T, format, content string) {
+		answer := answers[format]
+		if answer == nil {
+			return
 		}
 		before, err := answer(&pluginapi.McpQuery{Content: []byte(content)})
 		if err != nil {

@@ -64,7 +64,7 @@ var whyNot = map[string]map[string]string{
 	"copilot": {"list_models": noModels, "no_session": keepsAll, "add_dirs": "its --add-dir changes nothing by ACP, and it asks about what is outside of the folder", "tool_rules": judged, "bypass_approvals": granted},
 	"gemini":  {"list_models": noModels, "continue_last": "it cannot list its sessions to a client of ACP", "no_session": keepsAll, "system_append": "its system prompt can be replaced only", "tool_rules": judged, "bypass_approvals": granted},
 	"hermes": {
-		"tool_rules": judged, "mcp_settings": "its settings are in YAML, which amux does not edit: hermes mcp add",
+		"tool_rules": judged, "list_plugins": "its command for plugins needs the network, which could not be tested", "change_plugins": "its command for plugins needs the network, which could not be tested",
 		"": "neither its command line nor its Agent Client Protocol has an option for it",
 	},
 	"openclaw": {

@@ -32,6 +32,7 @@ var listsMCP = map[string]ownCommand{
 	"codex":         {args: []string{"mcp", "list"}},
 	"copilot":       {args: []string{"mcp", "list"}},
 	"gemini":        {args: []string{"mcp", "list"}},
+	"hermes":        {args: []string{"mcp", "list"}},
 	"openclaw":      {args: []string{"mcp", "list"}},
 	"opencode":      {args: []string{"mcp", "list"}},
 	"opencode-http": {args: []string{"mcp", "list"}},
@@ -173,8 +174,8 @@ func TestAgentMCPSettings(t *testing.T) {
 			}
 			type own struct{ Name, Scope, Path, Transport string }
 			scopes := []string{"user", "project"}
-			if a.id == "openclaw" {
-				scopes = scopes[:1] // it has no settings of a project
+			if a.id == "openclaw" || a.id == "hermes" {
+				scopes = scopes[:1] // they have no settings of a project
 			}
 			for _, scope := range scopes {
 				ownAmux(r, env, "MARK=amux-secret-"+scope+"\n", "agents", "mcp", "add", a.id, "amuxcmd-"+scope, "--scope", scope, "--env", "AMUX_MARK=MARK", "--values", "-", "--", server, "one two")
