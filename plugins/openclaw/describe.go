@@ -44,7 +44,7 @@ func (adapter) Describe() *pluginapi.Agent {
 			Resume: true, NoSession: true, MultiTurn: true, TextStreaming: true, Thinking: true, Tools: true, Approvals: true,
 			Interrupt: true, Model: true, Mcp: true, AttachFiles: true, AttachImages: true, ListSessions: true, ListModels: true,
 			PtyOptional: true, BypassApprovals: true,
-			McpSettings: true,
+			McpSettings: true, ListPlugins: true, ChangePlugins: true,
 		},
 		Installs: []*pluginapi.Install{{
 			Kind: "npm", Argv: []string{"npm", "install", "-g", "openclaw@" + testedVersion},

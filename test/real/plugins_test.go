@@ -22,17 +22,19 @@ type ownPlugin struct {
 	id      string     // as the agent names it then
 	version string
 	source  string // what amux installs it from
+	off     bool   // its settings keep it disabled when it comes back
 }
 
 // ownPlugins are the agents that have some.
 var ownPlugins = map[string]ownPlugin{
-	"claude":  {add: [][]string{{"plugin", "marketplace", "add", "MARKET"}, {"plugin", "install", "hello@local"}}, id: "hello@local", version: "1.2.3", source: "hello@local"},
-	"codex":   {add: [][]string{{"plugin", "marketplace", "add", "MARKET"}, {"plugin", "add", "hello@local"}}, id: "hello@local", version: "1.2.3", source: "hello@local"},
-	"copilot": {add: [][]string{{"plugin", "install", "DIR"}}, id: "hello", version: "1.2.3", source: "DIR"},
-	"gemini":  {add: [][]string{{"extensions", "link", "DIR", "--consent"}}, id: "hello", version: "1.2.3", source: "DIR"},
-	"omp":     {add: [][]string{{"plugin", "link", "DIR"}}, id: "hello", version: "1.2.3", source: "DIR"},
-	"pi":      {add: [][]string{{"install", "DIR"}}, id: "hello", source: "DIR"}, // by its path, and of no version
-	"qwen":    {add: [][]string{{"extensions", "link", "DIR"}}, answer: "y\n", id: "hello", version: "1.2.3", source: "DIR"},
+	"claude":   {add: [][]string{{"plugin", "marketplace", "add", "MARKET"}, {"plugin", "install", "hello@local"}}, id: "hello@local", version: "1.2.3", source: "hello@local"},
+	"codex":    {add: [][]string{{"plugin", "marketplace", "add", "MARKET"}, {"plugin", "add", "hello@local"}}, id: "hello@local", version: "1.2.3", source: "hello@local"},
+	"copilot":  {add: [][]string{{"plugin", "install", "DIR"}}, id: "hello", version: "1.2.3", source: "DIR"},
+	"gemini":   {add: [][]string{{"extensions", "link", "DIR", "--consent"}}, id: "hello", version: "1.2.3", source: "DIR"},
+	"omp":      {add: [][]string{{"plugin", "link", "DIR"}}, id: "hello", version: "1.2.3", source: "DIR"},
+	"openclaw": {add: [][]string{{"plugins", "install", "DIR", "--force", "--accept-capabilities"}}, id: "hello", version: "1.2.3", source: "DIR", off: true},
+	"pi":       {add: [][]string{{"install", "DIR"}}, id: "hello", source: "DIR"}, // by its path, and of no version
+	"qwen":     {add: [][]string{{"extensions", "link", "DIR"}}, answer: "y\n", id: "hello", version: "1.2.3", source: "DIR"},
 }
 
 // pluginFiles are a plugin of every agent's kind, and the marketplaces that have it.
@@ -45,7 +47,9 @@ var pluginFiles = map[string]string{
 	"hello/plugin.json":                `{"name": "hello", "version": "1.2.3", "description": "says hello"}`,
 	"hello/gemini-extension.json":      `{"name": "hello", "version": "1.2.3", "description": "says hello"}`,
 	"hello/qwen-extension.json":        `{"name": "hello", "version": "1.2.3", "description": "says hello"}`,
-	"hello/package.json":               `{"name": "hello", "version": "1.2.3", "omp": {"extensions": ["./index.ts"]}, "pi": {"extensions": ["./index.ts"]}}`,
+	"hello/openclaw.plugin.json":       `{"id": "hello", "name": "hello", "version": "1.2.3", "configSchema": {"type": "object", "additionalProperties": false, "properties": {}}}`,
+	"hello/package.json":               `{"name": "hello", "version": "1.2.3", "type": "module", "omp": {"extensions": ["./index.ts"]}, "openclaw": {"extensions": ["./index.js"]}, "pi": {"extensions": ["./index.ts"]}}`,
+	"hello/index.js":                   "export default { id: \"hello\", register() {} };\n",
 	"hello/index.ts":                   "export default function () {}\n",
 	"hello/commands/hello.md":          "Say hello\n",
 }
@@ -119,7 +123,7 @@ func TestAgentPlugins(t *testing.T) {
 				t.Errorf("after it was removed there is %+v", found)
 			}
 			ownAmux(r, env, "", "agents", "plugins", "install", a.id, source)
-			if found := listed(r, env, own.id); found == nil || !found.Enabled || found.Version != own.version {
+			if found := listed(r, env, own.id); found == nil || found.Enabled == own.off || found.Version != own.version {
 				t.Errorf("after it was installed there is %+v", found)
 			}
 		})
