@@ -773,3 +773,66 @@ func TestServeByHand(t *testing.T) {
 		t.Errorf("%s", text)
 	}
 }
+
+// owner is an adapter that knows its agent's settings.
+type owner struct{ fakeParser }
+
+func (owner) McpServers(_ context.Context, q *pluginapi.McpQuery) (*pluginapi.McpAnswer, error) {
+	if q.GetRemove() == "nothing" {
+		return nil, nil
+	}
+	return &pluginapi.McpAnswer{Content: q.GetContent(), Servers: []*pluginapi.ConfiguredMcp{{Server: &pluginapi.McpServer{
+		Name: "a\xff", Env: map[string]string{"KEY": "secret"}, Headers: map[string]string{"A": "secret"},
+	}}}}, nil
+}
+
+func (owner) ChangePlugin(_ context.Context, q *pluginapi.PluginChange) error {
+	return RanCommand(q.GetExecResults(), "agent", "add", q.GetAdd())
+}
+
+// What an adapter finds in settings leaves the plugin without its secrets.
+func TestOwnSettings(t *testing.T) {
+	client := connect(t, owner{})
+	got, err := client.McpServers(t.Context(), &pb.McpServersRequest{Agent: "simple", Content: []byte("\xff")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := got.Servers[0].Server
+	if s.Name != "a\ufffd" || len(s.Env) != 1 || s.Env["KEY"] != "" || len(s.Headers) != 1 || s.Headers["A"] != "" || string(got.Content) != "\xff" {
+		t.Errorf("got %v", got)
+	}
+	if _, err := client.McpServers(t.Context(), &pb.McpServersRequest{Agent: "simple", Remove: "nothing"}); !errors.Is(pluginapi.FromStatus(err), pluginapi.CodePluginCrashed) {
+		t.Errorf("of no answer: %v", err)
+	}
+	change := &pb.ChangePluginRequest{Agent: "simple", Add: "hello"}
+	changed, err := client.ChangePlugin(t.Context(), change)
+	if err != nil || strings.Join(changed.GetExec().GetArgv(), " ") != "agent add hello" {
+		t.Errorf("got %v, %v", changed, err)
+	}
+	change.ExecResults = []*pb.ExecResult{{Stdout: []byte("first\nno such plugin\n"), ExitCode: 2}}
+	if _, err := client.ChangePlugin(t.Context(), change); !errors.Is(pluginapi.FromStatus(err), pluginapi.CodeAgentFailed) || !strings.Contains(err.Error(), "agent add hello failed with code 2: no such plugin") {
+		t.Errorf("of a command that failed: %v", err)
+	}
+	change.ExecResults[0].ExitCode = 0
+	if changed, err := client.ChangePlugin(t.Context(), change); err != nil || changed.Exec != nil {
+		t.Errorf("of a command that did it: %v, %v", changed, err)
+	}
+	change.Remove = "both"
+	if _, err := client.ChangePlugin(t.Context(), change); !errors.Is(pluginapi.FromStatus(err), pluginapi.CodeValidation) {
+		t.Errorf("of both: %v", err)
+	}
+	for _, err := range []error{
+		func() error {
+			_, err := connect(t, fakeParser{}).McpServers(t.Context(), &pb.McpServersRequest{Agent: "simple"})
+			return err
+		}(),
+		func() error {
+			_, err := connect(t, fakeParser{}).ChangePlugin(t.Context(), &pb.ChangePluginRequest{Agent: "simple", Add: "x"})
+			return err
+		}(),
+	} {
+		if !errors.Is(pluginapi.FromStatus(err), pluginapi.CodeCapability) {
+			t.Errorf("of an adapter that cannot: %v", err)
+		}
+	}
+}

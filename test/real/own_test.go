@@ -100,6 +100,9 @@ func (c ownCommand) run(r *run, env []string, done func(said string) bool) strin
 		wait.Eventually(r.t, max(time.Minute, r.agent.patience), strings.Join(c.args, " ")+" answers", func() bool { return done(said.String()) })
 	}
 	_ = in.Close()
+	if done != nil {
+		cancel()
+	}
 	_ = cmd.Wait() // pi mcp list fails where a server does
 	return said.String()
 }
