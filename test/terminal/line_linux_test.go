@@ -112,6 +112,9 @@ func TestPasteIsOnePrompt(t *testing.T) {
 	w.sees("1 turn ·")
 }
 
+// pause is longer than a person who was typing must pause before keys answer a question.
+const pause = 700 * time.Millisecond
+
 var clock = regexp.MustCompile(`[⠀-⣿] (\d+m)?\d+s`)
 
 // The whole screen, as people see it: in the middle of a turn with a draft below, then with
@@ -174,6 +177,7 @@ Done.
 			w.types("draft 漢字")
 			is(test.working)
 			is(test.asked)
+			time.Sleep(pause)
 			w.types("blue\r")
 			is(test.last)
 			w.types("\x15" + ctrlD)
@@ -385,12 +389,13 @@ func TestCommandsOfTheLine(t *testing.T) {
 	}
 	w.types("/diff\r")
 	w.sees("+two\n")
+	w.until("the line again", func() bool { return !w.cooked() })
 	w.types("usage 1200 34\r")
-	w.until("the end of the turn", func() bool {
-		return strings.Count(w.text(), "\n>") == 4 && strings.HasSuffix(strings.TrimSpace(w.text()), "\n>")
+	w.until("the cost", func() bool { // when the turn has ended
+		w.types("/cost\r")
+		time.Sleep(100 * time.Millisecond)
+		return strings.Contains(w.text(), "1 turn · 1,200 tokens in · 34 out")
 	})
-	w.types("/cost\r")
-	w.sees("1 turn · 1,200 tokens in · 34 out")
 	w.types("/help\r")
 	w.sees("/model NAME")
 	w.types("/model\r")
@@ -420,6 +425,7 @@ func TestLineOfAttach(t *testing.T) {
 	w.sees("waits for demo")
 	w.types("draft")
 	w.sees("allow? [y]es")
+	time.Sleep(pause)
 	w.types("y\r")
 	w.sees("It was approved")
 	w.sees("> draft")

@@ -34,6 +34,8 @@ type Keyboard struct {
 type Line struct {
 	Text  string
 	asked int
+	// Prompt says that it was typed at an input line where no question was.
+	Prompt bool
 }
 
 // NewKeyboard begins to read what is typed, until the process ends. long is called for a
@@ -77,7 +79,7 @@ func NewLineKeyboard(io *iostreams.IO, l *line.Line) *Keyboard {
 			k.mu.Unlock()
 			texts, ended := l.Type(buf[:n], asked)
 			for _, text := range texts {
-				lines <- Line{strings.TrimSpace(text), asked}
+				lines <- Line{strings.TrimSpace(text.Text), asked, text.Prompt}
 			}
 			if ended || err != nil {
 				return
@@ -130,7 +132,7 @@ func (k *Keyboard) took(p []byte) {
 func (k *Keyboard) stamp(text string) Line {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	typed := Line{text, k.from}
+	typed := Line{text, k.from, false}
 	k.from = k.read
 	return typed
 }

@@ -19,6 +19,7 @@ type input struct {
 	text []rune
 	at   int // the cursor
 
+	long    bool     // there was more than fits
 	killed  []rune   // by Ctrl-K, Ctrl-U, Ctrl-W
 	past    []string // the history, while the person goes through it
 	when    int      // which of past is shown; len(past): what was typed
@@ -87,6 +88,16 @@ var bindings = sync.OnceValue(func() map[string]func(*input) {
 	return all
 })
 
+// take handles a key, or pasted text.
+func (in *input) take(key string, history *History) what {
+	if pasted, ok := strings.CutPrefix(key, pasteBegin); ok {
+		in.leaveSearch()
+		in.insert(pasted)
+		return nothing
+	}
+	return in.press(key, history)
+}
+
 // press handles a key. history is that which Up shows; nil: none.
 func (in *input) press(key string, history *History) what {
 	in.history = history
@@ -122,7 +133,8 @@ func (in *input) press(key string, history *History) what {
 // insert inserts text at the cursor. Line ends become \n, control characters go.
 func (in *input) insert(text string) {
 	if len(in.text)+len(text) > host.MaxPrompt {
-		return // the terminal shows that it was not taken
+		in.long = true
+		return
 	}
 	text = strings.ReplaceAll(strings.ReplaceAll(text, "\r\n", "\n"), "\r", "\n")
 	text = strings.Map(func(r rune) rune {

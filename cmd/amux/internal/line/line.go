@@ -24,6 +24,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 
 	"github.com/amux-dev/amux/cmd/amux/internal/iostreams"
+	"github.com/amux-dev/amux/host"
 )
 
 // Options are how a line looks and what it remembers.
@@ -53,6 +54,8 @@ type Line struct {
 	asked   int    // questions shown so far
 	ended   bool   // Ctrl-D
 	keys    keyReader
+	typed   time.Time // when the last key came
+	typing  bool      // the question came while a prompt was being typed
 
 	status  string
 	partial []byte // output whose line has not ended
@@ -186,6 +189,7 @@ func (l *Line) measure() {
 func (l *Line) Question(label string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.typing = l.answer == nil && len(l.prompts.text) > 0 || l.answer != nil && l.typing
 	l.answer, l.label = &input{}, label
 	l.draw()
 }
@@ -222,9 +226,19 @@ func (l *Line) Clear() bool {
 	return true
 }
 
+// Text is what Enter has ended.
+type Text struct {
+	Text   string
+	Prompt bool // no question was on the screen
+}
+
+// pause is how long a person who was typing a prompt when a question came must pause: what
+// comes sooner belongs to the prompt.
+const pause = 500 * time.Millisecond
+
 // Type takes what was typed while the question of that number was the last on the screen. It
 // returns the texts that Enter has ended, and whether Ctrl-D ended the input.
-func (l *Line) Type(typed []byte, asked int) (texts []string, ended bool) {
+func (l *Line) Type(typed []byte, asked int) (texts []Text, ended bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.ended || l.restore == nil {
@@ -233,19 +247,29 @@ func (l *Line) Type(typed []byte, asked int) (texts []string, ended bool) {
 	for key := range l.keys.read(typed) {
 		if l.answer != nil && asked != l.asked {
 			if key == "\r" {
-				texts = append(texts, "") // the question refuses it
+				texts = append(texts, Text{}) // the question refuses it
 			}
 			continue
 		}
-		text, done := l.press(key)
-		if done {
-			texts = append(texts, text)
+		if l.typing = l.typing && l.answer != nil && time.Since(l.typed) < pause; l.typing {
+			l.typed = time.Now()
+			if key != "\r" {
+				l.prompts.take(key, nil)
+			}
+			continue
+		}
+		l.typed = time.Now()
+		prompt := l.answer == nil
+		if text, done := l.press(key); done {
+			texts = append(texts, Text{text, prompt})
 		}
 		if l.ended {
 			break
 		}
 	}
-	l.draw()
+	if !l.keys.pasting { // a long text is drawn once
+		l.draw()
+	}
 	return texts, l.ended
 }
 
@@ -276,17 +300,17 @@ func (l *Line) field() *input {
 // press handles a key, or pasted text.
 func (l *Line) press(key string) (text string, done bool) {
 	in := l.field()
-	if pasted, ok := strings.CutPrefix(key, pasteBegin); ok {
-		in.leaveSearch()
-		in.insert(pasted)
-		return "", false
-	}
 	var history *History
 	if l.answer == nil {
 		history = l.o.History
 	}
-	switch what := in.press(key, history); what {
+	switch in.take(key, history) {
 	case enter:
+		if in.long {
+			l.above = fmt.Appendf(l.above, "amux: error: the text is longer than %d MiB, so it is not sent\n", host.MaxPrompt>>20)
+			*in = input{}
+			return "", false
+		}
 		text = in.String()
 		l.echo(text)
 		*in = input{}

@@ -10,10 +10,13 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/amux-dev/amux/cmd/amux/internal/iostreams"
+	"github.com/amux-dev/amux/host"
 	"github.com/amux-dev/amux/internal/vt"
 )
 
@@ -52,8 +55,16 @@ func open(t *testing.T, cols, rows int, o Options) *desk {
 
 // types types, and returns what was sent.
 func (d *desk) types(keys string) []string {
-	texts, _ := d.Type([]byte(keys), 0)
-	return texts
+	return d.answers(keys, 0)
+}
+
+// answers types after a question, and returns what was sent.
+func (d *desk) answers(keys string, asked int) (sent []string) {
+	texts, _ := d.Type([]byte(keys), asked)
+	for _, text := range texts {
+		sent = append(sent, text.Text)
+	}
+	return sent
 }
 
 func (d *desk) says(text string) { fmt.Fprint(d.io.Err, text) }
@@ -126,6 +137,7 @@ a status t…
 	d.at(8, 3)
 	d.types("\x01") // the cursor goes to the start
 	d.at(2, 1)
+	d.typed = time.Time{} // long ago
 	d.Question("  a very long question: ")
 	d.Shown(1)
 	d.Type([]byte("y"), 1)
@@ -256,29 +268,62 @@ func TestEndOfInput(t *testing.T) {
 	d.shows("")
 }
 
-// A question gets only what was read after it was shown; what was being typed comes back.
+// A question gets only what was read after it was shown, and not what a person goes on typing
+// who has not seen it yet. What was being typed comes back.
 func TestQuestionGetsNothingTypedBefore(t *testing.T) {
-	d := open(t, 80, 24, Options{Prompt: "> ", Echo: true})
-	d.types("my next prompt")
-	d.Question("allow? ")
-	d.Shown(1)
-	if got := d.types("y\r"); len(got) != 1 || got[0] != "" {
-		t.Errorf("typed before: %q", got) // one line, for the note that it was ignored
-	}
-	d.shows("allow?\n")
-	if got, _ := d.Type([]byte("n no\r"), 1); len(got) != 1 || got[0] != "n no" {
-		t.Errorf("answered %q", got)
-	}
-	d.Answered()
-	d.shows("allow? n no\n> my next prompt\n")
+	synctest.Test(t, func(t *testing.T) {
+		d := open(t, 80, 24, Options{Prompt: "> ", Echo: true})
+		d.types("my next prompt adds")
+		d.Question("allow? ")
+		d.Shown(1)
+		if got := d.types("y\r"); len(got) != 1 || got[0] != "" {
+			t.Errorf("typed before: %q", got) // one line, for the note that it was ignored
+		}
+		for _, key := range []string{" ", "a", "\r", "y", "\r", "\x7f"} {
+			time.Sleep(pause - time.Millisecond)
+			if got := d.answers(key, 1); got != nil {
+				t.Errorf("typed on: %q", got)
+			}
+		}
+		d.shows("allow?\n")
+		time.Sleep(pause)
+		if got := d.answers("n no\r", 1); len(got) != 1 || got[0] != "n no" {
+			t.Errorf("answered %q", got)
+		}
+		d.Answered()
+		d.shows("allow? n no\n> my next prompt adds a\n")
 
-	// The end of a paste that began before is no answer either, with or without its end mark.
-	d.Type([]byte(pasteBegin+" and a"), 1)
-	d.Question("again? ")
-	d.Shown(2)
-	if got, _ := d.Type([]byte("b\ry\r"+pasteEnd), 2); got != nil {
-		t.Errorf("pasted: %q", got)
+		// The end of a paste that began before is no answer either, with or without its mark.
+		d.answers(pasteBegin+" and b", 1)
+		d.Question("again? ")
+		d.Shown(2)
+		if got := d.answers("c\ry\r"+pasteEnd, 2); got != nil {
+			t.Errorf("pasted: %q", got)
+		}
+		d.Answered()
+		d.shows("allow? n no\n> my next prompt adds a and bc\n  y\n")
+		d.answers(pasteBegin+"without end", 2)
+		d.Question("again? ")
+		d.Shown(3)
+		time.Sleep(2 * pasteGap)
+		if got := d.answers("y\r", 3); len(got) != 1 || got[0] != "y" {
+			t.Errorf("answered %q", got)
+		}
+	})
+}
+
+// What is longer than a prompt may be is not sent in part.
+func TestLongText(t *testing.T) {
+	d := open(t, 80, 24, Options{Prompt: "> "})
+	d.types(pasteBegin)
+	piece := strings.Repeat("x", 1<<20)
+	for range host.MaxPrompt>>20 + 1 {
+		d.types(piece)
 	}
+	if got := d.types(pasteEnd + "\r"); got != nil {
+		t.Errorf("%d texts were sent", len(got))
+	}
+	d.shows("amux: error: the text is longer than 8 MiB, so it is not sent\n>\n")
 }
 
 func TestHistory(t *testing.T) {
@@ -318,9 +363,10 @@ func TestHistory(t *testing.T) {
 	d.types("\x1b")
 	d.Escape()
 	d.shows("> draft\n")
+	d.typed = time.Time{} // long ago
 	d.Question("? ")
 	d.Shown(1)
-	if got, _ := d.Type([]byte("\x1b[A\r"), 1); len(got) != 1 || got[0] != "" {
+	if got := d.answers("\x1b[A\r", 1); len(got) != 1 || got[0] != "" {
 		t.Errorf("the history answers a question: %q", got)
 	}
 }

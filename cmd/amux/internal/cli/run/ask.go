@@ -151,6 +151,9 @@ func (a *asker) listen() {
 
 // line takes what the user typed; ok is false when stdin has ended.
 func (a *asker) line(ctx context.Context, typed ask.Line, ok bool) {
+	if typed.Prompt {
+		a.l.talk.remember(typed.Text) // also if a question came just then, which refuses it
+	}
 	switch open := a.dialog.Open() != ""; {
 	case !ok:
 		a.ended = true

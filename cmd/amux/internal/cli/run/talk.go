@@ -120,8 +120,10 @@ func (t *talk) event(e host.Event) {
 	switch e.Type {
 	case code.EventTextDelta:
 		t.doing = "writes"
-	case code.EventTurnStart, code.EventUserMessage, code.EventToolResult, code.EventToolError, code.EventStepStart, code.EventApprovalGranted, code.EventInputAnswered:
+	case code.EventTurnStart, code.EventUserMessage, code.EventToolResult, code.EventToolError, code.EventStepStart, code.EventApprovalGranted, code.EventInputAnswered, code.EventResumed:
 		t.doing = ""
+	case code.EventPaused:
+		t.doing = "paused"
 	case code.EventRateLimited:
 		t.doing = "rate limited"
 	case code.EventThinkingStart, code.EventThinkingDelta, code.EventToolCallReady, code.EventRetry:
@@ -166,14 +168,19 @@ var ownCommands = [][2]string{
 	{"/stop", "stop the run"},
 }
 
+// remember adds what was typed to the history.
+func (t *talk) remember(text string) {
+	if t.history == nil {
+		return
+	}
+	if err := t.history.Add(text); err != nil {
+		t.l.print.Debugf("the history is not written: %v", err)
+	}
+}
+
 // prompt takes what was typed. It returns the prompt for the agent; empty if it was a
 // command.
 func (t *talk) prompt(ctx context.Context, text string) string {
-	if t.history != nil {
-		if err := t.history.Add(text); err != nil {
-			t.l.print.Debugf("the history is not written: %v", err)
-		}
-	}
 	if !t.l.process.Attended() || !strings.HasPrefix(text, "/") || strings.Contains(text, "\n") {
 		return text
 	}
