@@ -13,11 +13,11 @@ import (
 // mcpFiles are the settings of the user, and of a project, which count once the CLI trusts
 // its folder.
 func mcpFiles() []*pluginapi.Location {
-	return []*pluginapi.Location{{Scope: "user", Path: "~/.gemini/settings.json"}, {Scope: "project", Path: ".gemini/settings.json"}}
+	return []*pluginapi.Location{{Scope: "user", Path: "${GEMINI_CLI_HOME:-~}/.gemini/settings.json"}, {Scope: "project", Path: ".gemini/settings.json"}}
 }
 
 func skillFolders() []*pluginapi.Location {
-	return []*pluginapi.Location{{Scope: "user", Path: "~/.gemini/skills"}, {Scope: "project", Path: ".gemini/skills"}}
+	return []*pluginapi.Location{{Scope: "user", Path: "${GEMINI_CLI_HOME:-~}/.gemini/skills"}, {Scope: "project", Path: ".gemini/skills"}}
 }
 
 // McpServers reads and edits the servers as gemini mcp does.

@@ -12,13 +12,13 @@ import (
 // mcpFiles are omp's own; it reads those of other agents in the project as well.
 func mcpFiles() []*pluginapi.Location {
 	return []*pluginapi.Location{
-		{Scope: "user", Path: "~/.omp/agent/mcp.json"}, {Scope: "user", Path: "~/.omp/agent/.mcp.json"},
+		{Scope: "user", Path: "${PI_CODING_AGENT_DIR:-~/.omp/agent}/mcp.json"}, {Scope: "user", Path: "${PI_CODING_AGENT_DIR:-~/.omp/agent}/.mcp.json"},
 		{Scope: "project", Path: ".omp/mcp.json"}, {Scope: "project", Path: ".omp/.mcp.json"},
 	}
 }
 
 func skillFolders() []*pluginapi.Location {
-	return []*pluginapi.Location{{Scope: "user", Path: "~/.omp/agent/skills"}, {Scope: "project", Path: ".omp/skills"}}
+	return []*pluginapi.Location{{Scope: "user", Path: "${PI_CODING_AGENT_DIR:-~/.omp/agent}/skills"}, {Scope: "project", Path: ".omp/skills"}}
 }
 
 // McpServers reads and edits omp's servers.

@@ -11,11 +11,11 @@ import (
 
 // mcpFiles are those of the user, and of a project, which count once the CLI trusts it.
 func mcpFiles() []*pluginapi.Location {
-	return []*pluginapi.Location{{Scope: "user", Path: "~/.pi/agent/mcp.json"}, {Scope: "project", Path: ".pi/mcp.json"}}
+	return []*pluginapi.Location{{Scope: "user", Path: "${PI_CODING_AGENT_DIR:-~/.pi/agent}/mcp.json"}, {Scope: "project", Path: ".pi/mcp.json"}}
 }
 
 func skillFolders() []*pluginapi.Location {
-	return []*pluginapi.Location{{Scope: "user", Path: "~/.pi/agent/skills"}, {Scope: "project", Path: ".pi/skills"}}
+	return []*pluginapi.Location{{Scope: "user", Path: "${PI_CODING_AGENT_DIR:-~/.pi/agent}/skills"}, {Scope: "project", Path: ".pi/skills"}}
 }
 
 // McpServers reads and edits the servers as pi mcp does.
