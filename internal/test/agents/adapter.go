@@ -49,13 +49,15 @@ func (a adapter) Describe() *pluginapi.Agent {
 }
 
 func describe(id string) *pluginapi.Agent {
-	return &pluginapi.Agent{
+	agent := &pluginapi.Agent{
 		Id: id, DisplayName: id, Summary: "an agent of the tests",
 		Capabilities: &pluginapi.Capabilities{MultiTurn: true, TextStreaming: true, Approvals: true, Tools: true, PtyOptional: true, JsonSchema: true, Resume: id == Resumer},
 		EventTypes:   []string{"token_usage", "cost"},
 		AuthProbes:   []*pluginapi.AuthProbe{{Provider: "fake", Method: "api_key", Env: "FAKE_KEY"}},
 		AuthGuidance: []string{"set FAKE_KEY"}, CallerEnv: []string{"FAKE_KEY"},
 	}
+	own(agent)
+	return agent
 }
 
 func (a adapter) Plan(_ context.Context, req *pluginapi.PlanRequest) (*pluginapi.Plan, error) {

@@ -162,7 +162,7 @@ func TestNothingForeignDeceives(t *testing.T) {
 	failure := pluginapi.Errorf(pluginapi.CodeAuth, "%s", poison).WithHint("%s", poison)
 
 	commands := []string{
-		"agents list", "agents list --json", "agents info P", "agents info P --json", "agents auth P", "agents auth P --json", "agents models P", "agents plugins list P",
+		"agents list", "agents list --json", "agents info P", "agents info P --json", "agents auth P", "agents auth P --json", "agents models P", "agents plugins list P", "agents mcp list P", "agents mcp list P --json", "agents mcp add P x y", "agents mcp remove P x", "agents skills list P", "agents skills list P --json",
 		"agents install P", "agents install P --dry-run", "agents update P", "doctor", "doctor --json", "ps", "ps --json", "inspect RUN",
 		"logs RUN", "logs -f RUN", "attach RUN", "wait RUN", "run P hi", "run P hi --debug", "run P hi --quiet", "run nobody" + poison + " hi", "run",
 		"sessions list -a", "sessions list -a --json", "sessions show s-12345" + poison, "sessions search x", "sessions export s-12345" + poison,
@@ -180,6 +180,9 @@ func TestNothingForeignDeceives(t *testing.T) {
 			b.Host.AgentList = []host.AgentInfo{info, broken}
 			b.Host.Auth = poisoned(&pluginapi.AuthResponse{})
 			b.Host.PluginList = []*pluginapi.AgentPlugin{poisoned(&pluginapi.AgentPlugin{})}
+			b.Host.MCPList, b.Host.SkillList = make([]host.OwnMCPServer, 1), make([]host.Skill, 1)
+			fill(reflect.ValueOf(&b.Host.MCPList[0]).Elem())
+			fill(reflect.ValueOf(&b.Host.SkillList[0]).Elem())
 			b.Host.ModelList = []*pluginapi.Model{poisoned(&pluginapi.Model{})}
 			b.Host.RunList = []host.RunInfo{run}
 			b.Host.SessionList = []host.Session{session, second}

@@ -2,6 +2,7 @@ package agents
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 
@@ -149,5 +150,80 @@ func TestAgentsPlugins(t *testing.T) {
 	b = newBench(t, "")
 	if code := b.Main("agents", "plugins", "demo"); code != 6 || strings.Count(b.Err.String(), "error: ") != 1 || !strings.Contains(b.Err.String(), "agent demo: its adapter cannot list plugins") {
 		t.Errorf("code %d: %q", code, b.Err)
+	}
+}
+
+// Servers are listed without values. What is added takes its values from the environment or
+// from --values, never from the command line, and an error does not repeat one.
+func TestAgentsMCP(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, "")
+	b.Host.MCPList = []host.OwnMCPServer{
+		{Name: "files", Transport: "stdio", Command: "srv", Args: []string{"-x"}, Env: []string{"KEY"}, Enabled: true, Scope: "user", Path: "/p"},
+		{Name: "t\x1b[31m", Transport: "http", URL: "http://h/", Headers: []string{"A"}, Scope: "project", Path: "/q"},
+	}
+	if code := b.Main("agents", "mcp", "list", "alpha"); code != 0 || b.Out.String() != ""+
+		"SERVER  SCOPE              TRANSPORT  COMMAND OR ADDRESS  ENV AND HEADERS\nfiles   user     enabled   stdio      srv -x              KEY\nt       project  disabled  http       http://h/           A\n" {
+		t.Errorf("code %d: %s", code, b.Out)
+	}
+	for line, want := range map[string]struct {
+		code  int
+		asked string // of the host
+		err   string
+	}{
+		"alpha files --env KEY=FROM --scope project -- srv -x":         {0, "add project {Name:files Transport:stdio Command:srv Args:[-x] Env:map[KEY:from-env] URL: Headers:map[]}", "added files to /home/u/settings.json"},
+		"alpha t http://h/ --header A=LINE --values - --transport sse": {0, "add user {Name:t Transport:sse Command: Args:[] Env:map[] URL:http://h/ Headers:map[A:a=b]}", "added t"},
+		"alpha files --env KEY=top-secret -- srv":                      {2, "", "--env KEY: the variable for its value is not set"},
+		"alpha files --env =top-secret -- srv":                         {2, "", "invalid --env: expected"},
+		"alpha t http://h/ --header top-secret":                        {2, "", "invalid --header: expected NAME=VARIABLE"},
+		"alpha t http://h/ --env KEY=FROM":                             {2, "", "--env needs a command"},
+		"alpha t http://h/ more":                                       {2, "", "an address takes no argument"},
+		"alpha files --header A=FROM -- srv":                           {2, "", "--header needs an address"},
+		"alpha files --transport sse -- srv":                           {2, "", "--transport sse needs an address"},
+		"alpha t http://h/ --transport pigeon":                         {2, "", "invalid --transport"},
+		"alpha t http://h/ --values none --header A=B":                 {2, "", "cannot read --values none"},
+		"alpha files":    {2, "", "needs a command or an address"},
+		"demo files srv": {6, "", "agent demo: its adapter cannot read and edit"},
+	} {
+		b := newBench(t, "LINE=a=b\n\n")
+		b.Env = append(b.Env, "FROM=from-env")
+		code := b.Main(append([]string{"agents", "mcp", "add"}, strings.Fields(line)...)...)
+		if code != want.code || !strings.Contains(b.Err.String(), want.err) || strings.Contains(b.Err.String(), "top-secret") {
+			t.Errorf("%s: code %d: %s", line, code, b.Err)
+		}
+		if want.asked != "" && !slices.Contains(b.Host.Asked, want.asked) {
+			t.Errorf("%s: asked %q", line, b.Host.Asked)
+		}
+	}
+	b = newBench(t, "top-secret\n")
+	if code := b.Main("agents", "mcp", "add", "alpha", "t", "http://h/", "--values", "-", "--header", "A=B"); code != 2 || !strings.Contains(b.Err.String(), "line 1 of --values - is not NAME=VALUE") || strings.Contains(b.Err.String(), "top-secret") {
+		t.Errorf("code %d: %s", code, b.Err)
+	}
+	b = newBench(t, "")
+	if code := b.Main("agents", "mcp", "remove", "alpha", "files"); code != 0 || !slices.Contains(b.Host.Asked, `remove "" files`) {
+		t.Errorf("code %d: %q", code, b.Host.Asked)
+	}
+}
+
+func TestAgentsSkills(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, "")
+	if code := b.Main("agents", "skills", "list", "alpha"); code != 0 || b.Err.String() != "amux: alpha has no skills of its own\n" {
+		t.Errorf("code %d: %s", code, b.Err)
+	}
+	b.Host.SkillList = []host.Skill{{Name: "hello", Description: "Says hello\x1b[31m", Scope: "user", Path: "/p"}}
+	if code := b.Main("agents", "skills", "list", "alpha"); code != 0 || b.Out.String() != "SKILL  SCOPE  DESCRIPTION\nhello  user   Says hello\n" {
+		t.Errorf("code %d: %q", code, b.Out)
+	}
+	for _, line := range []string{"agents skills install alpha /x/hello --scope project", "agents skills remove alpha hello", "agents plugins install alpha a@b", "agents plugins remove alpha a@b"} {
+		if code := b.Main(strings.Fields(line)...); code != 0 {
+			t.Errorf("%s: code %d: %s", line, code, b.Err)
+		}
+	}
+	if want := []string{"add skill project /x/hello", `remove skill "" hello`, "add plugin a@b", "remove plugin a@b"}; !slices.Equal(b.Host.Asked, want) {
+		t.Errorf("asked %q", b.Host.Asked)
+	}
+	if code := b.Main("agents", "skills", "list", "demo"); code != 6 {
+		t.Errorf("code %d", code)
 	}
 }
