@@ -2,6 +2,7 @@ package terminal
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -289,39 +290,74 @@ a  b
 	}
 }
 
-// The answer goes to a file as it is, while a person types at the terminal.
-func TestConversationIntoFile(t *testing.T) {
-	t.Parallel()
-	d := newDesk(t)
+// redirected opens a window with a command whose stdout is something else.
+func (d *desk) redirected(stdout *os.File, args ...string) *window {
+	d.Helper()
 	master, slave, err := pty.Open(80, 24)
 	if err != nil {
-		t.Fatal(err)
+		d.Fatal(err)
 	}
-	answer := filepath.Join(t.TempDir(), "answer.md")
-	file, err := os.Create(answer)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer file.Close()
 	w := &window{desk: d, master: master, screen: vt.NewScreen(80, 24), over: make(chan struct{})}
-	w.cmd = d.command("run", "-i", "demo")
-	w.cmd.Stdin, w.cmd.Stdout, w.cmd.Stderr = slave, file, slave
+	w.cmd = d.command(args...)
+	w.cmd.Stdin, w.cmd.Stdout, w.cmd.Stderr = slave, stdout, slave
 	w.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 	if err := w.cmd.Start(); err != nil {
-		t.Fatal(err)
+		d.Fatal(err)
 	}
 	slave.Close()
 	w.watch()
-	w.ready()
-	w.types("[say:**bold** and `code`]\r")
-	w.until("the end of the turn", func() bool {
-		data, _ := os.ReadFile(answer)
-		return len(data) > 0 && strings.HasSuffix(strings.TrimSpace(w.text()), "\n>")
-	})
-	w.types("x\x15" + ctrlD)
-	w.exits(0)
-	if data, _ := os.ReadFile(answer); string(data) != "**bold** and `code`\n\nDone.\n" {
-		t.Errorf("the file holds %q", data)
+	return w
+}
+
+// The answer goes to a file or a pipe as it is, while a person types at the terminal. What
+// reads a pipe may write to the same terminal, so that nothing is drawn there.
+func TestConversationIntoFile(t *testing.T) {
+	for _, kind := range []string{"file", "pipe"} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			file, err := os.Create(filepath.Join(t.TempDir(), "answer.md"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer file.Close()
+			stdout := file
+			copied := make(chan bool)
+			if kind == "pipe" {
+				r, w, err := os.Pipe()
+				if err != nil {
+					t.Fatal(err)
+				}
+				stdout = w
+				go func() { // ends with the command
+					_, _ = io.Copy(file, r)
+					close(copied)
+				}()
+			} else {
+				close(copied)
+			}
+			w := newDesk(t).redirected(stdout, "run", "-i", "demo")
+			if kind == "pipe" {
+				stdout.Close()
+			}
+			w.ready()
+			w.types("[say:**bold** and `code`]\r")
+			answer := func() string {
+				data, _ := os.ReadFile(file.Name())
+				return string(data)
+			}
+			w.until("the end of the turn", func() bool {
+				return strings.HasSuffix(answer(), "Done.\n") && strings.HasSuffix(strings.TrimSpace(w.text()), "\n>")
+			})
+			if drawn := strings.Contains(w.output(), "\x1b[J"); drawn != (kind == "file") {
+				t.Errorf("a line was drawn: %v", drawn)
+			}
+			w.types(ctrlD)
+			w.exits(0)
+			<-copied
+			if got := answer(); got != "**bold** and `code`\n\nDone.\n" {
+				t.Errorf("it got %q", got)
+			}
+		})
 	}
 }
 

@@ -40,7 +40,7 @@ type IO struct {
 	// function it returns is called. Only terminals have it.
 	Raw func() (restore func() error, err error)
 	// Keys is Raw, but what the terminal does with output and with the keys of signals stays;
-	// nil where that cannot be had, or the cursor cannot be moved.
+	// nil where that cannot be had, the cursor cannot be moved, or Out is a pipe.
 	Keys func() (restore func() error, err error)
 	// Size is that of the terminal behind Out, or else Err.
 	Size func() (cols, rows int, err error)
@@ -77,8 +77,11 @@ func System(getenv func(string) string) *IO {
 		s.Terminal = os.Stdout
 	}
 	if info, err := os.Stdin.Stat(); err == nil {
-		kind := info.Mode().Type()
-		s.InPiped = kind == 0 || kind&(fs.ModeNamedPipe|fs.ModeSocket) != 0
+		s.InPiped = info.Mode().IsRegular() || isPipe(info)
+	}
+	outPiped := false // perhaps to a program that writes to the same terminal, such as tee
+	if info, err := os.Stdout.Stat(); err == nil {
+		outPiped = isPipe(info)
 	}
 	s.WaitIn = func(d time.Duration) bool { return waitReadable(os.Stdin, d) }
 	s.Color = s.ErrTTY && getenv("NO_COLOR") == "" && getenv("TERM") != "dumb" && enableColor(os.Stderr)
@@ -87,7 +90,7 @@ func System(getenv func(string) string) *IO {
 		if waitsForKeys {
 			s.WaitTyped = s.WaitIn
 		}
-		if kind := getenv("TERM"); waitsForKeys && s.ErrTTY && kind != "" && kind != "dumb" {
+		if kind := getenv("TERM"); waitsForKeys && s.ErrTTY && !outPiped && kind != "" && kind != "dumb" {
 			s.Keys = func() (func() error, error) { return passKeys(os.Stdin) }
 		}
 		s.ReadPassword = func(prompt string) (string, error) {
@@ -104,6 +107,8 @@ func System(getenv func(string) string) *IO {
 	}
 	return s
 }
+
+func isPipe(info fs.FileInfo) bool { return info.Mode()&(fs.ModeNamedPipe|fs.ModeSocket) != 0 }
 
 // mostTyped bounds the answer to a question, in bytes.
 const mostTyped = 200

@@ -388,6 +388,46 @@ func TestAskInPlace(t *testing.T) {
 	}
 }
 
+// A person's commands are amux's own, the rest is for the agent; what a pipe holds is all
+// for the agent.
+func TestOwnCommands(t *testing.T) {
+	t.Parallel()
+	const typed = "/help\n/model fast\n/model\n/cost\n/compact\n//help\n/stop\n"
+	for _, test := range []struct {
+		name     string
+		terminal bool
+		calls    []string
+		says     []string
+	}{
+		{"terminal", true, []string{"model fast", "send /compact", "send /help", "stop"},
+			[]string{"/diff        show", "error: model: agent alpha has one model", "usage: /model NAME", "1 turn · 12 tokens in · $0.5000"}},
+		{"pipe", false, []string{"send /help", "send /model fast", "send /model", "send /cost", "send /compact", "send //help", "send /stop", "end"}, nil},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t, typed)
+			if test.terminal {
+				typist, stdin := clitest.NewTypist(typed)
+				b.Terminal(stdin)
+				b.IO.Err, b.Err = typist, typist
+			}
+			twelve := int64(12)
+			b.Host.Run = clitest.NewRun(pluginapi.TokenUsage{InputTokens: &twelve}, pluginapi.Cost{Cost: pluginapi.Money{USD: 0.5}}, pluginapi.TurnEnd{})
+			b.Host.Run.Fail["model"] = pluginapi.Errorf(pluginapi.CodeCapability, "agent alpha has one model")
+			b.Host.Run.On = map[string]func(*clitest.Run){"stop": ended, "end": ended, "send": func(r *clitest.Run) { r.Emit(pluginapi.TurnEnd{}) }}
+			b.Main("run", "-i", "alpha", "hi")
+			if diff := cmp.Diff(test.calls, b.Host.Run.Calls()); diff != "" {
+				t.Error(diff)
+			}
+			for _, want := range test.says {
+				if !strings.Contains(b.Err.String(), want) {
+					t.Errorf("it does not say %q:\n%s", want, b.Err)
+				}
+			}
+		})
+	}
+}
+
 // TestAnsweredElsewhere: a question that is open goes when its answer comes from
 // somewhere else, and what was held back behind it is shown.
 func TestAnsweredElsewhere(t *testing.T) {

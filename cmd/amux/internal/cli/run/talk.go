@@ -48,8 +48,8 @@ type talkOptions struct {
 func (l *live) sit(o talkOptions) {
 	l.talk = talk{l: l, close: func() {}, changes: o.changes}
 	t, streams := &l.talk, l.process.IO
-	if !l.process.Attended() || streams.Keys == nil || o.watch {
-		return
+	if !l.process.Attended() || streams.Keys == nil || o.watch || l.print.RenderOptions().Debug {
+		return // the log of --debug does not go through a line
 	}
 	options := line.Options{Color: streams.Color, Echo: o.echo}
 	if o.prompts {
@@ -210,6 +210,7 @@ func (t *talk) prompt(ctx context.Context, text string) string {
 		}
 	case "/stop":
 		t.l.caught = os.Interrupt // the exit code is that of Ctrl-C
+		t.l.busy = true           // no further prompt is asked for
 		t.l.try("stop", t.l.run.Stop(ctx))
 	default:
 		if strings.HasPrefix(text, "//") {
