@@ -20,7 +20,7 @@ var elsewhere = map[string]map[string]string{
 		"models": "amux agents models AGENT", "pull": "amux agents install AGENT", "install": "amux agents install AGENT, or amux plugin install SOURCE",
 		"update": "amux agents update AGENT", "upgrade": "amux agents update AGENT", "search": "amux history WORD",
 		"chat": "amux run -i AGENT", "continue": "amux run AGENT --continue", "system": "amux clean", "gc": "amux clean",
-		"daemon": "amux serve", "server": "amux serve", "mcp": "amux run AGENT --mcp NAME=COMMAND", "man": "amux help COMMAND",
+		"daemon": "amux serve", "server": "amux serve", "mcp": "amux agents mcp add AGENT NAME, or for one run: amux run AGENT --mcp NAME=COMMAND", "skills": "amux agents skills list AGENT", "skill": "amux agents skills list AGENT", "man": "amux help COMMAND",
 		"ask": "amux run AGENT \"…\"", "prompt": "amux run AGENT \"…\"", "new": "amux run AGENT \"…\"",
 	},
 	"run": {

@@ -128,6 +128,8 @@ func printAgent(o *InfoOptions, a host.AgentInfo) {
 	add("drivers", strings.Join(d.Drivers, ", "))
 	add("sessions", strings.Join(d.SessionLocations, ", "))
 	add("settings", strings.Join(d.ConfigLocations, ", "))
+	add("mcp servers", places(d.McpFiles))
+	add("skills", places(d.SkillFolders))
 	for _, install := range d.Installs {
 		add("install", render.InstallCommand(install))
 	}
@@ -144,6 +146,15 @@ func printAgent(o *InfoOptions, a host.AgentInfo) {
 		fmt.Fprintln(o.IO.Out)
 		render.Wrap(o.IO.Out, render.String(note), o.IO.Width)
 	}
+}
+
+// places are the files or folders that amux agents mcp and skills change, by scope.
+func places(list []*pluginapi.Location) string {
+	var texts []string
+	for _, l := range list {
+		texts = append(texts, l.Path+" ("+l.Scope+")")
+	}
+	return strings.Join(texts, ", ")
 }
 
 // reports says in which currencies a budget can be kept.
