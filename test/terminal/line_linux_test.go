@@ -99,6 +99,15 @@ func TestHistoryAcrossRuns(t *testing.T) {
 	second.exits(0)
 }
 
+// What is typed while the run starts is its first prompt.
+func TestTypedWhileTheRunStarts(t *testing.T) {
+	w := converse(t)
+	w.types("[say:early]\r")
+	w.sees("\nearly\n")
+	w.types(ctrlD)
+	w.exits(0)
+}
+
 // Pasted lines are one prompt, sent by Enter.
 func TestPasteIsOnePrompt(t *testing.T) {
 	w := converse(t)

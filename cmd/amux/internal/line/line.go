@@ -245,6 +245,11 @@ func (l *Line) Type(typed []byte, asked int) (texts []Text, ended bool) {
 		return nil, l.ended
 	}
 	for key := range l.keys.read(typed) {
+		if key == "\n" && len(typed) > 1 {
+			// Ctrl-J comes alone. This was typed before the keys were the line's, when the
+			// terminal had made it of Enter, or by a program.
+			key = "\r"
+		}
 		if l.answer != nil && asked != l.asked {
 			if key == "\r" {
 				texts = append(texts, Text{}) // the question refuses it

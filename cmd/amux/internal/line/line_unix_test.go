@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -228,10 +229,10 @@ func TestEditing(t *testing.T) {
 		{"Ctrl-K", "abcxyz\x1b[D\x1b[D\x1b[D\x0b", "abc"},
 		{"words", "one two three\x1bb\x1bbX\x1bfY", "one XtwoY three"},
 		{"Alt-Enter", "a\x1b\rb", "a\nb"},
-		{"Ctrl-J", "a\nb", "a\nb"},
+		{"Ctrl-J", "a|\n|b", "a\nb"},
 		{"backslash and Enter", "a\\\rb", "a\nb"},
 		{"Shift-Enter", "a\x1b[13;2ub", "a\nb"},
-		{"up and down in the text", "ab\ncd\nef\x1b[A\x1b[AX\x1b[BY", "abX\ncdY\nef"},
+		{"up and down in the text", "ab|\n|cd|\n|ef\x1b[A\x1b[AX\x1b[BY", "abX\ncdY\nef"},
 		{"a key in two pieces is one", "ac\x1b|[Db", "abc"},
 		{"a character in two pieces", "a\xe4|\xb8\x96", "a世"},
 		{"unknown keys do nothing", "a\x1b[99;9~\x1bOZ\x1b[<0;1;1Mb", "ab"},
@@ -252,6 +253,15 @@ func TestEditing(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Lines that were typed while the terminal still edited them are prompts of their own.
+func TestTypedBeforeTheLine(t *testing.T) {
+	d := open(t, 80, 24, Options{Prompt: "> "})
+	if got := d.types("first\nsecond\nthird"); !slices.Equal(got, []string{"first", "second"}) {
+		t.Errorf("sent %q", got)
+	}
+	d.shows("> third\n")
 }
 
 func TestEndOfInput(t *testing.T) {
