@@ -3,6 +3,7 @@ package host
 import (
 	"cmp"
 	"context"
+	"errors"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -66,7 +67,16 @@ func (o *Own) Plugins(ctx context.Context) ([]*pluginapi.AgentPlugin, error) {
 	}
 	list, err := process.ListPlugins(ctx, &pluginapi.PluginsQuery{Agent: h.catalog.adapter(o.name), Caller: o.caller(agent)}, h.queries.command("").Exec)
 	h.plugins.Hangs(ctx, process, err)
-	return list, err
+	return list, ownFailed(err)
+}
+
+// ownFailed gives the way out where the agent's own command failed, without a run whose
+// log could say more.
+func ownFailed(err error) error {
+	if e, ok := errors.AsType[*pluginapi.Error](err); ok && e.Code == pluginapi.CodeAgentFailed && e.Hint == "" {
+		return e.WithHint("run that command in a terminal: it may say more, or ask something")
+	}
+	return err
 }
 
 // changeTime is how long the agent's command may take that adds a plugin, which it may
@@ -97,7 +107,7 @@ func (o *Own) changePlugin(ctx context.Context, change *pluginapi.PluginChange) 
 	command.Time = changeTime
 	err = process.ChangePlugin(ctx, change, command.Exec)
 	h.plugins.Hangs(ctx, process, err)
-	return err
+	return ownFailed(err)
 }
 
 // MCPServers lists the MCP servers that stand in the agent's own files. It starts the

@@ -249,6 +249,8 @@ func TestOwnPluginChanges(t *testing.T) {
 	}
 	if err := o.RemovePlugin(t.Context(), "echo no such plugin; exit 3"); !errors.Is(err, pluginapi.CodeAgentFailed) || !strings.Contains(err.Error(), "failed with code 3: no such plugin") {
 		t.Errorf("got %v", err)
+	} else if hint := pluginapi.AsError(err).Hint; !strings.Contains(hint, "in a terminal") {
+		t.Errorf("the way out: %q", hint)
 	}
 	for _, word := range []string{"", "--force"} {
 		if err := o.AddPlugin(t.Context(), word); !errors.Is(err, pluginapi.CodeValidation) {

@@ -111,7 +111,7 @@ not given on the command line, where other programs see them: --env and --header
 variable of amux's environment, or of what --values reads. The agent's file holds them.`,
 		Example: "  amux agents mcp add claude files -- npx -y @acme/files-server /srv\n" +
 			"  amux agents mcp add codex tracker https://mcp.example.com --header Authorization=TRACKER_AUTH\n" +
-			"  pass show acme | amux agents mcp add gemini acme --env ACME_KEY --values - -- acme-mcp",
+			"  amux agents mcp add gemini acme --env ACME_KEY --values ~/acme.env -- acme-mcp",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) < 3 {
 				return app.ExactArgs("an agent", "a name", "a command or an address")(cmd, args)
