@@ -39,11 +39,25 @@ func worktreesOf(h *Host, env []string) *worktree.Store {
 	return &worktree.Store{
 		Dir: filepath.Join(h.opts.ConfigDir, "worktrees"), Env: env, Temp: h.opts.TempDir,
 		Live: func(run string) bool {
+			if !archive.IsID(run) {
+				return false
+			}
 			dir := h.store.Run(run)
-			return archive.IsID(run) && (dir.Active() || record.Hosted(dir))
+			live := dir.Active() || record.Hosted(dir)
+			for until := time.Now().Add(clearTime); live && time.Now().Before(until); time.Sleep(5 * time.Millisecond) {
+				if end, err := record.Read(dir); err != nil || end.End == nil {
+					break
+				}
+				live = dir.Active() || record.Hosted(dir) // its host clears up
+			}
+			return live
 		},
 	}
 }
+
+// clearTime is how long a run that has ended keeps its worktree at most, while its host
+// clears up.
+const clearTime = 5 * time.Second
 
 // Worktree is one of them.
 type Worktree struct {
@@ -176,7 +190,7 @@ func (w *Worktrees) Check(ctx context.Context, run RunInfo, line string, limit t
 	defer cancel()
 	began := time.Now()
 	var out tail
-	c := program.Command{Env: git.Elsewhere(w.h.opts.Env), Cwd: filepath.FromSlash(run.Cwd), Time: limit, Group: true}
+	c := program.Command{Env: git.Elsewhere(w.h.opts.Env), Cwd: filepath.FromSlash(run.Cwd), Time: limit, Group: true, Leaves: true}
 	result := c.Run(ctx, argv, &out)
 	out.Write(result.Stderr)
 	return &Check{

@@ -45,6 +45,8 @@ type Command struct {
 	// Group puts the command into a process group of its own, which the terminal's Ctrl-C
 	// does not reach.
 	Group bool
+	// Leaves: that it leaves a process behind with its stdout does not make it fail.
+	Leaves bool
 
 	limit int64 // of such a file; 0: fileLimit
 }
@@ -158,7 +160,7 @@ func (c Command) runInto(ctx context.Context, result *pluginapi.ExecResult, stdo
 	result.Stderr = stderr.kept.Bytes()
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 		result.ExitCode = int32(exit.ExitCode())
-	} else if err == nil {
+	} else if err == nil || c.Leaves && errors.Is(err, exec.ErrWaitDelay) {
 		result.ExitCode = 0
 	}
 }

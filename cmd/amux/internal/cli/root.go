@@ -69,6 +69,7 @@ func NewCmd(a *app.App) *cobra.Command {
 		records.NewCmdInspect(a),
 		records.NewCmdDiff(a),
 		records.NewCmdUndo(a),
+		records.NewCmdCompare(a),
 		worktree.NewCmd(a, records.NewCmdWorktreeDiff(a)),
 		records.NewCmdReplay(a),
 		serve.NewCmd(a),

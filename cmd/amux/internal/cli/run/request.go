@@ -25,6 +25,7 @@ type request struct {
 	agent    host.AgentInfo
 	spec     host.RunSpec
 	commands *commands // of --input ndjson
+	prompt   *string   // that was read already; nil: it was not
 
 	// warnings are printed when the run has started: an error is printed alone.
 	warnings []string
@@ -61,6 +62,8 @@ func (r *request) prepare(ctx context.Context, h app.Agents, args []string) erro
 		r.spec.Retry = &host.Retry{MaxAttempts: n}
 	}
 	switch {
+	case r.prompt != nil:
+		prompt = *r.prompt
 	case r.Input != "":
 		if r.commands = newCommands(r.Process.IO.In); asked {
 			prompt, err = r.commands.prompt()
@@ -200,7 +203,7 @@ func (r *request) applySettings() error {
 // ask.
 func (r *request) chooseApprove(asks bool) {
 	set, spec := r.settings, &r.spec
-	somebody := r.Input != "" || r.Interactive || r.Process.Attended() && !r.JSON && !r.Detach
+	somebody := r.Input != "" || r.Interactive || r.Process.Attended() && !r.JSON && !r.Detach && len(r.Each) == 0
 	switch {
 	case r.Approve != "":
 		spec.Approve = host.ApproveMode(r.Approve)

@@ -38,6 +38,7 @@ type Options struct {
 	Session
 	Agent
 	Context
+	Each []string // agents, in place of one
 	Approvals
 	Limits
 	Label
@@ -79,6 +80,7 @@ checks the schema before it starts anything, and fetches nothing that it refers 
   git diff | amux run claude "review this"
   amux run -i claude
   amux run claude --worktree=login "fix the login" --approve auto
+  amux run --each claude,codex,gemini "make the parser faster" --approve auto
   git diff | amux run claude - --json | jq -r 'select(.type == "text_delta").delta'
   amux run claude "list the TODOs" --quiet --json-schema todos.schema.json | jq .`,
 		Args:              cobra.ArbitraryArgs,
@@ -92,6 +94,7 @@ checks the schema before it starts anything, and fetches nothing that it refers 
 		}),
 	}
 	o.AddFlags(cmd)
+	cmd.Flags().StringSliceVar(&o.Each, "each", nil, "run these `AGENTS`, separated by commas, each in a worktree of its own; then compare them")
 	return cmd
 }
 
@@ -99,6 +102,9 @@ checks the schema before it starts anything, and fetches nothing that it refers 
 func (o *Options) Run(args []string) error {
 	if err := o.check(); err != nil {
 		return err
+	}
+	if len(o.Each) > 0 {
+		return o.each(args)
 	}
 	if len(args) > 2 {
 		err := app.Usagef("got %d arguments; quote the prompt", len(args))
