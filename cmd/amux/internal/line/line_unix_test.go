@@ -41,7 +41,7 @@ func (d *desk) Write(p []byte) (int, error) {
 
 func open(t *testing.T, cols, rows int, o Options) *desk {
 	t.Helper()
-	d := &desk{t: t, cols: cols, rows: rows, screen: vt.NewScreen(cols, rows)}
+	d := &desk{t: t, cols: cols, rows: rows, screen: vt.NewScreen(max(1, cols), max(1, rows))}
 	d.io = &iostreams.IO{
 		Out: d, Err: d, InTTY: true, OutTTY: true, ErrTTY: true,
 		Keys: func() (func() error, error) { return func() error { d.restored++; return nil }, nil },
@@ -158,6 +158,26 @@ a status t…
   交じり文
   🎨 end
 `)
+}
+
+// A window that is too small for anything shows little, and what is typed is whole.
+func TestTinyScreens(t *testing.T) {
+	for cols := range 8 {
+		for rows := range 5 {
+			d := open(t, cols, rows, Options{Prompt: "> ", Echo: true})
+			d.says("日本語 half")
+			d.Status("⠋ 3s  waits")
+			d.types("漢字 🎨 a\x1b[D")
+			d.Question("  a long question: ")
+			d.Shown(1)
+			d.Answered()
+			d.says(" of it\n")
+			if got := d.types("b\r"); len(got) != 1 || got[0] != "漢字 🎨 ba" {
+				t.Errorf("%d×%d: sent %q", cols, rows, got)
+			}
+			d.Close()
+		}
+	}
 }
 
 // More is typed than fits: the part around the cursor is shown, and no output is lost.
@@ -496,4 +516,32 @@ func TestSuspend(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.shows("output\nanother program\n> draft\n")
+}
+
+// FuzzType: whatever is typed, the text has no control characters, and what is drawn fits.
+func FuzzType(f *testing.F) {
+	f.Add([]byte("a\x1b[A\x12b\x1b[200~c\rd\x1b[201~\x17\x19\x1b\r漢字\x1b[D\x7f"), uint8(3))
+	f.Fuzz(func(t *testing.T, typed []byte, size uint8) {
+		h := NewHistory(t.TempDir(), false)
+		_ = h.Add("an earlier\nprompt")
+		d := open(t, 20, 6, Options{Prompt: "> ", Echo: true, History: h})
+		for rest := typed[:min(len(typed), 1<<10)]; len(rest) > 0; {
+			piece := rest[:min(int(size)+1, len(rest))]
+			rest = rest[len(piece):]
+			for _, text := range d.types(string(piece)) {
+				if strings.ContainsFunc(text, func(r rune) bool { return r < 0x20 && r != '\n' && r != '\t' || r == 0x7f }) {
+					t.Fatalf("sent %q", text)
+				}
+			}
+			rows, row, col := d.layout()
+			if len(rows) > 5 || row < 0 || row >= len(rows) || col < 0 || col >= 20 {
+				t.Fatalf("%d rows, the cursor at %d,%d", len(rows), col, row)
+			}
+			for _, row := range rows {
+				if width(row) > 20 {
+					t.Fatalf("row %q is too long", row)
+				}
+			}
+		}
+	})
 }
