@@ -218,17 +218,19 @@ func (s *Store) within(ctx context.Context, r *Record) (*git.Within, error) {
 	return git.NewWithin(ctx, path, r.Common, s.Env)
 }
 
-// admin is the entry of a worktree in the repository's list; "" if there is none.
+// admin is the entry of a worktree in the repository's list; "" if there is none. The file
+// gitdir in it names the worktree. A git that was killed may have written none of the name, or
+// the beginning of it.
 func (r *Record) admin() string {
 	dir := filepath.Join(r.Common, "worktrees", r.Name)
+	want := filepath.ToSlash(filepath.Join(r.Path, ".git"))
 	data, err := foreign.Read(filepath.Join(dir, "gitdir"), foreign.Rule{Limit: 64 << 10, NoLink: true})
-	if err == nil && strings.TrimRight(string(data), "\r\n") == filepath.ToSlash(filepath.Join(r.Path, ".git")) {
+	got := strings.TrimRight(string(data), "\r\n")
+	if err == nil && got == want {
 		return dir
 	}
-	if errors.Is(err, fs.ErrNotExist) && r.State != ready {
-		if _, err := os.Lstat(dir); err == nil {
-			return dir // somebody was killed while it was made or removed
-		}
+	if _, none := os.Lstat(dir); none == nil && r.State != ready && (err == nil || errors.Is(err, fs.ErrNotExist)) && strings.HasPrefix(want, got) {
+		return dir
 	}
 	return ""
 }

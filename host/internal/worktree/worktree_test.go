@@ -526,6 +526,43 @@ func (w *world) otherNamed(name string, args ...string) string {
 	return dir
 }
 
+// What a git that was killed leaves of an entry is removed; an entry of the user's is not.
+func TestHalfMade(t *testing.T) {
+	for name, gitdir := range map[string]string{"empty": "", "begun": "/t", "missing": "-", "another": "/elsewhere/one/.git\n"} {
+		for _, state := range []string{making, removing} {
+			w := committed(t)
+			before := w.state(w.repo)
+			w.made("one")
+			r, err := w.store.Read("one")
+			if err != nil {
+				t.Fatal(err)
+			}
+			file := filepath.Join(r.Common, "worktrees", "one", "gitdir")
+			if name == "begun" {
+				gitdir = r.Path[:5]
+			}
+			if err := os.WriteFile(file, []byte(gitdir), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if gitdir == "-" {
+				os.Remove(file)
+			}
+			r.State, r.Tips = state, []string{r.Base}
+			if err := errors.Join(w.store.write(r), w.store.Sweep(t.Context())); err != nil {
+				t.Fatal(err)
+			}
+			w.nothing()
+			if name == "another" {
+				if !exists(file) {
+					t.Error("the user's entry is gone")
+				}
+				continue
+			}
+			w.same(before, w.repo)
+		}
+	}
+}
+
 // Given up at any moment, a worktree is made or it is not; Sweep leaves nothing of one that
 // is not, and the repository is as it was.
 func TestGivenUpAtAnyMoment(t *testing.T) {
