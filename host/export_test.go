@@ -2,6 +2,9 @@ package host
 
 import "time"
 
+// WholeFile is the diff of a request that writes a file whole.
+var WholeFile = wholeFile
+
 // Limit makes a host wait no longer than d for a plugin, and take no more than
 // volume bytes for one input. It is called before the host has done anything.
 func (h *Host) Limit(d time.Duration, volume int) {

@@ -3,8 +3,13 @@
 package host_test
 
 import (
+	"encoding/json"
 	"errors"
+	"os"
+	"path/filepath"
 	"slices"
+	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/amux-dev/amux/host"
@@ -64,6 +69,45 @@ func TestAllowHoldsForTheRestOfTheRun(t *testing.T) {
 	for name, r := range map[string]*host.Run{"local": local, "remote": remote, "opened later": open(t, there, "talk")} {
 		if asked := r.Questions(); len(asked) > 0 {
 			t.Errorf("%s: a run that has ended asks %+v", name, asked)
+		}
+	}
+}
+
+// A request that writes a whole file shows what it changes there. The path is the agent's
+// word: nothing but a text that can be read is compared.
+func TestWholeFileIsCompared(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	file := func(name, content string) string {
+		path := filepath.Join(dir, name)
+		must(t, os.WriteFile(path, []byte(content), 0o600))
+		return path
+	}
+	text, binary, large := file("text", "a\nb\n"), file("binary", "a\x00b"), file("large", strings.Repeat("x\n", 1<<20))
+	fifo, device := filepath.Join(dir, "fifo"), filepath.Join(dir, "device")
+	must(t, syscall.Mkfifo(fifo, 0o600))
+	must(t, os.Symlink("/dev/zero", device))
+	for _, test := range []struct {
+		tool, path, input, want string
+	}{
+		{"Write", text, `{"file_path":"x","content":"a\nc\n"}`, "--- " + text + "\n+++ " + text + "\n@@ -1,2 +1,2 @@\n a\n-b\n+c\n"},
+		{"write_file", "text", `{"content":"a\nb"}`, "--- text\n+++ text\n@@ -1,2 +1,2 @@\n a\n-b\n+b\n\\ No newline at end of file\n"},
+		{"create", "new", `{"file_text":"n\n"}`, "--- /dev/null\n+++ new\n@@ -0,0 +1 @@\n+n\n"},
+		{"Write", text, `{"content":"a\nb\n"}`, ""},
+		{"Append", text, `{"content":"a\n"}`, ""},
+		{"Write", text, `{"content":7}`, ""},
+		{"Write", text, `[]`, ""},
+		{"Write", "", `{"content":"a\n"}`, ""},
+		{"Write", binary, `{"content":"a\n"}`, ""},
+		{"Write", large, `{"content":"a\n"}`, ""},
+		{"Write", fifo, `{"content":"a\n"}`, ""},
+		{"Write", device, `{"content":"a\n"}`, ""},
+		{"Write", dir, `{"content":"a\n"}`, ""},
+	} {
+		event, err := json.Marshal(pluginapi.ApprovalRequest{ToolName: test.tool, ToolKind: pluginapi.ToolFile, Detail: test.path, Input: json.RawMessage(test.input)})
+		must(t, err)
+		if got := host.WholeFile(event, dir); got != test.want {
+			t.Errorf("%s %s %s: %q, want %q", test.tool, test.path, test.input, got, test.want)
 		}
 	}
 }

@@ -123,11 +123,15 @@ func (r *Run) Send(ctx context.Context, prompt string) error {
 }
 
 // Approve lets the agent do what it asked to do. An empty id is the one request that
-// waits; updatedInput, if not nil, replaces the tool's input where the agent
-// allows it. The first answer wins: ALREADY_ANSWERED.
+// waits; updatedInput, if not nil, replaces the tool's input: CAPABILITY_ERROR where the
+// agent does not take that. The first answer wins: ALREADY_ANSWERED.
 func (r *Run) Approve(ctx context.Context, id string, updatedInput json.RawMessage) error {
 	if updatedInput != nil && !json.Valid(updatedInput) {
 		return invalid("the updated input is not JSON")
+	}
+	if updatedInput != nil && !r.agent.GetCapabilities().GetEditApprovals() {
+		return pluginapi.Errorf(pluginapi.CodeCapability, "agent %s takes what it asks for as it is", r.Agent()).
+			WithHint("deny it, and say what to do instead")
 	}
 	in := journal.Input{Kind: code.InputApprove, ID: id}
 	if updatedInput != nil {

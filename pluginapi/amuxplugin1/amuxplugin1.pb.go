@@ -823,6 +823,7 @@ type Capabilities struct {
 	ListModels      bool                   `protobuf:"varint,31,opt,name=list_models,json=listModels,proto3" json:"list_models,omitempty"`          // by asking the agent
 	McpSettings     bool                   `protobuf:"varint,32,opt,name=mcp_settings,json=mcpSettings,proto3" json:"mcp_settings,omitempty"`       // McpServers reads and edits the agent's own files
 	ChangePlugins   bool                   `protobuf:"varint,33,opt,name=change_plugins,json=changePlugins,proto3" json:"change_plugins,omitempty"` // the agent's own, by its command
+	EditApprovals   bool                   `protobuf:"varint,34,opt,name=edit_approvals,json=editApprovals,proto3" json:"edit_approvals,omitempty"` // an approval may change what the tool gets
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
@@ -1084,6 +1085,13 @@ func (x *Capabilities) GetMcpSettings() bool {
 func (x *Capabilities) GetChangePlugins() bool {
 	if x != nil {
 		return x.ChangePlugins
+	}
+	return false
+}
+
+func (x *Capabilities) GetEditApprovals() bool {
+	if x != nil {
+		return x.EditApprovals
 	}
 	return false
 }
@@ -4452,7 +4460,7 @@ const file_amuxplugin1_proto_rawDesc = "" +
 	"\aminimum\x18\x01 \x01(\tR\aminimum\x12\x16\n" +
 	"\x06tested\x18\x02 \x01(\tR\x06tested\x12\x12\n" +
 	"\x04args\x18\x03 \x03(\tR\x04args\x12\x18\n" +
-	"\apattern\x18\x04 \x01(\tR\apattern\"\xa5\b\n" +
+	"\apattern\x18\x04 \x01(\tR\apattern\"\xcc\b\n" +
 	"\fCapabilities\x12\x16\n" +
 	"\x06resume\x18\x01 \x01(\bR\x06resume\x12#\n" +
 	"\rcontinue_last\x18\x02 \x01(\bR\fcontinueLast\x12\x12\n" +
@@ -4493,7 +4501,8 @@ const file_amuxplugin1_proto_rawDesc = "" +
 	"\vlist_models\x18\x1f \x01(\bR\n" +
 	"listModels\x12!\n" +
 	"\fmcp_settings\x18  \x01(\bR\vmcpSettings\x12%\n" +
-	"\x0echange_plugins\x18! \x01(\bR\rchangePlugins\"6\n" +
+	"\x0echange_plugins\x18! \x01(\bR\rchangePlugins\x12%\n" +
+	"\x0eedit_approvals\x18\" \x01(\bR\reditApprovals\"6\n" +
 	"\x06Effort\x12\x14\n" +
 	"\x05level\x18\x01 \x01(\tR\x05level\x12\x16\n" +
 	"\x06native\x18\x02 \x01(\tR\x06native\"s\n" +

@@ -47,7 +47,7 @@ func (adapter) Describe() *pluginapi.Agent {
 			Mcp: true, AddDirs: true, MaxTurns: true, MaxBudget: true, JsonSchema: true,
 			AttachFiles: true, AttachImages: true, Subagents: true, ListSessions: true,
 			ReadSession: true, ListPlugins: true, ToolRules: true,
-			McpSettings: true, ChangePlugins: true,
+			McpSettings: true, ChangePlugins: true, EditApprovals: true,
 		},
 		// The CLI resolves an alias to the newest model of that name. Which one it
 		// takes without --model depends on the account.

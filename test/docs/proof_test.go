@@ -28,7 +28,8 @@ type proof struct {
 }
 
 // scenarioOf has the scenario of test/real in which an agent shows a capability; "" is
-// TestOptions, TestAgentPlugins, TestAgentModels or TestAgentMCPSettings, in which each agent that has it shows it.
+// TestOptions, TestAgentPlugins, TestAgentModels, TestAgentMCPSettings or
+// TestEditedApproval, in which each agent that has it shows it.
 var scenarioOf = map[string]string{
 	"resume": "resume", "continue_last": "resume", "fork": "fork", "no_session": "", "multi_turn": "two turns",
 	"text_streaming": "partials", "thinking": "thinking", "tools": "tool", "approvals": "approval granted",
@@ -37,6 +38,7 @@ var scenarioOf = map[string]string{
 	"max_budget": "max budget", "json_schema": "json schema", "attach_files": "", "attach_images": "image",
 	"subagents": "sub-agent", "list_sessions": "sessions", "read_session": "sessions", "tool_rules": "",
 	"bypass_approvals": "tool", "list_plugins": "", "list_models": "", "mcp_settings": "", "change_plugins": "",
+	"edit_approvals": "",
 }
 
 // showsIt are capabilities that a recording shows by an event.
@@ -60,23 +62,23 @@ var whyNot = map[string]map[string]string{
 		"mcp_settings": "the settings are where the other amux is: run amux agents mcp there", "change_plugins": "the plugins are where the other amux is: run amux agents plugins there",
 	},
 	"claude":  {"list_models": noModels, "bypass_approvals": granted},
-	"codex":   {"list_models": "its app server would have to be started for it; the adapter knows of some", "tool_rules": judged, "bypass_approvals": granted},
-	"copilot": {"list_models": noModels, "no_session": keepsAll, "add_dirs": "its --add-dir changes nothing by ACP, and it asks about what is outside of the folder", "tool_rules": judged, "bypass_approvals": granted},
-	"gemini":  {"list_models": noModels, "continue_last": "it cannot list its sessions to a client of ACP", "no_session": keepsAll, "system_append": "its system prompt can be replaced only", "tool_rules": judged, "bypass_approvals": granted},
+	"codex":   {"edit_approvals": asItIs, "list_models": "its app server would have to be started for it; the adapter knows of some", "tool_rules": judged, "bypass_approvals": granted},
+	"copilot": {"edit_approvals": asItIs, "list_models": noModels, "no_session": keepsAll, "add_dirs": "its --add-dir changes nothing by ACP, and it asks about what is outside of the folder", "tool_rules": judged, "bypass_approvals": granted},
+	"gemini":  {"edit_approvals": asItIs, "list_models": noModels, "continue_last": "it cannot list its sessions to a client of ACP", "no_session": keepsAll, "system_append": "its system prompt can be replaced only", "tool_rules": judged, "bypass_approvals": granted},
 	"hermes": {
-		"tool_rules": judged, "list_plugins": "its command for plugins needs the network, which could not be tested", "change_plugins": "its command for plugins needs the network, which could not be tested",
+		"edit_approvals": asItIs, "tool_rules": judged, "list_plugins": "its command for plugins needs the network, which could not be tested", "change_plugins": "its command for plugins needs the network, which could not be tested",
 		"": "neither its command line nor its Agent Client Protocol has an option for it",
 	},
 	"openclaw": {
-		"continue_last": "it does not tell which session was in which folder", "read_session": "its own command writes a session into files, and prints none",
+		"edit_approvals": asItIs, "continue_last": "it does not tell which session was in which folder", "read_session": "its own command writes a session into files, and prints none",
 		"tool_rules": judged, "set_model": "the gateway's model cannot be chosen by ACP, and one process of the others is one prompt",
 		"": "neither its command line nor its Agent Client Protocol has an option for it",
 	},
-	"omp":           {"tool_rules": judged},
-	"opencode":      {"list_plugins": noList, "change_plugins": noRemove, "no_session": keepsAll, "add_dirs": "it has no option for it", "tool_rules": judged, "bypass_approvals": granted},
-	"opencode-http": {"list_plugins": noList, "change_plugins": noRemove, "no_session": keepsAll, "add_dirs": "it has no option for it", "tool_rules": judged, "bypass_approvals": granted},
-	"pi":            {"add_dirs": "it reads and writes everywhere unasked, and has no option for it", "tool_rules": "it asks for nothing before it acts"},
-	"qwen":          {"list_models": noModels, "bypass_approvals": granted},
+	"omp":           {"edit_approvals": asItIs, "tool_rules": judged},
+	"opencode":      {"edit_approvals": asItIs, "list_plugins": noList, "change_plugins": noRemove, "no_session": keepsAll, "add_dirs": "it has no option for it", "tool_rules": judged, "bypass_approvals": granted},
+	"opencode-http": {"edit_approvals": asItIs, "list_plugins": noList, "change_plugins": noRemove, "no_session": keepsAll, "add_dirs": "it has no option for it", "tool_rules": judged, "bypass_approvals": granted},
+	"pi":            {"edit_approvals": asItIs, "add_dirs": "it reads and writes everywhere unasked, and has no option for it", "tool_rules": "it asks for nothing before it acts"},
+	"qwen":          {"edit_approvals": "it does what it asked for, whatever the approval says (seen)", "list_models": noModels, "bypass_approvals": granted},
 }
 
 const (
@@ -86,6 +88,7 @@ const (
 	noModels    = "it has no command that lists them; the adapter knows of those in its documentation, if any"
 	noList      = "it has no command that lists its plugins; they stand in its settings"
 	noRemove    = "it has a command that adds a plugin (opencode plugin MODULE), and none that removes one"
+	asItIs      = "an approval cannot change what it asked for"
 	storedThere = "the sessions are where the other amux is: run amux sessions there"
 )
 

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/amux-dev/amux/cmd/amux/internal/app"
 	"github.com/amux-dev/amux/cmd/amux/internal/render"
 	"github.com/amux-dev/amux/host"
 	"github.com/amux-dev/amux/pluginapi"
@@ -32,8 +33,9 @@ type Dialog struct {
 	// Failed is told that an answer did not arrive, for another reason than that somebody
 	// else was first.
 	Failed func(what string, err error)
-	// Page shows a text in the user's pager.
-	Page func(text string)
+	// Borrow gives the terminal to a program of the user's, such as a pager, until do returns.
+	Borrow  func(do func(ctx context.Context))
+	Process *app.Process
 
 	run   Run // nil: no question is open
 	open  host.Question
@@ -119,7 +121,7 @@ func (d *Dialog) Line(ctx context.Context, typed Line) (answered bool) {
 func (d *Dialog) approval(ctx context.Context, text string) (answered bool) {
 	word, reason, _ := strings.Cut(text, " ")
 	again := func() bool {
-		d.Renderer.AskAgain(len(d.open.Rules) > 0)
+		d.Renderer.AskAgain(d.open)
 		d.Keyboard.Shown()
 		return false
 	}
@@ -135,13 +137,20 @@ func (d *Dialog) approval(ctx context.Context, text string) (answered bool) {
 	case "n", "no":
 		d.sent("deny", d.run.Deny(ctx, d.open.ID, strings.TrimSpace(reason)))
 	case "d", "details":
-		d.Keyboard.Lend(func() { d.Page(render.Question(d.open, d.from, d.Renderer.Color())) })
+		d.Page(render.Question(d.open, d.from, d.Renderer.Color()))
 		return again()
+	case "e", "edit":
+		input, err := d.edit()
+		if err != nil {
+			d.Renderer.Note(err.Error())
+			return again()
+		}
+		d.sent("approve", d.run.Approve(ctx, d.open.ID, input))
 	case "?", "h", "help":
 		d.help()
 		return again()
 	default:
-		d.Renderer.Note("answer y, n, a or d; a reason may follow n; ? explains")
+		d.Renderer.Note("answer y, n, a, e or d; a reason may follow n; ? explains")
 		return again()
 	}
 	return true
@@ -152,10 +161,19 @@ func (d *Dialog) help() {
 	if len(d.open.Rules) > 0 {
 		always = "a         allow it, and for the rest of the run what this covers: " + strings.Join(d.open.Rules, ", ")
 	}
-	for _, line := range []string{"y         allow it once", "n REASON  deny it; the agent gets the reason, if there is one", always,
+	change := "e         " + unchangeable
+	if d.open.Editable {
+		change = "e         change it in $EDITOR, and allow what you saved, once"
+	}
+	for _, line := range []string{"y         allow it once", "n REASON  deny it; the agent gets the reason, if there is one", always, change,
 		"d         show all of it in $PAGER"} {
 		d.Renderer.Note(line)
 	}
+}
+
+// Page shows a text in the user's pager.
+func (d *Dialog) Page(text string) {
+	d.Keyboard.Lend(func() { d.Borrow(func(ctx context.Context) { d.Process.Page(ctx, text) }) })
 }
 
 func (d *Dialog) answer(ctx context.Context, text string) (answered bool) {

@@ -24,18 +24,19 @@ func (unchanged) Changes() *host.Changes { return nil }
 // Run plays events. A call goes on to the function that On has under its name, if any.
 type Run struct {
 	unchanged
-	Judged bool     // the host answers permission requests by its rules
-	Rules  []string // would allow what is asked
-	mu     sync.Mutex
-	more   *sync.Cond
-	Log    []host.Event
-	Over   bool
-	calls  []string
-	On     map[string]func(r *Run)
-	Fail   map[string]error
-	Result host.Result
-	Cut    error // in place of the end, which is not recorded
-	watch  sync.Once
+	Judged   bool     // the host answers permission requests by its rules
+	Rules    []string // would allow what is asked
+	Editable bool     // the agent takes changed input
+	mu       sync.Mutex
+	more     *sync.Cond
+	Log      []host.Event
+	Over     bool
+	calls    []string
+	On       map[string]func(r *Run)
+	Fail     map[string]error
+	Result   host.Result
+	Cut      error // in place of the end, which is not recorded
+	watch    sync.Once
 	// Watched is called when somebody begins to read the events.
 	Watched func()
 	Pieces  []host.TerminalPiece // of its terminal
@@ -73,7 +74,7 @@ func (r *Run) Questions() (open []host.Question) {
 		case code.EventApprovalRequest, code.EventInputRequired:
 			q := host.Question{RunID: RunID, ID: id.InteractionID, Approval: e.Type == code.EventApprovalRequest, Asked: time.Unix(0, 0), Cwd: "/work", Event: e.Raw}
 			if q.Approval {
-				q.Rules = r.Rules
+				q.Rules, q.Editable = r.Rules, r.Editable
 			}
 			open = append(open, q)
 		case code.EventApprovalGranted, code.EventApprovalDenied, code.EventInputAnswered:

@@ -88,7 +88,7 @@ func showQuestion(q host.Question, from, more string, color bool) string {
 		head += " (" + oneLine(e.RiskLevel) + " risk)"
 	}
 	v.line(yellow, head+from)
-	v.action(e.event, e.ToolKind, e.Paths, q.Cwd)
+	v.action(e.event, e.ToolKind, e.Paths, q)
 	// Further left than anything of the agent's, which cannot look like it.
 	if q.Why != "" {
 		v.b.WriteString("  " + v.style(dim, "rules: ") + oneLine(q.Why) + "\n")
@@ -158,7 +158,8 @@ var (
 
 // action shows what a tool will do: a command and its folder, the paths and the change of
 // an edit, then all other arguments.
-func (v *view) action(e event, kind string, paths []string, cwd string) {
+func (v *view) action(e event, kind string, paths []string, q host.Question) {
+	cwd := q.Cwd
 	var fields map[string]json.RawMessage
 	_ = json.Unmarshal(e.Input, &fields) // other JSON has no fields, and is shown below
 	take := func(keys ...string) (text string, ok bool) {
@@ -195,6 +196,12 @@ func (v *view) action(e event, kind string, paths []string, cwd string) {
 		}
 	}
 	changed := v.changes(fields)
+	if q.Diff != "" {
+		for _, key := range host.WholeFileKeys {
+			delete(fields, key)
+		}
+		changed = strings.Split(strings.Trim(String(q.Diff), "\n"), "\n")
+	}
 	for _, key := range slices.Sorted(maps.Keys(fields)) {
 		v.block(oneLine(key)+": ", "", fieldText(fields[key]))
 	}
@@ -276,16 +283,29 @@ func (r *Renderer) AskApproval(q host.Question, from string) {
 	r.endThinking()
 	r.fresh()
 	r.errWrite(showQuestion(q, from, "d shows all", r.o.Color))
-	r.AskAgain(len(q.Rules) > 0)
+	r.AskAgain(q)
 }
 
-// AskAgain leaves the cursor where the answer to an approval goes. rules says that a is
-// one.
-func (r *Renderer) AskAgain(rules bool) {
+// AskAgain leaves the cursor where the answer to an approval goes.
+func (r *Renderer) AskAgain(q host.Question) {
 	r.fresh()
-	always := ""
-	if rules {
-		always = "[a]lways, "
+	more := ""
+	if len(q.Rules) > 0 {
+		more = "[a]lways, "
 	}
-	r.ask("allow? [y]es, [n]o, " + always + "[d]etails, [?]: ")
+	if q.Editable {
+		more += "[e]dit, "
+	}
+	r.ask("allow? [y]es, [n]o, " + more + "[d]etails, [?]: ")
+}
+
+// Command is the argument of a tool that runs a command, and its name; both are empty if
+// there is none.
+func Command(input map[string]json.RawMessage) (key, command string) {
+	for _, key := range commandKeys {
+		if json.Unmarshal(input[key], &command) == nil && command != "" {
+			return key, command
+		}
+	}
+	return "", ""
 }

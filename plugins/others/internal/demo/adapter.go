@@ -39,7 +39,7 @@ func (Adapter) Describe() *pluginapi.Agent {
 		Platforms:   []string{"linux", "darwin", "windows"},
 		Capabilities: &pluginapi.Capabilities{
 			NoSession: true, MultiTurn: true, TextStreaming: true, Thinking: true, Tools: true,
-			Approvals: true, Questions: true, Interrupt: true, Model: true, SetModel: true,
+			Approvals: true, EditApprovals: true, Questions: true, Interrupt: true, Model: true, SetModel: true,
 		},
 		Efforts: []*pluginapi.Effort{
 			{Level: "low", Native: "low"}, {Level: "medium", Native: "medium"},

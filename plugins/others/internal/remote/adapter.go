@@ -44,7 +44,7 @@ func (Adapter) Describe() *pluginapi.Agent {
 		// What the agent there cannot do is refused there, before it is started.
 		Capabilities: &pluginapi.Capabilities{
 			Resume: true, ContinueLast: true, Fork: true, NoSession: true, MultiTurn: true, TextStreaming: true, Thinking: true, Tools: true,
-			Approvals: true, Questions: true, Interrupt: true, Model: true, SetModel: true, SystemAppend: true, SystemReplace: true,
+			Approvals: true, EditApprovals: true, Questions: true, Interrupt: true, Model: true, SetModel: true, SystemAppend: true, SystemReplace: true,
 			Mcp: true, AddDirs: true, MaxTurns: true, MaxBudget: true, JsonSchema: true, AttachFiles: true, AttachImages: true, Subagents: true,
 		},
 		ConfigLocations: []string{"~/.agent-mux/config.toml, here and there"},

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -16,7 +15,6 @@ import (
 
 	"github.com/amux-dev/amux/cmd/amux/internal/app"
 	"github.com/amux-dev/amux/cmd/amux/internal/settings"
-	"github.com/amux-dev/amux/internal/process"
 	"github.com/amux-dev/amux/internal/sys/foreign"
 	"github.com/amux-dev/amux/pluginapi"
 )
@@ -230,7 +228,7 @@ func edit(o *Options) error {
 		if err = errors.Join(err, copied.Close()); err != nil {
 			return nil, pluginapi.Errorf(pluginapi.CodeConfig, "%w", err)
 		}
-		if err := o.open(kept); err != nil {
+		if err := o.Process.Edit(context.Background(), kept); err != nil {
 			return nil, err
 		}
 		changed, err := foreign.Read(kept, foreign.Rule{Limit: maxFile, Private: true})
@@ -249,32 +247,4 @@ func edit(o *Options) error {
 		o.Print.Warnf("%v", err)
 	}
 	return err
-}
-
-// open runs the user's editor until it ends.
-func (o *Options) open(path string) error {
-	editor := "vi"
-	for _, name := range []string{"EDITOR", "VISUAL"} {
-		if text := o.Process.Getenv(name); text != "" {
-			editor = text
-		}
-	}
-	cmd := exec.CommandContext(context.Background(), "/bin/sh", "-c", editor+` "$1"`, "sh", path)
-	if app.IsWindows {
-		cmd = exec.CommandContext(context.Background(), editor, path)
-	}
-	cmd.Env, cmd.Stdin, cmd.Stdout, cmd.Stderr = o.Process.Env, o.Process.IO.In, o.Process.IO.Out, o.Process.IO.Err
-	err := process.Starting(func() (int, error) {
-		if err := cmd.Start(); err != nil {
-			return 0, err
-		}
-		return cmd.Process.Pid, nil
-	})
-	if err == nil {
-		err = cmd.Wait()
-	}
-	if err != nil {
-		return pluginapi.Errorf(pluginapi.CodeConfig, "the editor %q ended with an error: %w", editor, err)
-	}
-	return nil
 }

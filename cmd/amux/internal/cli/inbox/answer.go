@@ -38,7 +38,7 @@ func answer(o *Options, inbox *app.Inbox) error {
 	options := o.Print.RenderOptions()
 	options.Terminal = true
 	d := &desk{Options: o, inbox: inbox, renderer: render.New(options), sigs: sigs}
-	d.dialog = ask.Dialog{Renderer: d.renderer, Failed: d.failed, Page: d.page}
+	d.dialog = ask.Dialog{Renderer: d.renderer, Failed: d.failed, Process: o.Process, Borrow: d.borrow}
 	if err := d.look(); err != nil {
 		return err
 	}
@@ -153,5 +153,5 @@ func (d *desk) failed(what string, err error) {
 	d.renderer.Note("amux: error: " + what + ": " + pluginapi.AsError(err).Error())
 }
 
-// page shows a text in the user's pager.
-func (d *desk) page(text string) { d.caught = ask.Page(d.Process, d.sigs, text) }
+// borrow gives the terminal to a program of the user's.
+func (d *desk) borrow(do func(ctx context.Context)) { d.caught = ask.Borrow(d.sigs, do) }

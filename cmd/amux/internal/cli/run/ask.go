@@ -27,7 +27,8 @@ type asker struct {
 	prompt func(ctx context.Context, text string)
 
 	over func(ctx context.Context) // is called when stdin has ended; it may be nil
-	page func(text string)         // shows a text in the user's pager
+	// borrow gives the terminal to a pager or an editor.
+	borrow func(do func(ctx context.Context))
 
 	dialog ask.Dialog
 	lines  <-chan ask.Line // nil: nobody listens yet, or any more
@@ -136,7 +137,7 @@ func (a *asker) listen() {
 	if a.lines != nil {
 		return
 	}
-	a.dialog.Renderer, a.dialog.Page = a.l.renderer, a.page
+	a.dialog.Renderer, a.dialog.Process, a.dialog.Borrow = a.l.renderer, a.l.process, a.borrow
 	a.dialog.Failed = a.l.try
 	if a.l.talk.line != nil {
 		a.dialog.Keyboard = ask.NewLineKeyboard(a.l.process.IO, a.l.talk.line)
@@ -183,10 +184,10 @@ func (a *asker) sent(what string, err error) {
 	a.l.try(what, err)
 }
 
-// page shows a text in the user's pager. Ctrl-C is the pager's meanwhile; a signal that
-// stops the run ends it.
-func (l *live) page(text string) {
-	if caught := ask.Page(l.process, l.sigs, text); caught != nil {
+// borrow gives the terminal to a program of the user's. A signal that stops the run ends
+// that program.
+func (l *live) borrow(do func(ctx context.Context)) {
+	if caught := ask.Borrow(l.sigs, do); caught != nil {
 		l.signal(context.Background(), caught)
 	}
 }

@@ -56,7 +56,7 @@ func attachLines(o *AttachOptions, run app.Recorded, w *writer) error {
 	a.l.talk.render(&options, o.Plain)
 	a.l.renderer = render.New(options)
 	types := w.had
-	a.l.asker = &asker{l: a.l, page: a.page, can: types, elsewhere: !types, prompt: a.prompt}
+	a.l.asker = &asker{l: a.l, borrow: a.borrow, can: types, elsewhere: !types, prompt: a.prompt}
 	if !w.readOnly {
 		a.l.asker.listen()
 	}
@@ -152,8 +152,8 @@ func (a *lineAttachment) leave(sig os.Signal) error {
 	return app.ExitError(app.SignalCode(sig))
 }
 
-// page shows a text in the user's pager.
-func (a *lineAttachment) page(text string) { a.caught = ask.Page(a.l.process, a.sigs, text) }
+// borrow gives the terminal to a program of the user's.
+func (a *lineAttachment) borrow(do func(ctx context.Context)) { a.caught = ask.Borrow(a.sigs, do) }
 
 func (a *lineAttachment) left() error {
 	a.l.note("left run " + render.ShortID(a.run.ID()) + ", which goes on")

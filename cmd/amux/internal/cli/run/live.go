@@ -196,7 +196,7 @@ func (l *live) human(ctx context.Context, h app.Records) {
 	l.talk.render(&options, l.mode.Plain)
 	l.renderer = render.New(options)
 	can := l.process.Attended() || l.mode.Interactive
-	l.asker = &asker{l: l, page: l.page, can: can, elsewhere: !can && !l.spec.Unattended}
+	l.asker = &asker{l: l, borrow: l.borrow, can: can, elsewhere: !can && !l.spec.Unattended}
 	if l.mode.Interactive {
 		l.asker.prompt, l.asker.over = l.send, l.endOfInput
 		l.asker.listen()

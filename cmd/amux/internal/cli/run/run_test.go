@@ -346,6 +346,7 @@ func TestAskInPlace(t *testing.T) {
 	approval := func(id string) pluginapi.Payload {
 		return pluginapi.ApprovalRequest{InteractionID: id, Action: "Bash", ToolName: "Bash", Input: []byte(`{"command":"make"}`)}
 	}
+	edit := pluginapi.ApprovalRequest{InteractionID: "a", ToolName: "Tool", Input: []byte(`{"target":"make"}`)}
 	question := pluginapi.InputRequired{InteractionID: "q", Question: "Several", Questions: []pluginapi.Question{
 		{Question: "Colour?", Options: []string{"red", "blue"}}, {Question: "Sizes?", Options: []string{"s", "m", "l"}, Multiple: true}}}
 	for _, test := range []struct {
@@ -356,10 +357,14 @@ func TestAskInPlace(t *testing.T) {
 	}{
 		{"yes", "y\n", []pluginapi.Payload{approval("a")}, []string{"approve a"}, "$ make"},
 		{"no, with a reason", "n not now\n", []pluginapi.Payload{approval("a")}, []string{"deny a: not now"}, ""},
-		{"nonsense first", "what\nYES\n", []pluginapi.Payload{approval("a")}, []string{"approve a"}, "y, n, a or d"},
+		{"nonsense first", "what\nYES\n", []pluginapi.Payload{approval("a")}, []string{"approve a"}, "y, n, a, e or d"},
 		{"always", "a\ny\n", []pluginapi.Payload{approval("a"), approval("b")}, []string{"allow a Bash(make *)", "approve b"}, "a allows for the rest of the run: Bash(make *)"},
 		{"the keys first", "?\ny\n", []pluginapi.Payload{approval("a")}, []string{"approve a"}, "for the rest of the run what this covers: Bash(make *)"},
 		{"details first", "d\ny\n", []pluginapi.Payload{approval("a")}, []string{"approve a"}, "in /work"},
+		{"changed", "e\n", []pluginapi.Payload{approval("a")}, []string{`approve a{"command":"make test"}`}, "[e]dit"},
+		{"changed as JSON", "e\n", []pluginapi.Payload{edit}, []string{"approve a{\n  \"target\": \"make test\"\n}\n"}, ""},
+		{"unchanged", "e\nn\n", []pluginapi.Payload{pluginapi.ApprovalRequest{InteractionID: "a", Input: []byte(`{"command":"ls"}`)}}, []string{"deny a: "}, "unchanged or empty"},
+		{"not to be changed", "e\nn\n", []pluginapi.Payload{pluginapi.ApprovalRequest{InteractionID: "a", Detail: "x"}}, []string{"deny a: "}, "cannot be changed"},
 		{"two after each other", "y\nn\n", []pluginapi.Payload{approval("a"), approval("b")}, []string{"approve a", "deny b: "}, ""},
 		{"end of file", "", []pluginapi.Payload{approval("a"), approval("b")}, []string{"deny a: nobody can answer", "deny b: nobody can answer"}, ""},
 		{"text", "blue\n", []pluginapi.Payload{pluginapi.InputRequired{InteractionID: "q", Question: "Colour?"}}, []string{"answer q: blue"}, "? Colour?"},
@@ -371,8 +376,9 @@ func TestAskInPlace(t *testing.T) {
 			typist, stdin := clitest.NewTypist(test.typed)
 			b.Terminal(stdin)
 			b.IO.Err, b.Err = typist, typist
-			b.Env = []string{"PAGER=cat"}
+			b.Env = []string{"PAGER=cat", "EDITOR=sed -i 's/make/make test/'"}
 			b.Host.Run = clitest.NewRun(test.events...)
+			b.Host.Run.Editable = true
 			b.Host.Run.Rules = []string{"Bash(make *)"}
 			answered := func(r *clitest.Run) {
 				if len(r.Calls()) == len(test.calls) {

@@ -250,7 +250,7 @@ func (t *talk) diff(ctx context.Context) error {
 	if patch.over {
 		fmt.Fprintf(&text, "… the rest: amux diff %s\n", render.ShortID(t.l.run.ID()))
 	}
-	t.l.asker.dialog.Keyboard.Lend(func() { t.l.asker.page(text.String()) })
+	t.l.asker.dialog.Page(text.String())
 	return nil
 }
 

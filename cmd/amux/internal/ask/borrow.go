@@ -7,15 +7,16 @@ import (
 	"github.com/amux-dev/amux/cmd/amux/internal/app"
 )
 
-// Page shows a text in the user's pager, until that ends or a signal ends it, which is
-// returned. Ctrl-C and Ctrl-Z are the pager's.
-func Page(p *app.Process, sigs <-chan os.Signal, text string) (caught os.Signal) {
+// Borrow gives the terminal to a program of the user's, such as a pager or an editor, until
+// do returns or a signal cancels its context, which is returned. Ctrl-C and Ctrl-Z are the
+// program's.
+func Borrow(sigs <-chan os.Signal, do func(ctx context.Context)) (caught os.Signal) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		p.Page(ctx, text)
+		do(ctx)
 	}()
 	for {
 		select {
