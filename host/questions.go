@@ -34,8 +34,8 @@ type Question struct {
 	// can.
 	Rules []string `json:"rules,omitempty"`
 	// Diff is what the request would change in a file that it writes whole, as a unified
-	// diff against its present content; empty if the request is none of these, or if the
-	// file is not a text of at most 1 MiB.
+	// diff against its present content; empty for any other request, and for a file that is
+	// not a text of at most 1 MiB.
 	Diff string `json:"diff,omitempty"`
 	// Editable: the agent takes an input that was changed: see Run.Approve.
 	Editable bool `json:"editable,omitempty"`
