@@ -51,7 +51,7 @@ func TestInbox(t *testing.T) {
 	}
 	late := func() (n int) {
 		for _, w := range []*window{one, two} {
-			n += strings.Count(w.text(), "somebody else was first") + strings.Count(w.text(), "answered elsewhere")
+			n += strings.Count(w.text(), "your answer does not count") + strings.Count(w.text(), "answered elsewhere")
 		}
 		return n
 	}
@@ -62,7 +62,7 @@ func TestInbox(t *testing.T) {
 	for deadline := time.Now().Add(30 * time.Second); late() == before && time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
 	}
 	if n := late() - before; n != 1 {
-		t.Errorf("%d of two were told that the other was first:\n%s\n%s", n, one.text(), two.text())
+		t.Errorf("%d of two were told that their answer came too late:\n%s\n%s", n, one.text(), two.text())
 	}
 	one.types(ctrlC)
 	one.exits(0)

@@ -220,6 +220,8 @@ func (d *Dialog) sent(what string, err error) {
 	case err == nil, errors.Is(err, io.EOF):
 	case errors.Is(err, pluginapi.CodeAlreadyAnswered):
 		d.Renderer.Note("amux: somebody else was first: your answer does not count")
+	case errors.Is(err, pluginapi.CodeRunNotActive):
+		d.Renderer.Note("amux: the run has ended meanwhile: your answer does not count")
 	default:
 		d.Failed(what, err)
 	}
