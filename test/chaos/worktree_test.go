@@ -30,7 +30,7 @@ type forest struct {
 	root, repo, config, amux string
 	env                      []string
 	before                   map[string]string // of the repository, when the user has last changed it
-	kills, removed, merges   int
+	kills, merges            int
 	outcomes, used           map[string]int
 }
 

@@ -38,11 +38,19 @@ func (s *Store) Merge(ctx context.Context, name string) ([]git.File, *Record, er
 	}
 	// A folder of its own, which a merge that is cut off is taken back with.
 	dir := s.mergeDir(r)
-	if err := errors.Join(os.RemoveAll(dir), os.Mkdir(dir, 0o700)); err != nil {
+	if _, err := os.Lstat(dir); err == nil {
+		s.keepMerged(r) // amux was killed before it could
+	}
+	if err := os.Mkdir(dir, 0o700); err != nil {
 		return nil, r, err
 	}
+	last := r.Merged
 	defer func() {
-		if r.Merging == nil {
+		switch {
+		case r.Merging != nil:
+		case r.Merged != last:
+			s.keepMerged(r)
+		default:
 			_ = os.RemoveAll(dir)
 		}
 	}()
@@ -67,6 +75,16 @@ func inUse(r *Record, run string) error {
 }
 
 func (s *Store) mergeDir(r *Record) string { return filepath.Join(s.state(), r.Name+".git") }
+
+// keptDir has the objects of the last merge that was done, from which the next one goes on.
+func (s *Store) keptDir(r *Record) string { return filepath.Join(s.state(), r.Name+".merged") }
+
+func (s *Store) keepMerged(r *Record) {
+	_ = os.RemoveAll(s.keptDir(r))
+	if r.Merged == nil || os.Rename(s.mergeDir(r), s.keptDir(r)) != nil {
+		_ = os.RemoveAll(s.mergeDir(r)) // the next merge does without it
+	}
+}
 
 // merge merges the tree of a status, whose objects are in the folder of the merge.
 func (s *Store) merge(ctx context.Context, r *Record, st Status) ([]git.File, error) {
@@ -138,12 +156,21 @@ func (s *Store) target(ctx context.Context, r *Record) (*target, string, error) 
 		return nil, "", err
 	}
 	alternates := filepath.Join(t.Dir, "objects", "info", "alternates")
-	own := git.Quote(filepath.ToSlash(filepath.Join(s.mergeDir(r), "objects"))) + "\n"
 	data, err := os.ReadFile(alternates)
-	if err == nil {
-		err = os.WriteFile(alternates, append(data, own...), 0o600)
+	if err != nil {
+		return nil, "", err
 	}
-	return t, at, err
+	for _, dir := range []string{s.mergeDir(r), s.keptDir(r), filepath.Join(s.keptDir(r), "target")} {
+		if objects := filepath.Join(dir, "objects"); exists(objects) {
+			data = append(data, git.Quote(filepath.ToSlash(objects))+"\n"...)
+		}
+	}
+	return t, at, os.WriteFile(alternates, data, 0o600)
+}
+
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
 }
 
 // clean refuses a work tree that has changes that are not committed, staged or not. Files
@@ -179,15 +206,23 @@ func some(names []string) string {
 
 // merge returns the tree of a commit and the worktree's files, merged.
 func (t *target) merge(ctx context.Context, at string, st Status, r *Record) (string, error) {
-	theirs, err := git.Output(func(w io.Writer) error {
-		return t.OnObjects(ctx, strings.NewReader("files of a worktree\n"), w,
-			"-c", "user.name=amux", "-c", "user.email=amux@localhost", "commit-tree", st.Tree, "-p", st.Head)
-	})
+	ours, parent := at, st.Head
+	var err error
+	if t.kept(ctx, at, r.Merged) {
+		// The user has committed what was merged last: only what came since is merged.
+		if parent, err = t.commit(ctx, r.Merged.From); err == nil {
+			ours, err = t.commit(ctx, at+"^{tree}", "-p", parent)
+		}
+		if err != nil {
+			return "", err
+		}
+	}
+	theirs, err := t.commit(ctx, st.Tree, "-p", parent)
 	if err != nil {
 		return "", err
 	}
 	out, err := git.Output(func(w io.Writer) error {
-		return t.OnObjects(ctx, nil, w, "merge-tree", "--write-tree", "--no-messages", "--name-only", "-z", at, theirs)
+		return t.OnObjects(ctx, nil, w, "merge-tree", "--write-tree", "--no-messages", "--name-only", "-z", ours, theirs)
 	})
 	names := strings.Split(strings.TrimRight(out, "\x00"), "\x00")
 	failed, _ := errors.AsType[*git.Failure](err)
@@ -202,6 +237,35 @@ func (t *target) merge(ctx context.Context, at string, st Status, r *Record) (st
 		return "", errors.New("git merge-tree printed no id")
 	}
 	return names[0], nil
+}
+
+// commit makes a commit of a tree, which git needs to merge it.
+func (t *target) commit(ctx context.Context, tree string, parents ...string) (string, error) {
+	return git.Output(func(w io.Writer) error {
+		return t.OnObjects(ctx, strings.NewReader("files of a worktree\n"), w,
+			append([]string{"-c", "user.name=amux", "-c", "user.email=amux@localhost", "commit-tree", tree}, parents...)...)
+	})
+}
+
+// kept reports whether a later commit of the user has all that a merge changed, in whatever
+// form: none of the files is as it was before that merge.
+func (t *target) kept(ctx context.Context, at string, m *Merged) bool {
+	if m == nil || m.Head == at || t.OnObjects(ctx, nil, io.Discard, "cat-file", "-e", m.From) != nil {
+		return false
+	}
+	merged, err := t.Files(ctx, m.Head+"^{tree}", m.Tree, "--no-renames")
+	if err != nil {
+		return false
+	}
+	since, err := t.Files(ctx, m.Head+"^{tree}", at+"^{tree}", "--no-renames")
+	if err != nil {
+		return false
+	}
+	committed := map[string]bool{}
+	for _, f := range since {
+		committed[f.Path] = true
+	}
+	return !slices.ContainsFunc(merged, func(f git.File) bool { return !committed[f.Path] })
 }
 
 // fits refuses files that cannot be written, or for which something is in the way.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
@@ -54,6 +53,50 @@ func TestMerge(t *testing.T) {
 		t.Error(err)
 	}
 	w.nothing()
+}
+
+// A worktree is merged again as work goes on in it: what was committed meanwhile does not
+// conflict, edited or not, and what was thrown away comes again.
+func TestMergeAgain(t *testing.T) {
+	const first = "1\n2\n3\n4\n"
+	for name, test := range map[string]struct {
+		meanwhile func(w *world)
+		want      string
+	}{
+		"committed":            {func(w *world) { w.must("add", "-A"); w.must("commit", "-qm", "m") }, first + "more\n"},
+		"edited and committed": {func(w *world) { w.write("new", "0\n"+first); w.must("add", "-A"); w.must("commit", "-qm", "m") }, "0\n" + first + "more\n"},
+		"thrown away":          {func(w *world) { w.must("clean", "-qfd") }, first + "more\n"},
+		"thrown away, and others committed": {func(w *world) {
+			w.must("clean", "-qfd")
+			w.must("commit", "-q", "--allow-empty", "-m", "m")
+		}, first + "more\n"},
+		"committed, and amux was killed before it kept the merge": {func(w *world) {
+			os.Rename(w.store.keptDir(&Record{Name: "one"}), w.store.mergeDir(&Record{Name: "one"}))
+			w.must("add", "-A")
+			w.must("commit", "-qm", "m")
+		}, first + "more\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := committed(t)
+			dir := w.made("one")
+			w.put(dir, "new", first)
+			if files, _, err := w.store.Merge(t.Context(), "one"); err != nil || len(files) != 1 {
+				t.Fatalf("%v, %v", files, err)
+			}
+			test.meanwhile(w)
+			w.put(dir, "new", first+"more\n")
+			if files, _, err := w.store.Merge(t.Context(), "one"); err != nil || len(files) != 1 {
+				t.Fatalf("again: %v, %v", files, err)
+			}
+			if data, err := os.ReadFile(w.repo + "/new"); err != nil || string(data) != test.want {
+				t.Errorf("%q, %v", data, err)
+			}
+			if _, err := w.store.Drop(t.Context(), "one", false); err != nil {
+				t.Error(err)
+			}
+			w.nothing()
+		})
+	}
 }
 
 // Where a merge would take anything from the user it is refused, and changes nothing.
@@ -352,9 +395,4 @@ func TestNoProgramOfTheRepositoryRuns(t *testing.T) {
 			w.nothing()
 		})
 	}
-}
-
-func exists(path string) bool {
-	_, err := os.Lstat(filepath.FromSlash(path))
-	return err == nil
 }

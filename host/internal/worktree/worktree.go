@@ -326,5 +326,5 @@ func (s *Store) remove(ctx context.Context, r *Record, tips ...string) error {
 	} else if _, gone := errors.AsType[*Refused](err); !gone {
 		return err
 	}
-	return errors.Join(os.RemoveAll(s.mergeDir(r)), os.Remove(s.file(r.Name)))
+	return errors.Join(os.RemoveAll(s.mergeDir(r)), os.RemoveAll(s.keptDir(r)), os.Remove(s.file(r.Name)))
 }
