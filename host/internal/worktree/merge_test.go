@@ -77,6 +77,7 @@ func TestMergeAgain(t *testing.T) {
 		}, first + "more\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			w := committed(t)
 			dir := w.made("one")
 			w.put(dir, "new", first)
@@ -142,6 +143,7 @@ func TestMergeRefuses(t *testing.T) {
 		}, "gone"},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			w := committed(t)
 			dir := w.made("one")
 			w.put(dir, "a", "agent\n")
@@ -347,6 +349,7 @@ func TestNoProgramOfTheRepositoryRuns(t *testing.T) {
 		}, add},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			w := committed(t)
 			w.must("checkout", "-qb", "other")
 			w.write("a", "one\ntwo\nTHREE\n")

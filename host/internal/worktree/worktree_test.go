@@ -249,6 +249,7 @@ func TestDirtyIsKept(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			w := committed(t)
 			before := w.state(w.repo + "/.git/refs")
 			dir := w.made("one")
@@ -298,6 +299,7 @@ func TestCleanIsPruned(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			w := committed(t)
 			dir := w.made("one")
 			w.live["run-of-one"] = true
@@ -414,6 +416,7 @@ func TestRefusedBeforehand(t *testing.T) {
 		"a long name": {func(w *world) (string, string) { return w.repo, strings.Repeat("x", 65) }, "invalid name"},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			w := committed(t)
 			cwd, tree := test.set(w)
 			before := w.state(w.repo)
@@ -456,6 +459,7 @@ func TestRepositories(t *testing.T) {
 		"worktree settings": func(w *world) string { w.must("config", "extensions.worktreeConfig", "true"); return w.repo },
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			w := committed(t)
 			cwd := set(w)
 			w.gitIn(cwd, "status") // as it looks to git from here on
