@@ -1,15 +1,14 @@
 package run
 
 import (
-	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
 	"strings"
 	"time"
 
+	"github.com/amux-dev/amux/cmd/amux/internal/app"
 	"github.com/amux-dev/amux/cmd/amux/internal/line"
 	"github.com/amux-dev/amux/cmd/amux/internal/render"
 	"github.com/amux-dev/amux/host"
@@ -221,53 +220,22 @@ func (t *talk) prompt(ctx context.Context, text string) string {
 	return ""
 }
 
-// mostDiff bounds what /diff shows.
-const mostDiff = 4 << 20
-
 // diff shows what the run has changed so far.
 func (t *talk) diff(ctx context.Context) error {
 	changes, err := t.changes(ctx)
 	if err != nil {
 		return err
 	}
-	d, err := changes.Diff(ctx)
-	if err != nil {
+	text, err := app.Patch(ctx, changes, t.l.run.ID(), t.l.process.IO.Color)
+	switch {
+	case err != nil:
 		return err
-	}
-	defer d.Close()
-	var patch bounded
-	if err := d.Patch(ctx, &patch, false); err != nil && !errors.Is(err, errBound) {
-		return err
-	}
-	if patch.Len() == 0 {
+	case text == "":
 		t.l.renderer.Note("nothing has changed so far")
-		return nil
+	default:
+		t.l.asker.dialog.Page(text)
 	}
-	var text strings.Builder
-	for line := range bytes.Lines(patch.Bytes()) {
-		text.WriteString(render.PatchLine(string(line), t.l.process.IO.Color))
-	}
-	if patch.over {
-		fmt.Fprintf(&text, "… the rest: amux diff %s\n", render.ShortID(t.l.run.ID()))
-	}
-	t.l.asker.dialog.Page(text.String())
 	return nil
-}
-
-// bounded takes text up to a bound.
-type bounded struct {
-	bytes.Buffer
-	over bool
-}
-
-var errBound = errors.New("there is more")
-
-func (b *bounded) Write(p []byte) (int, error) {
-	if b.Len()+len(p) > mostDiff {
-		b.over = true
-		return 0, errBound
-	}
-	return b.Buffer.Write(p)
 }
 
 // spent is what the run has used so far.

@@ -22,7 +22,7 @@ type model struct {
 
 	width, height int
 	live, ended   []host.RunInfo
-	doing         map[string]string
+	doing, cost   map[string]string
 	all           bool   // ended runs are shown too
 	filter        string // what rows must contain
 	typing        bool   // the filter
@@ -31,7 +31,8 @@ type model struct {
 
 	open  string // the run whose output is shown
 	found *opened
-	from  int // how many lines above the end the output is shown
+	from  int    // how many lines above the end the output is shown
+	diff  string // is shown in place of the output
 	// shown is the question on screen, and since when: what was typed before is no answer.
 	shown string
 	since time.Time
@@ -49,7 +50,7 @@ type command struct {
 
 func newModel(r *records, runs []host.RunInfo, color bool) *model {
 	m := &model{records: r, color: color, now: time.Now, width: 80, height: 24, doing: map[string]string{}}
-	r.listed, r.live = time.Now(), map[string]bool{}
+	r.listed, r.live, r.spent = time.Now(), map[string]bool{}, map[string]*tally{}
 	for _, run := range runs {
 		if app.HasEnded(run) {
 			m.ended = append(m.ended, run)
@@ -85,6 +86,15 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		return m, m.look()
 	case *opened:
 		m.show(msg)
+	case diff:
+		switch m.bad = msg.err != nil; {
+		case m.bad:
+			m.notice = pluginapi.AsError(msg.err).Error()
+		case msg.text == "":
+			m.notice = "nothing has changed so far"
+		case msg.id == m.open:
+			m.diff, m.from = msg.text, 1<<30 // from its beginning
+		}
 	case done:
 		m.bad = msg.err != nil
 		if m.notice = msg.what; m.bad {
@@ -114,7 +124,7 @@ func (m *model) take(l look) {
 		}
 	}
 	m.sort()
-	m.doing = l.doing
+	m.doing, m.cost = l.doing, l.cost
 	m.show(l.open)
 }
 
@@ -243,12 +253,25 @@ func (m *model) key(k tea.KeyPressMsg) tea.Cmd {
 			m.filter = ""
 			return nil
 		}
+		if m.diff != "" {
+			m.diff, m.from = "", 0
+			return nil
+		}
 		m.open, m.found, m.shown, m.from = "", nil, "", 0
 	case "enter", "right":
 		if run, ok := m.target(); ok && m.open == "" {
 			m.open, m.found, m.from = run.ID, &opened{run: run}, 0
 			id := run.ID
 			return func() tea.Msg { return m.records.output(id) }
+		}
+	case "d":
+		switch {
+		case m.diff != "":
+			m.diff, m.from = "", 0
+		case m.open != "":
+			return m.records.diff(m.open, m.color)
+		default:
+			m.notice = "Enter opens a run, d shows there what it changed"
 		}
 	case "A":
 		m.all = !m.all

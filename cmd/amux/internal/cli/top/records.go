@@ -2,6 +2,8 @@ package top
 
 import (
 	"context"
+	"maps"
+	"path/filepath"
 	"slices"
 	"sync"
 	"time"
@@ -37,6 +39,7 @@ type records struct {
 	listed time.Time
 	found  time.Time       // when that was last tried
 	live   map[string]bool // at the last look
+	spent  map[string]*tally
 	// asked is the run that was last asked for its questions, as it was then.
 	asked     host.RunInfo
 	questions []host.Question
@@ -48,6 +51,7 @@ type look struct {
 	ended []host.RunInfo // since the last look; of all is set, all that have ended
 	all   bool
 	doing map[string]string // of the rows on screen, by run
+	cost  map[string]string
 	open  *opened
 	err   error
 }
@@ -64,7 +68,7 @@ type opened struct {
 func (r *records) look(onScreen []string, open string) tea.Msg {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	l := look{doing: map[string]string{}}
+	l := look{doing: map[string]string{}, cost: map[string]string{}}
 	if now := time.Now(); now.Sub(r.listed) > again {
 		all, err := r.host.Runs(r.ctx)
 		if err != nil {
@@ -98,6 +102,7 @@ func (r *records) look(onScreen []string, open string) tea.Msg {
 		r.live[run.ID] = true
 		l.live = append(l.live, run)
 	}
+	maps.DeleteFunc(r.spent, func(id string, _ *tally) bool { return !r.live[id] })
 	for id := range was {
 		if !r.live[id] && !l.all {
 			if run, err := r.host.Open(r.ctx, id); err == nil {
@@ -108,6 +113,12 @@ func (r *records) look(onScreen []string, open string) tea.Msg {
 	for _, id := range onScreen {
 		if run, ok := byID[id]; ok {
 			l.doing[id] = render.Activity(run.Recent(few))
+			if spent := r.spent[id]; spent == nil {
+				r.spent[id] = &tally{}
+			}
+			if usd := r.spent[id].read(filepath.Join(run.Dir, "events.jsonl")); usd > 0 {
+				l.cost[id] = render.Money(usd)
+			}
 		}
 	}
 	if open != "" {
@@ -144,6 +155,25 @@ func (r *records) ask(run app.Recorded, info host.RunInfo) []host.Question {
 		r.asked, r.questions = info, run.Questions()
 	}
 	return r.questions
+}
+
+// diff is what a run has changed so far.
+type diff struct {
+	id, text string
+	err      error
+}
+
+func (r *records) diff(id string, color bool) tea.Cmd {
+	return func() tea.Msg {
+		ctx, cancel := context.WithTimeout(r.ctx, 30*time.Second)
+		defer cancel()
+		run, err := r.host.Open(ctx, id)
+		if err != nil {
+			return diff{id: id, err: err}
+		}
+		text, err := app.Patch(ctx, run.Changes(), id, color)
+		return diff{id, text, err}
+	}
 }
 
 // done is what came of a command.

@@ -3,6 +3,7 @@ package top
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -206,5 +207,38 @@ func TestNoTerminal(t *testing.T) {
 	b := clitest.New(t, "", clitest.Commands(NewCmd))
 	if code := b.Main("top"); code != 2 || !strings.Contains(b.Err.String(), "amux ps") {
 		t.Errorf("code %d: %s", code, b.Err)
+	}
+}
+
+// d shows what the open run has changed, in place of its output.
+func TestDiffOfARun(t *testing.T) {
+	t.Parallel()
+	m := screen(t, 80, 24, run(1, code.StateRunning))
+	press(m, "d")
+	if said := strings.Join(m.lines(), "\n"); !strings.Contains(said, "Enter opens a run") {
+		t.Errorf("without an open run: %s", said)
+	}
+	press(m, "enter")
+	if press(m, "d") == nil {
+		t.Fatal("nothing is asked for")
+	}
+	for _, test := range []struct {
+		msg  diff
+		says string
+	}{
+		{diff{id: m.open, err: errors.New("no git")}, "error: no git"},
+		{diff{id: m.open}, "nothing has changed so far"},
+		{diff{id: "another", text: "-x\n+elsewhere\n"}, ""},
+		{diff{id: m.open, text: "-one\n+two\n" + strings.Repeat(" same\n", 100)}, "-one\n+two\n same"},
+	} {
+		m.Update(test.msg)
+		said := strings.Join(m.lines(), "\n")
+		if !strings.Contains(said, test.says) || strings.Contains(said, "elsewhere") {
+			t.Errorf("%+v: %s", test.msg, said)
+		}
+	}
+	press(m, "esc")
+	if said := strings.Join(m.lines(), "\n"); m.open == "" || strings.Contains(said, "+two") {
+		t.Errorf("Esc closed more than the diff: %s", said)
 	}
 }

@@ -83,7 +83,7 @@ func (m *model) list() []string {
 		if run.ID == m.selected {
 			mark = ">"
 		}
-		cost := ""
+		cost := m.cost[run.ID]
 		if run.End != nil && run.End.Cost != nil {
 			cost = render.Money(run.End.Cost.USD)
 		}
@@ -175,6 +175,12 @@ func (m *model) detail() []string {
 
 // output is what the last events of the run show.
 func (m *model) output() (lines []string) {
+	if m.diff != "" {
+		for line := range strings.Lines(m.diff) {
+			lines = append(lines, folded(strings.TrimRight(line, "\n"), m.width)...)
+		}
+		return lines
+	}
 	var b strings.Builder
 	r := render.New(render.Options{Out: &b, Err: &b, Color: m.color, Width: m.width, Live: true, Shared: true, Prompts: true})
 	for _, e := range m.found.events {
@@ -217,5 +223,5 @@ func (m *model) keys() string {
 	if q := m.question(); q != nil && q.Approval {
 		answer = "y once  a always  n deny  "
 	}
-	return answer + "↑↓ scroll  i interrupt  p pause  s stop  Esc back"
+	return answer + "↑↓ scroll  d diff  i interrupt  p pause  s stop  Esc back"
 }

@@ -1,0 +1,52 @@
+package app
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/amux-dev/amux/cmd/amux/internal/render"
+	"github.com/amux-dev/amux/host"
+)
+
+// mostPatch bounds what Patch returns.
+const mostPatch = 4 << 20
+
+// Patch is what a run has changed so far, as a person reads it; empty if nothing is.
+func Patch(ctx context.Context, changes *host.Changes, id string, color bool) (string, error) {
+	d, err := changes.Diff(ctx)
+	if err != nil {
+		return "", err
+	}
+	defer d.Close()
+	var patch bounded
+	if err := d.Patch(ctx, &patch, false); err != nil && !errors.Is(err, errBound) {
+		return "", err
+	}
+	var text strings.Builder
+	for line := range bytes.Lines(patch.Bytes()) {
+		text.WriteString(render.PatchLine(string(line), color))
+	}
+	if patch.over {
+		fmt.Fprintf(&text, "… the rest: amux diff %s\n", render.ShortID(id))
+	}
+	return text.String(), nil
+}
+
+// bounded takes text up to a bound.
+type bounded struct {
+	bytes.Buffer
+	over bool
+}
+
+var errBound = errors.New("there is more")
+
+func (b *bounded) Write(p []byte) (int, error) {
+	if b.Len()+len(p) > mostPatch {
+		b.over = true
+		return 0, errBound
+	}
+	return b.Buffer.Write(p)
+}
