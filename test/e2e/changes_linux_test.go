@@ -146,6 +146,25 @@ func TestDiffAndUndo(t *testing.T) {
 	}
 }
 
+// Whoever watches a run from elsewhere, or waits for it, hears what it changed too.
+func TestChangesAreNamedWhereARunIsWatched(t *testing.T) {
+	u := newRepository(t)
+	u.amux("run", "-d", "edit", "sleep 2; "+edit, "--name", "one")
+	attached := make(chan string, 1)
+	go func() {
+		_, said, _ := u.try("attach", "one")
+		attached <- said
+	}()
+	_, waited, code := u.try("wait", "one")
+	for what, said := range map[string]string{"wait": waited, "attach": <-attached, "wait again": second(u.try("wait", "one"))} {
+		if code != 0 || !strings.Contains(said, "amux: 3 files +2 −1 · amux diff ") {
+			t.Errorf("%s: code %d, %s", what, code, said)
+		}
+	}
+}
+
+func second(_, said string, _ int) string { return said }
+
 // What is not recorded says so, and why.
 func TestDiffOfNothing(t *testing.T) {
 	u := newRepository(t)

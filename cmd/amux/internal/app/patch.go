@@ -6,10 +6,33 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/amux-dev/amux/cmd/amux/internal/render"
 	"github.com/amux-dev/amux/host"
 )
+
+// Changes says how much a run that has ended has changed, and how to see it. The host of a
+// run that has just ended may be about to record it.
+func (p *Printer) Changes(run Recorded) {
+	info := run.Changes().Info()
+	if ended := run.Info().Ended; ended != nil && time.Since(*ended) < soonAfter {
+		for deadline := time.Now().Add(soonAfter); info != nil && info.EndTree == "" && info.Reason == "" && time.Now().Before(deadline); {
+			time.Sleep(20 * time.Millisecond)
+			info = run.Changes().Info()
+		}
+	}
+	switch {
+	case info == nil:
+	case info.Reason != "":
+		p.Warnf("what the run changed is not recorded: %s", info.Reason)
+	case info.Files > 0:
+		p.Notef("%s · amux diff %s", render.Changed(info.Files, info.Added, info.Deleted), render.ShortID(run.ID()))
+	}
+}
+
+// soonAfter is how long after the end of a run its host records what it changed, mostly.
+const soonAfter = 2 * time.Second
 
 // mostPatch bounds what Patch returns.
 const mostPatch = 4 << 20

@@ -90,6 +90,9 @@ func report(o *WaitOptions, e ended) error {
 	if len(o.Refs) > 1 && e.err == nil {
 		o.Print.Outf("%s %s\n", render.ShortID(e.run.ID()), e.result.State)
 	}
+	if e.err == nil && len(o.Refs) == 1 {
+		o.Print.Changes(e.run)
+	}
 	err := e.err
 	if err == nil {
 		err = o.Runs.Check(e.run.ID())

@@ -248,6 +248,7 @@ func (a *lineAttachment) end(err error) error {
 		return err
 	}
 	result := run.Wait()
+	a.l.print.Changes(run)
 	if result.Err == nil {
 		return nil
 	}

@@ -112,8 +112,10 @@ func reportEnd(p *app.Printer, run app.Recorded, end ending) error {
 		return end.err
 	case end.result.Err == nil:
 		p.Notef("run %s has ended: %s", render.ShortID(run.ID()), end.result.State)
+		p.Changes(run)
 		return nil
 	}
+	p.Changes(run)
 	p.Error(end.result.Err, run.ID(), run.Info().Agent)
 	return app.Failed(end.result)
 }

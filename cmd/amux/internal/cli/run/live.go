@@ -88,14 +88,7 @@ func (l *live) changes(h app.Records) {
 	if err != nil {
 		return // it was removed
 	}
-	info := run.Changes().Info()
-	switch {
-	case info == nil:
-	case info.Reason != "":
-		l.print.Warnf("what the run changed is not recorded: %s", info.Reason)
-	case info.Files > 0:
-		l.print.Notef("%s · amux diff %s", render.Changed(info.Files, info.Added, info.Deleted), render.ShortID(l.run.ID()))
-	}
+	l.print.Changes(run)
 }
 
 // watch notifies whoever does not look at the run's terminal. Who does hears only the bell,
