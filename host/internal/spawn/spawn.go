@@ -102,7 +102,7 @@ func (o Order) Prepare(plan *pluginapi.Plan) (shim.Spawn, journal.Plan, error) {
 		record.Files = append(record.Files, f.Name)
 	}
 	s := o.Spawn
-	s.Number, s.Program, s.Args, s.Env, s.Cwd = o.Attempt, path, plan.Args, o.env(plan), cwd
+	s.Number, s.Program, s.Args, s.Env, s.Cwd = o.Attempt, path, plan.Args, o.env(plan, cwd), cwd
 	s.Stdin = plan.Stdin == pb.Stdin_STDIN_OPEN || plan.Stdin == pb.Stdin_STDIN_PROMPT
 	s.Close = plan.Stdin == pb.Stdin_STDIN_PROMPT
 	s.Initial, s.Collect, s.Grace = plan.InitialStdin, plan.Collect, cmp.Or(s.Grace, DefaultGrace)
@@ -149,7 +149,7 @@ func (o Order) idle(plan *pluginapi.Plan) time.Duration {
 
 // env is the agent's environment: the caller's, then the user's own additions,
 // then the adapter's, then ours.
-func (o Order) env(plan *pluginapi.Plan) []string {
+func (o Order) env(plan *pluginapi.Plan, cwd string) []string {
 	vars := map[string]string{}
 	for _, variable := range o.World {
 		if name, value, ok := strings.Cut(variable, "="); ok && name != "" {
@@ -174,6 +174,9 @@ func (o Order) env(plan *pluginapi.Plan) []string {
 	for _, name := range tempEnv {
 		vars[name] = o.TempDir
 	}
+	if given := vars["PWD"]; given != "" && !sameFolder(given, cwd) { // the caller's is another
+		vars["PWD"] = cwd
+	}
 	owner := o.RunID
 	if outer := vars[process.RunEnv]; outer != "" {
 		owner = outer + ":" + owner
@@ -184,6 +187,16 @@ func (o Order) env(plan *pluginapi.Plan) []string {
 		env = append(env, name+"="+vars[name])
 	}
 	return env
+}
+
+// sameFolder reports whether both paths lead to one folder.
+func sameFolder(a, b string) bool {
+	one, err := os.Stat(a)
+	if err != nil {
+		return false
+	}
+	other, err := os.Stat(b)
+	return err == nil && os.SameFile(one, other)
 }
 
 // bad is the error of an invalid plan.
