@@ -193,7 +193,9 @@ func (l *launch) again(ctx context.Context, r *hosted, retry *journal.Retry) err
 		defer func() { l.options = first }()
 	}
 	if retry == nil {
-		l.takeBaseline(ctx)
+		if err := l.prepareFolder(ctx); err != nil {
+			return err
+		}
 		defer l.baseline.wait()
 	}
 	spawn, record, err := l.prepareSpawn(ctx, adapter.NewPatience(l.h.limits.Call))

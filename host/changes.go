@@ -14,6 +14,7 @@ import (
 	"github.com/amux-dev/amux/host/internal/record"
 	"github.com/amux-dev/amux/internal/store"
 	"github.com/amux-dev/amux/pluginapi"
+	"github.com/amux-dev/amux/pluginapi/code"
 )
 
 // Changes are what a run changed in the git work tree that it worked in: see
@@ -211,6 +212,20 @@ func changedFiles(files []git.File) []ChangedFile {
 type baseline struct {
 	done   chan struct{}
 	giveUp context.CancelFunc
+}
+
+// prepareFolder has the caller prepare the folder that the run starts in, and begins to take
+// its tree, unless that has begun.
+func (l *launch) prepareFolder(ctx context.Context) error {
+	if l.spec.Prepare != nil {
+		if err := l.spec.Prepare(ctx, infoOf(record.Info{Meta: l.meta, State: code.StateStarting}, l.spec, l.dir)); err != nil {
+			return err
+		}
+	}
+	if l.baseline == nil {
+		l.takeBaseline(ctx)
+	}
+	return nil
 }
 
 // takeBaseline begins to take the tree that the run starts from. The agent is started when

@@ -147,6 +147,11 @@ type Workspace struct {
 	Changes bool `json:"changes,omitempty"`
 	// Worktree, if not nil, has the run work in a git worktree of its own, in place of Cwd.
 	Worktree *WorktreeSpec `json:"worktree,omitempty"`
+	// Prepare is called before the run's first agent starts and before Changes looks at the
+	// files, which it may change. An error gives up the start.
+	Prepare func(ctx context.Context, run RunInfo) error `json:"-"`
+	// Profile names the settings that the run was started with. The host records it.
+	Profile string `json:"profile,omitempty"`
 }
 
 // WorktreeSpec says which worktree a run works in. A new one is made of the last commit of

@@ -91,7 +91,7 @@ func (h *Host) Start(ctx context.Context, spec RunSpec) (_ *Run, retErr error) {
 	if err := l.makeWorktree(ctx); err != nil {
 		return nil, err
 	}
-	if !queued {
+	if !queued && l.spec.Prepare == nil {
 		l.takeBaseline(ctx)
 	}
 	// The plugin's start is the longest part, and the shim needs none of it.
@@ -113,6 +113,9 @@ func (h *Host) Start(ctx context.Context, spec RunSpec) (_ *Run, retErr error) {
 	}
 	if queued {
 		return l.queue(ctx)
+	}
+	if err := l.prepareFolder(ctx); err != nil {
+		return nil, err
 	}
 	spawn, record, err := l.prepareSpawn(ctx, patience)
 	if err != nil {
