@@ -25,7 +25,7 @@ func TestCommand(t *testing.T) {
 	run := clitest.Finished(question("a"), question("b"), pluginapi.RunEnd{State: "completed", DurationMS: 90000})
 	warnings := 0
 	w := Watcher{
-		Settings: settings.Notify{Argv: []string{"/bin/sh", "-c", `cat >> "$1"; echo "$AMUX_EVENT $AMUX_RUN $AMUX_AGENT $AMUX_TEXT" >> "$1.env"; exit 1`, "sh", file}},
+		Settings: settings.Notify{Command: settings.Command{Argv: []string{"/bin/sh", "-c", `cat >> "$1"; echo "$AMUX_EVENT $AMUX_RUN $AMUX_AGENT $AMUX_TEXT" >> "$1.env"; exit 1`, "sh", file}}},
 		Env:      []string{"PATH=" + os.Getenv("PATH")},
 		Warn:     func(format string, args ...any) { warnings++; t.Logf("warning: "+format, args...) },
 	}

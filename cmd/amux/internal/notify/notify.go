@@ -1,9 +1,10 @@
 // Package notify tells people who look elsewhere that somebody needs them: a question is
 // open, or a long run has ended. The user's settings say how: the terminal's bell, a
-// notification of the terminal's own, a command.
+// notification of the terminal's own, a command. It also runs the hooks of the settings.
 //
-// The command runs beside the run, bounded in time, and never delays it. Whoever hosts a
-// run runs the command for it; each terminal rings for what it shows.
+// The commands run beside the run, bounded in time, and never delay it; only the hook
+// before a run does. Whoever hosts a run runs the commands for it; each terminal rings for
+// what it shows.
 package notify
 
 import (
@@ -13,7 +14,6 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
-	"sync"
 	"time"
 
 	"github.com/amux-dev/amux/cmd/amux/internal/render"
@@ -39,13 +39,19 @@ type about struct {
 	Cwd     string   `json:"cwd"`
 	Project string   `json:"project,omitempty"`
 	Tags    []string `json:"tags,omitempty"`
+	Profile string   `json:"profile,omitempty"`
 }
 
-// message is what the command gets on stdin.
+func aboutRun(info host.RunInfo) about {
+	return about{info.ID, info.Name, info.Agent, info.Cwd, info.Project, info.Tags, info.Spec.Profile}
+}
+
+// message is what a command gets on stdin.
 type message struct {
-	Event string `json:"event"` // question, end
+	Event string `json:"event"` // start, question, end
 	about
 	Text     string          `json:"text"` // in one line
+	Prompt   string          `json:"prompt,omitempty"`
 	Question *host.Question  `json:"question,omitempty"`
 	End      json.RawMessage `json:"end,omitempty"` // the run_end event
 
@@ -57,7 +63,8 @@ type message struct {
 // Watcher notifies about one run.
 type Watcher struct {
 	Settings settings.Notify
-	Env      []string // of the command
+	Hooks    settings.Hooks
+	Env      []string // of the commands
 	// Terminal, if not nil, is one that nobody is known to look at: it is rung too.
 	Terminal io.Writer
 	Warn     func(format string, args ...any)
@@ -65,23 +72,24 @@ type Watcher struct {
 	run    Run
 	about  about
 	told   map[string]bool // questions
-	failed sync.Once
-	line   []byte // the beginning of a line
-	long   bool   // more of it is skipped
+	failed map[string]bool // commands, by setting
+	line   []byte          // the beginning of a line
+	long   bool            // more of it is skipped
+	ctx    context.Context
 }
 
 // Needed reports whether there is anything to watch for.
 func (w *Watcher) Needed() bool {
 	s := w.Settings
-	return s.Line != "" || s.Argv != nil || w.Terminal != nil && (s.Bell || s.Terminal != "")
+	return s.Command.IsSet() || w.Hooks.AfterRun.IsSet() || w.Hooks.OnQuestion.IsSet() || w.Terminal != nil && (s.Bell || s.Terminal != "")
 }
 
 // Watch notifies about what the run does from event number from on, and returns when the
-// run has ended and its notification, if any, is done.
+// run has ended and its commands, if any, are done. The end of ctx kills these.
 func (w *Watcher) Watch(ctx context.Context, run Run, from uint64) {
-	w.run, w.told = run, map[string]bool{}
-	info := run.Info()
-	w.about = about{info.ID, info.Name, info.Agent, info.Cwd, info.Project, info.Tags}
+	w.ctx = ctx
+	w.run, w.told, w.failed = run, map[string]bool{}, map[string]bool{}
+	w.about = aboutRun(run.Info())
 	_ = run.CopyEvents(ctx, w, from) // without events there is nothing to tell
 }
 
@@ -120,14 +128,16 @@ func (w *Watcher) event(line []byte, long bool) {
 				if q.Approval {
 					short = "asks for approval"
 				}
-				w.tell(message{Event: "question", Text: "asks: " + render.QuestionLine(q), Question: &q, short: short})
+				m := message{Event: "question", Text: "asks: " + render.QuestionLine(q), Question: &q, short: short}
+				w.tell(m, true, "the hook on_question", w.Hooks.OnQuestion)
 			}
 		}
 	case isType(line, code.EventRunEnd) && !long:
 		var end pluginapi.RunEnd
-		if json.Unmarshal(line, &end) == nil && time.Duration(end.DurationMS)*time.Millisecond >= w.Settings.Least() {
+		if json.Unmarshal(line, &end) == nil {
 			said := "has ended: " + end.State
-			w.tell(message{Event: "end", Text: said, End: bytes.Clone(line), short: said})
+			long := time.Duration(end.DurationMS)*time.Millisecond >= w.Settings.Least()
+			w.tell(message{Event: "end", Text: said, End: bytes.Clone(line), short: said}, long, "the hook after_run", w.Hooks.AfterRun)
 		}
 	}
 }
@@ -137,30 +147,67 @@ func isType(line []byte, t string) bool {
 	return bytes.HasPrefix(line, []byte(`{"type":"`+t+`"`))
 }
 
-func (w *Watcher) tell(m message) {
-	m.about = w.about
-	name := render.ShortID(w.about.RunID)
-	if w.about.Name != "" {
-		name = printable.Line(w.about.Name)
+// tell runs the command of [notify] and a hook. Of the first only what is notable is told.
+func (w *Watcher) tell(m message, notable bool, hook string, command settings.Command) {
+	m.complete(w.about)
+	if notable {
+		if w.Terminal != nil {
+			Ring(w.Terminal, w.Settings, m.Text)
+		}
+		w.warn("the command of [notify]", m.run(w.ctx, w.Settings.Command, w.Env, host.HookTime))
 	}
-	name += " (" + w.about.Agent + ") "
-	m.Text = name + m.Text
-	if w.Terminal != nil {
-		Ring(w.Terminal, w.Settings, m.Text)
+	w.warn(hook, m.run(w.ctx, command, w.Env, w.Hooks.Most()))
+}
+
+// warn says once of each command that it fails.
+func (w *Watcher) warn(command string, err error) {
+	if err != nil && !w.failed[command] {
+		w.failed[command] = true
+		w.Warn("%s failed: %v", command, err)
 	}
-	if w.Settings.Line == "" && w.Settings.Argv == nil {
-		return
+}
+
+// Before runs the hook before a run, which may refuse it: see host.Workspace.Prepare. It is
+// nil if there is none.
+func Before(hooks settings.Hooks, env []string) func(context.Context, host.RunInfo) error {
+	if !hooks.BeforeRun.IsSet() {
+		return nil
 	}
-	env := w.Env[:len(w.Env):len(w.Env)]
+	return func(ctx context.Context, info host.RunInfo) error {
+		m := message{Event: "start", Text: "starts", Prompt: info.Prompt, short: "starts"}
+		m.complete(aboutRun(info))
+		err := m.run(ctx, hooks.BeforeRun, env, hooks.Most())
+		if err == nil || ctx.Err() != nil {
+			return err
+		}
+		return pluginapi.Errorf(pluginapi.CodeConfig, "the hook before_run refused the run: %w", err).
+			WithHint("see: amux config list --origin")
+	}
+}
+
+// complete adds the run to what is told.
+func (m *message) complete(run about) {
+	m.about = run
+	name := render.ShortID(run.RunID)
+	if run.Name != "" {
+		name = printable.Line(run.Name)
+	}
+	name += " (" + run.Agent + ") "
+	m.Text, m.short = name+m.Text, name+m.short
+}
+
+// run runs a command, if there is one.
+func (m message) run(ctx context.Context, command settings.Command, env []string, most time.Duration) error {
+	if !command.IsSet() {
+		return nil
+	}
+	env = env[:len(env):len(env)]
 	for _, v := range [][2]string{
-		{"EVENT", m.Event}, {"RUN", m.RunID}, {"NAME", m.Name}, {"AGENT", m.Agent}, {"TEXT", render.Excerpt(name+m.short, mostText)},
+		{"EVENT", m.Event}, {"RUN", m.RunID}, {"NAME", m.Name}, {"AGENT", m.Agent}, {"TEXT", render.Excerpt(m.short, mostText)},
 	} {
 		env = append(env, "AMUX_"+v[0]+"="+v[1])
 	}
-	hook := host.Hook{Line: w.Settings.Line, Argv: w.Settings.Argv, Env: env, Dir: filepath.FromSlash(w.about.Cwd)}
-	if err := hook.Run(context.Background(), m); err != nil {
-		w.failed.Do(func() { w.Warn("the command of [notify] failed: %v", err) })
-	}
+	return host.Hook{Line: command.Line, Argv: command.Argv, Env: env, Dir: filepath.FromSlash(m.Cwd), Time: most}.Run(ctx, m)
 }
 
 // mostText is how many columns of a text a notification has.

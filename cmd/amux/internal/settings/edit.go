@@ -414,7 +414,7 @@ func Values(configDir, projectDir, profile string) ([]Value, error) {
 		parts := strings.Split(k.name, ".")
 		take(path, byName(user, parts...), "")
 		if slices.Contains(shared, k.name) || trusted && slices.Contains(private, k.name) {
-			take(path, byName(user, profilesTable, chosen, k.name), " (profile "+chosen+")")
+			take(path, byName(user, append([]string{profilesTable, chosen}, parts...)...), " (profile "+chosen+")")
 		}
 		take(own, byName(project, parts...), "")
 		switch {
@@ -441,7 +441,7 @@ func Values(configDir, projectDir, profile string) ([]Value, error) {
 
 // defaults are the values of settings that nobody has set, as a file would have them.
 var defaults = map[string]string{
-	"grace": `"5s"`, "retry": "1", "always_verify": "false", "auto_mtls": "false", "sync": `"end"`, "changes": "true",
+	"grace": `"5s"`, "retry": "1", "hooks.timeout": `"30s"`, "always_verify": "false", "auto_mtls": "false", "sync": `"end"`, "changes": "true",
 }
 
 // Plain is a value without the quotes of a string.

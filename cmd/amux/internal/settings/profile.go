@@ -18,6 +18,7 @@ const NoProfile = "none"
 
 // ProfileOnly are what only a profile sets: elsewhere a flag does.
 type ProfileOnly struct {
+	Name        string // of the profile, if the user has chosen it
 	MaxTurns    int
 	MaxCost     float64
 	MaxTokens   int64
@@ -29,7 +30,7 @@ type ProfileOnly struct {
 // profile gets no others of it.
 var (
 	shared  = []string{"agent", "model", "effort", "system_prompt", "tags", "timeout", "idle_timeout"}
-	private = []string{"approve", "grace", "retry", "sync"}
+	private = []string{"approve", "grace", "retry", "sync", "hooks.before_run", "hooks.after_run", "hooks.on_question", "hooks.timeout"}
 )
 
 // profileKeys are the other keys of a profile. They are private, too.
@@ -110,7 +111,9 @@ func (s *Settings) apply(named, project string) error {
 		over(&s.Grace, p.Grace)
 		over(&s.Retry, p.Retry)
 		over(&s.Sync, p.Sync)
+		s.Hooks.over(p.Hooks)
 		s.Only = p.Only
+		s.Only.Name = name
 	}
 	return nil
 }

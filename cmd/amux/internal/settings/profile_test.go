@@ -17,6 +17,10 @@ timeout = '1h'
 tags = ['mine']
 approve = 'ask'
 %
+[hooks]
+before_run = 'mine'
+after_run = 'mine'
+
 [profiles.fast]
 model = 'haiku'
 tags = ['fast']
@@ -24,6 +28,10 @@ approve = 'auto'
 allow = ['Edit']
 max_cost = 2
 max_turns = 3
+hooks.on_question = 'fast'
+
+[profiles.fast.hooks]
+after_run = ['fast']
 
 [profiles.other]
 agent = 'codex'
@@ -36,9 +44,11 @@ agent = 'codex'
 func TestProfiles(t *testing.T) {
 	t.Parallel()
 	plain := Settings{Agent: "claude", Model: "opus", Timeout: time.Hour, Tags: []string{"mine"}, Approve: "ask"}
+	plain.Hooks = Hooks{BeforeRun: Command{Line: "mine"}, AfterRun: Command{Line: "mine"}}
 	fast := plain
 	fast.Model, fast.Tags, fast.Approve = "haiku", []string{"mine", "fast"}, "auto"
-	fast.Only = ProfileOnly{MaxTurns: 3, MaxCost: 2, Allow: []string{"Edit"}}
+	fast.Only = ProfileOnly{Name: "fast", MaxTurns: 3, MaxCost: 2, Allow: []string{"Edit"}}
+	fast.Hooks.AfterRun, fast.Hooks.OnQuestion = Command{Argv: []string{"fast"}}, Command{Line: "fast"}
 	foreign := plain
 	foreign.Model, foreign.Tags = "haiku", []string{"mine", "fast"}
 	for _, test := range []struct {
@@ -52,9 +62,9 @@ func TestProfiles(t *testing.T) {
 		{"not the user's this time", "profile = 'fast'", "", "none", nil, plain},
 		{"the project's", "", "profile = 'fast'", "", nil, foreign},
 		{"the project's, which the user names", "", "profile = 'fast'", "fast", nil, fast},
-		{"another than the project's", "", "profile = 'fast'", "empty", nil, plain},
+		{"another than the project's", "", "profile = 'fast'", "empty", func(s *Settings) { s.Only.Name = "empty" }, plain},
 		{"below the project's file", "", "model = 'sonnet'", "fast", func(s *Settings) { s.Model = "sonnet" }, fast},
-		{"for another agent", "", "", "other", func(s *Settings) { s.Agent, s.Model = "codex", "" }, plain},
+		{"for another agent", "", "", "other", func(s *Settings) { s.Agent, s.Model, s.Only.Name = "codex", "", "other" }, plain},
 	} {
 		config, project := t.TempDir(), t.TempDir()
 		write(t, config, strings.Replace(profiles, "%", test.user, 1))
@@ -80,7 +90,7 @@ func TestProfiles(t *testing.T) {
 			if v.Key == "model" && Plain(v.Text) != want.Model || v.Key == "approve" && Plain(v.Text) != want.Approve || v.Key == "agent" && Plain(v.Text) != want.Agent {
 				t.Errorf("%s: listed as %+v", test.name, v)
 			}
-			if v.Key == "approve" && strings.HasSuffix(v.Origin, " (profile fast)") != (want.Approve == "auto") {
+			if (v.Key == "approve" || v.Key == "hooks.after_run") && strings.HasSuffix(v.Origin, " (profile fast)") != (want.Approve == "auto") {
 				t.Errorf("%s: %+v", test.name, v)
 			}
 		}

@@ -60,14 +60,45 @@ type Settings struct {
 	Profiles     map[string]Settings
 	Only         ProfileOnly
 	Notify       Notify
+	Hooks        Hooks
+}
+
+// Command is a command of the user's. The zero value does nothing.
+type Command struct {
+	Line string   // for a shell
+	Argv []string // a program and its arguments
+}
+
+// IsSet reports whether there is a command.
+func (c Command) IsSet() bool { return c.Line != "" || c.Argv != nil }
+
+// Hooks is [hooks]: commands that run for each run.
+type Hooks struct {
+	BeforeRun, AfterRun, OnQuestion Command
+
+	Timeout time.Duration // of each; 0: the default
+}
+
+// Most is how long a hook may take.
+func (h Hooks) Most() time.Duration { return cmp.Or(h.Timeout, 30*time.Second) }
+
+// over has the hooks that are set win over those of h.
+func (h *Hooks) over(by Hooks) {
+	for _, hook := range []struct{ to, by *Command }{
+		{&h.BeforeRun, &by.BeforeRun}, {&h.AfterRun, &by.AfterRun}, {&h.OnQuestion, &by.OnQuestion},
+	} {
+		if hook.by.IsSet() {
+			*hook.to = *hook.by
+		}
+	}
+	over(&h.Timeout, by.Timeout)
 }
 
 // Notify is [notify]: how somebody is told who looks elsewhere.
 type Notify struct {
 	Bell     bool
-	Terminal string        // osc9, osc777; empty or off: none
-	Line     string        // command = "…", for a shell
-	Argv     []string      // command = ["…", …]
+	Terminal string // osc9, osc777; empty or off: none
+	Command  Command
 	After    time.Duration // runs that took less end unnoticed; 0: the default; negative: none do
 }
 
@@ -108,11 +139,12 @@ var keys = []key{
 	{"changes", false, boolean(func(s *Settings) *bool { return &s.NoChanges }, false)},
 	{"notify.bell", false, boolean(func(s *Settings) *bool { return &s.Notify.Bell }, true)},
 	{"notify.terminal", false, oneOf(func(s *Settings) *string { return &s.Notify.Terminal }, "osc9", "osc777", "off")},
-	{"notify.command", false, func(s *Settings, v *unstable.Node) (err error) {
-		s.Notify.Line, s.Notify.Argv, err = command(v)
-		return err
-	}},
+	{"notify.command", false, commandOf(func(s *Settings) *Command { return &s.Notify.Command })},
 	{"notify.after", false, duration(func(s *Settings) *time.Duration { return &s.Notify.After }, true)},
+	{"hooks.before_run", false, commandOf(func(s *Settings) *Command { return &s.Hooks.BeforeRun })},
+	{"hooks.after_run", false, commandOf(func(s *Settings) *Command { return &s.Hooks.AfterRun })},
+	{"hooks.on_question", false, commandOf(func(s *Settings) *Command { return &s.Hooks.OnQuestion })},
+	{"hooks.timeout", false, duration(func(s *Settings) *time.Duration { return &s.Hooks.Timeout }, false)},
 	{"project_index", false, folders(func(s *Settings) *[]string { return &s.ProjectIndex })},
 }
 
@@ -122,6 +154,7 @@ const (
 	budgetsTable   = "budgets"
 	profilesTable  = "profiles"
 	notifyTable    = "notify"
+	hooksTable     = "hooks"
 )
 
 var agentName = regexp.MustCompile(`^[a-z][a-z0-9-]{0,39}$`)
@@ -230,8 +263,9 @@ func (s *Settings) parse(path string, data []byte, project bool) error {
 			agent, own := strings.CutPrefix(name, agentsTable+".")
 			budget, isBudget := budgetOf(expression)
 			profile, isProfile := strings.CutPrefix(name, profilesTable+".")
-			if table != overridesTable && table != notifyTable && !own && !isBudget && !isProfile || expression.Kind != unstable.Table {
-				return fail(first, "unknown table [%s]; the tables are [%s], [%s], [%s.NAME], [%s.NAME] and those of [%s]", name, notifyTable, overridesTable, agentsTable, profilesTable, budgetsTable)
+			profile, ofProfile := strings.CutSuffix(profile, "."+hooksTable)
+			if !slices.Contains([]string{overridesTable, notifyTable, hooksTable}, table) && !own && !isBudget && !isProfile || expression.Kind != unstable.Table {
+				return fail(first, "unknown table [%s]; the tables are [%s], [%s], [%s], [%s.NAME], [%s.NAME] and those of [%s]", name, notifyTable, hooksTable, overridesTable, agentsTable, profilesTable, budgetsTable)
 			}
 			if isBudget && !project {
 				if budget.Kind == "" || slices.ContainsFunc(s.Budgets, func(b Budget) bool { return b.Kind == budget.Kind && b.Of == budget.Of }) {
@@ -243,13 +277,14 @@ func (s *Settings) parse(path string, data []byte, project bool) error {
 				return fail(first, "[%s]: expected a name of lower-case letters, digits and hyphens, and not %s", name, NoProfile)
 			}
 			if isProfile && !project {
-				if _, twice := s.Profiles[profile]; twice {
+				known, twice := s.Profiles[profile]
+				if twice && !ofProfile {
 					return fail(first, "[%s] is there twice", name)
 				}
 				if s.Profiles == nil {
 					s.Profiles = map[string]Settings{}
 				}
-				s.Profiles[profile] = Settings{}
+				s.Profiles[profile] = known
 			}
 			if own && !agentName.MatchString(agent) {
 				return fail(first, "[%s]: expected a name of lower-case letters, digits and hyphens", name)
@@ -278,7 +313,8 @@ func (s *Settings) parse(path string, data []byte, project bool) error {
 			continue
 		}
 		if profile, ok := strings.CutPrefix(table, profilesTable+"."); ok {
-			field := strings.TrimPrefix(name, table+".")
+			profile, _, _ = strings.Cut(profile, ".")
+			field := strings.TrimPrefix(name, profilesTable+"."+profile+".")
 			if err := s.setProfile(profile, field, expression.Value()); err != nil {
 				return fail(first, "%s: %v", field, err)
 			}
@@ -361,6 +397,14 @@ func command(v *unstable.Node) (line string, argv []string, err error) {
 		return "", nil, errors.New(`expected a shell command line, or a list such as ["program", "argument"]`)
 	}
 	return "", words.Tags, nil
+}
+
+// commandOf reads a command into a field.
+func commandOf(field func(*Settings) *Command) func(*Settings, *unstable.Node) error {
+	return func(s *Settings, v *unstable.Node) (err error) {
+		field(s).Line, field(s).Argv, err = command(v)
+		return err
+	}
 }
 
 // keyOf returns the first node of an expression's key, and the key with dots.

@@ -60,8 +60,10 @@ acme = "/src/acme"
 		{"budgets", "[budgets.run]\ncost = 2\n[budgets.day]\ncost = 2.5\ntokens = 2_000\n[budgets.tags.\"a.b\"]\ntokens = 1\n[budgets.projects.\"/home/" + strings.Repeat("x", 200) + "/../a.b\"]\ncost = 1e2\nper = 'total'", "",
 			Settings{Budgets: []Budget{{Kind: "run", Cost: 2}, {Kind: "day", Cost: 2.5, Tokens: 2000}, {Kind: "tag", Of: "a.b", Per: "day", Tokens: 1}, {Kind: "project", Of: "/home/a.b", Per: "total", Cost: 100}}}},
 		{"notifications", "[notify]\nbell = true\nterminal = 'osc9'\ncommand = ['x', 'y']\nafter = '5m'", "",
-			Settings{Notify: Notify{Bell: true, Terminal: "osc9", Argv: []string{"x", "y"}, After: 5 * time.Minute}}},
-		{"notifications, dotted", "notify.command = 'x | y'\nnotify.after = '0s'", "", Settings{Notify: Notify{Line: "x | y", After: -1}}},
+			Settings{Notify: Notify{Bell: true, Terminal: "osc9", Command: Command{Argv: []string{"x", "y"}}, After: 5 * time.Minute}}},
+		{"hooks", "[hooks]\nbefore_run = ['a', 'b']\nafter_run = 'c'\n", "", Settings{Hooks: Hooks{BeforeRun: Command{Argv: []string{"a", "b"}}, AfterRun: Command{Line: "c"}}}},
+		{"hooks, dotted", "hooks.on_question = 'q'\nhooks.timeout = '2m'", "", Settings{Hooks: Hooks{OnQuestion: Command{Line: "q"}, Timeout: 2 * time.Minute}}},
+		{"notifications, dotted", "notify.command = 'x | y'\nnotify.after = '0s'", "", Settings{Notify: Notify{Command: Command{Line: "x | y"}, After: -1}}},
 		{"dotted override", "dev_overrides.acme = '/x'", "", Settings{DevOverrides: map[string]string{"acme": "/x"}}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -123,6 +125,13 @@ func TestErrors(t *testing.T) {
 		{"unknown key of notifications", "[notify]\nbel = true", "", "config.toml:2: unknown key notify.bel"},
 		{"project notifies", "", "[notify]\ncommand = 'evil'", "config.toml:1: [notify] is not allowed in a project's file"},
 		{"project notifies, dotted", "", "notify.command = 'evil'", "config.toml:1: notify.command is not allowed in a project's file"},
+		{"hook without a command", "[hooks]\nbefore_run = ''", "", "config.toml:2: hooks.before_run: expected a shell command line"},
+		{"unknown hook", "[hooks]\nbefore = 'x'", "", "config.toml:2: unknown key hooks.before"},
+		{"hooks of no agent", "[agents.x.hooks]\nbefore_run = 'x'", "", "config.toml:1: [agents.x.hooks]: expected a name"},
+		{"unknown hook of a profile", "[profiles.x.hooks]\nafter = 'x'", "", "config.toml:2: hooks.after: unknown key"},
+		{"project brings hooks", "", "[hooks]\nbefore_run = 'evil'", "config.toml:1: [hooks] is not allowed in a project's file"},
+		{"project brings hooks, dotted", "", "hooks.after_run = 'evil'", "config.toml:1: hooks.after_run is not allowed in a project's file"},
+		{"project brings hooks in a profile", "", "[profiles.x.hooks]\nafter_run = 'evil'", "config.toml:1: [profiles.x.hooks] is not allowed in a project's file"},
 		{"project overrides, dotted", "", "dev_overrides.claude = './evil'", "config.toml:1: unknown key dev_overrides.claude"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/amux-dev/amux/cmd/amux/internal/app"
 	"github.com/amux-dev/amux/cmd/amux/internal/compare"
+	"github.com/amux-dev/amux/cmd/amux/internal/notify"
 	"github.com/amux-dev/amux/cmd/amux/internal/render"
 	"github.com/amux-dev/amux/host"
 	"github.com/amux-dev/amux/pluginapi"
@@ -111,6 +112,10 @@ type fanOut struct {
 	sigs    <-chan os.Signal
 	caught  os.Signal
 	asked   int // how often somebody has asked for the end
+
+	watching context.Context // of the hooks, which giveUp ends
+	giveUp   func()
+	notified []<-chan struct{} // of each run
 }
 
 // oneEnd is how one of the runs has ended.
@@ -124,6 +129,8 @@ func (f *fanOut) foreground() error {
 	sigs, stop := f.options.Process.Signals()
 	defer stop()
 	f.sigs = sigs
+	f.watching, f.giveUp = context.WithCancel(context.Background())
+	defer f.giveUp()
 	if err := f.start(); err != nil {
 		f.stop()
 		f.wait()
@@ -151,7 +158,7 @@ func (f *fanOut) start() error {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	for i, r := range f.all {
-		r.spec.OnPlan = r.onPlan()
+		r.spec.OnPlan, r.spec.Prepare = r.onPlan(), notify.Before(r.settings.Hooks, r.Process.Env)
 		var run app.Run
 		done := make(chan error, 1)
 		go func() { // ends with the start
@@ -176,6 +183,7 @@ func (f *fanOut) start() error {
 			}
 		}
 		f.runs = append(f.runs, run)
+		f.notified = append(f.notified, r.watch(f.watching, run, r.Process.Attended()))
 		if f.caught != nil {
 			return errors.New("interrupted")
 		}
@@ -192,7 +200,7 @@ func (f *fanOut) start() error {
 	return nil
 }
 
-// wait waits for all runs, says how each has ended, and does what signals ask.
+// wait waits for all runs and their hooks, says how each has ended, and does what signals ask.
 func (f *fanOut) wait() []host.Result {
 	ends := make(chan oneEnd, len(f.runs))
 	for i, run := range f.runs {
@@ -215,6 +223,9 @@ func (f *fanOut) wait() []host.Result {
 			f.caught = sig
 			f.stop()
 		}
+	}
+	for _, notified := range f.notified {
+		awaitHooks(notified, f.giveUp, f.sigs)
 	}
 	return results
 }

@@ -10,7 +10,6 @@ import (
 	"github.com/amux-dev/amux/cmd/amux/internal/app"
 	"github.com/amux-dev/amux/cmd/amux/internal/ask"
 	"github.com/amux-dev/amux/cmd/amux/internal/ndjson"
-	"github.com/amux-dev/amux/cmd/amux/internal/notify"
 	"github.com/amux-dev/amux/cmd/amux/internal/render"
 	"github.com/amux-dev/amux/cmd/amux/internal/settings"
 	"github.com/amux-dev/amux/host"
@@ -63,14 +62,17 @@ func (r *request) foreground(h app.Host) error {
 	}
 	r.printWarnings()
 	r.sayWorktree(l.run)
-	notified := l.watch(r.settings.Notify)
+	l.notify = r.settings.Notify
+	watching, giveUp := context.WithCancel(context.Background())
+	defer giveUp()
+	notified := r.watch(watching, l.run, r.Process.Attended() && !r.JSON)
 	if r.JSON {
 		l.ndjson(ctx)
 	} else {
 		l.human(ctx, h)
 	}
 	result := l.run.Wait()
-	<-notified
+	awaitHooks(notified, giveUp, l.sigs)
 	l.changes(h)
 	r.worktreeWays(l.run)
 	if !r.spec.NoRecord {
@@ -89,26 +91,6 @@ func (l *live) changes(h app.Records) {
 		return // it was removed
 	}
 	l.print.Changes(run)
-}
-
-// watch notifies whoever does not look at the run's terminal. Who does hears only the bell,
-// when a question is asked. The channel is closed when all is told.
-func (l *live) watch(s settings.Notify) <-chan struct{} {
-	l.notify = s
-	done := make(chan struct{})
-	w := notify.Watcher{Settings: s, Env: l.process.Env, Warn: l.print.Warnf}
-	if l.process.IO.ErrTTY {
-		w.Terminal = l.process.IO.Err
-	}
-	if l.process.Attended() && !l.mode.JSON || !w.Needed() {
-		close(done)
-		return done
-	}
-	go func() { // ends with the run
-		defer close(done)
-		w.Watch(context.Background(), l.run, 1)
-	}()
-	return done
 }
 
 // launch starts the run. A signal cancels the start.

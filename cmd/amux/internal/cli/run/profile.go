@@ -4,6 +4,7 @@ package run
 // beside those of the flags.
 func (r *request) applyProfile() {
 	only, spec := r.settings.Only, &r.spec
+	spec.Profile = only.Name
 	if spec.MaxTurns == 0 {
 		spec.MaxTurns = only.MaxTurns
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/amux-dev/amux/cmd/amux/internal/app"
+	"github.com/amux-dev/amux/cmd/amux/internal/notify"
 	"github.com/amux-dev/amux/host"
 	"github.com/amux-dev/amux/pluginapi"
 )
@@ -137,6 +138,6 @@ func (o *Options) Run(args []string) error {
 	if o.Detach {
 		return r.detach(h)
 	}
-	r.spec.OnPlan = r.onPlan()
+	r.spec.OnPlan, r.spec.Prepare = r.onPlan(), notify.Before(r.settings.Hooks, r.Process.Env)
 	return r.foreground(h)
 }

@@ -2,6 +2,7 @@ package serve
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -30,7 +31,10 @@ type daemon struct {
 	replaced chan bool
 	closing  context.Context // ends with the daemon
 	close    context.CancelFunc
-	ending   sync.WaitGroup // of runs without host and shim
+	ending   sync.WaitGroup  // of runs without host and shim
+	telling  context.Context // ends the hooks of runs
+	hush     context.CancelFunc
+	told     sync.WaitGroup // all that is to be told of runs
 
 	mu      sync.Mutex
 	worlds  map[string]*world
@@ -156,6 +160,8 @@ func (d *daemon) run(ctx context.Context, at *world, req serve.Request) (string,
 			spec.MCPServers[i].Env, spec.MCPServers[i].Headers = req.Run.MCP[i].Env, req.Run.MCP[i].Headers
 		}
 	}
+	set := userSettings(req.World.ConfigDir, spec.Profile)
+	spec.Prepare = notify.Before(set.Hooks, withoutRun(req.World.Env))
 	run, err := at.host.Start(ctx, spec)
 	if err != nil {
 		return "", err
@@ -207,15 +213,25 @@ func (d *daemon) end(at *world) {
 
 // watcher returns what notifies about a run, from event number from on, until it has ended.
 func (d *daemon) watcher(at *world, run app.Run, env []string, from uint64) func() {
-	set, _ := settings.Load(at.at.ConfigDir, "") // what is wrong, commands report
-	w := notify.Watcher{Settings: set.Notify, Env: withoutRun(env), Warn: func(format string, args ...any) {
+	set := userSettings(at.at.ConfigDir, run.Info().Spec.Profile)
+	w := notify.Watcher{Settings: set.Notify, Hooks: set.Hooks, Env: withoutRun(env), Warn: func(format string, args ...any) {
 		d.print.Warnf("run "+render.ShortID(run.ID())+": "+format, args...)
 	}}
 	return func() {
 		if w.Needed() {
-			w.Watch(d.closing, run, from)
+			w.Watch(d.telling, run, from)
 		}
 	}
+}
+
+// userSettings are the user's with a profile, which may have been removed meanwhile. What is
+// wrong with them, commands report.
+func userSettings(configDir, profile string) settings.Settings {
+	set, err := settings.LoadProfile(configDir, "", cmp.Or(profile, settings.NoProfile))
+	if err != nil {
+		set, _ = settings.LoadProfile(configDir, "", settings.NoProfile)
+	}
+	return set
 }
 
 // watch counts a run for as long as it lives. The caller is in the world.
@@ -224,8 +240,10 @@ func (d *daemon) watch(at *world, run app.Run, recorded bool, notified func()) {
 	at.busy++
 	d.busy++
 	d.mu.Unlock()
+	d.told.Add(1)
 	go func() { // ends with the run, or with the host
 		notified()
+		d.told.Done()
 		run.Wait()
 		if recorded {
 			d.runs.Retain(at.host)
@@ -273,6 +291,9 @@ func (d *daemon) look() (leave bool) {
 	return d.leaving
 }
 
+// hooksTime is how long hooks of runs that have ended keep the process.
+const hooksTime = 30 * time.Second
+
 // leave closes the hosts. Their runs go on.
 func (d *daemon) leave(server *serve.Server) {
 	d.mu.Lock()
@@ -290,7 +311,9 @@ func (d *daemon) leave(server *serve.Server) {
 		closing.Go(func() { app.CloseHost(at.host) }) // cancels what is being started
 	}
 	closing.Wait()
-	server.Close()
+	server.Close() // another one may serve
+	defer time.AfterFunc(hooksTime, d.hush).Stop()
+	d.told.Wait()
 }
 
 // withoutRun is an environment without the mark of a run.

@@ -98,6 +98,7 @@ func listen(o *Options) error {
 	}
 	d := &daemon{process: o.Process, print: o.Print, runs: o.Runs, idle: idle, worlds: map[string]*world{}, quiet: time.Now(), replaced: make(chan bool, 1)}
 	d.closing, d.close = context.WithCancel(context.Background())
+	d.telling, d.hush = context.WithCancel(context.Background())
 	if o.MaxRuns > 0 {
 		d.queue = host.NewQueue(int(o.MaxRuns))
 	}
