@@ -37,8 +37,9 @@ func NewCmdInspect(a *app.App) *cobra.Command {
 		Short: "Show run details",
 		Long: `Show what is recorded about a run: its state and result, how it was started, the plugin
 that it runs with, its files, and whether the record is intact.`,
-		Example: "  amux inspect 86CCFA\n  amux inspect nightly --format '{{.State}}'\n  amux inspect nightly --json | jq .integrity",
-		Args:    app.ExactArgs("a run"),
+		Example:           "  amux inspect 86CCFA\n  amux inspect nightly --format '{{.State}}'\n  amux inspect nightly --json | jq .integrity",
+		Args:              app.ExactArgs("a run"),
+		ValidArgsFunction: a.Runs.Complete,
 		RunE: app.Command(func(_ *cobra.Command, args []string) error {
 			o.Run = args[0]
 			return inspect(o)

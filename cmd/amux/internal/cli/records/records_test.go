@@ -133,6 +133,11 @@ func TestPs(t *testing.T) {
 	if b.Main("__complete", "wait", ""); !strings.HasPrefix(b.Out.String(), "DG0879\talpha running: a b") || !strings.Contains(b.Out.String(), "the-one\t") || strings.Contains(b.Out.String(), "timed_out") {
 		t.Errorf("completion: %.200s", b.Out)
 	}
+	b = newBench(t, "")
+	b.Host.RunList = runs
+	if b.Main("__complete", "inspect", ""); !strings.Contains(b.Out.String(), "timed_out") {
+		t.Errorf("completion of ended runs: %.200s", b.Out)
+	}
 }
 
 func TestLogsFollows(t *testing.T) {
