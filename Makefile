@@ -13,7 +13,7 @@ TOOL  = $(GO) -C tools tool
 # The real agents begin first: they wait more than they work, and the rest fills that.
 TESTS = ./test/real ./...
 
-.PHONY: help build run check test race fuzz sim sim-bugs lint words generate check-generated cross wine bench chaos chaos-minute test-real drift proof docs install uninstall packages licenses clean
+.PHONY: help build run check test race fuzz sim sim-bugs lint words generate check-generated cross wine bench chaos chaos-minute test-real drift proof docs install uninstall packages release licenses clean
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -117,6 +117,9 @@ uninstall: ## remove what make install has copied to PREFIX
 
 packages: ## deb, rpm and apk packages with manual pages and completions, in dist
 	@sh tools/packages.sh dist
+
+release: ## archives for all systems, packages, Homebrew formula, Scoop manifest, checksums in .cache/release; VERSION=1.2.3
+	@sh tools/release.sh .cache/release
 
 licenses: ## write the licences of all linked modules to NOTICE
 	@$(GO) run ./test/deps/notice NOTICE
