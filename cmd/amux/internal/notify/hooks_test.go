@@ -5,6 +5,7 @@ package notify
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -39,6 +40,14 @@ func TestHooks(t *testing.T) {
 	}
 	if got := strings.Join(warned, ", "); got != "the command of [notify], the hook on_question, the hook after_run" {
 		t.Errorf("warned of %s", got)
+	}
+
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	said := ""
+	w = Watcher{ctx: ctx, failed: map[string]bool{}, Warn: func(format string, args ...any) { said = fmt.Sprintf(format, args...) }}
+	if w.tell(message{}, false, "the hook after_run", hook("late")); said != "the hook after_run failed: it was interrupted" {
+		t.Errorf("given up: %q", said)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -163,6 +164,9 @@ func (w *Watcher) tell(m message, notable bool, hook string, command settings.Co
 func (w *Watcher) warn(command string, err error) {
 	if err != nil && !w.failed[command] {
 		w.failed[command] = true
+		if w.ctx.Err() != nil {
+			err = errors.New("it was interrupted")
+		}
 		w.Warn("%s failed: %v", command, err)
 	}
 }
