@@ -17,7 +17,7 @@ import (
 // is seen to work with plain git first.
 func TestNoProgramOfTheRepositoryRuns(t *testing.T) {
 	if runtime.GOOS == "windows" {
-		t.Skip("the attacks are shell scripts")
+		t.Skip("SKIPPED: the attacks are shell scripts, which Windows does not run")
 	}
 	for name, attack := range map[string]struct {
 		// set prepares the repository; evil is a program that leaves a mark.

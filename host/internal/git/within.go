@@ -40,8 +40,8 @@ func NewWithin(ctx context.Context, path, common string, env []string) (*Within,
 	return w, err
 }
 
-// environ overrules the settings by which a repository has git start programs for the
-// commands that are run here, or write its configuration.
+// environ overrides the settings of a repository that make git start programs, or write its
+// configuration, when amux runs it.
 func (w *Within) environ() []string {
 	set := [][2]string{
 		{"core.hooksPath", os.DevNull}, {"core.fsmonitor", "false"}, {"worktree.useRelativePaths", "false"},

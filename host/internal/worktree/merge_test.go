@@ -255,7 +255,7 @@ func TestMergeGivenUpAtAnyMoment(t *testing.T) {
 // git first.
 func TestNoProgramOfTheRepositoryRuns(t *testing.T) {
 	if runtime.GOOS == "windows" {
-		t.Skip("the attacks are shell scripts")
+		t.Skip("SKIPPED: the attacks are shell scripts, which Windows does not run")
 	}
 	filter := func(kind string) func(w *world, evil string) {
 		return func(w *world, evil string) {

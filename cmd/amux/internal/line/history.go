@@ -2,6 +2,7 @@ package line
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"io/fs"
@@ -97,17 +98,12 @@ func (h *History) append(text string) (err error) {
 		return err
 	}
 	lock := flock.New(h.path+".lock", flock.SetPermissions(0o600), flock.SetFlag(os.O_CREATE|os.O_RDWR)) // waits for no FIFO
-	for deadline := time.Now().Add(lockTime); ; time.Sleep(5 * time.Millisecond) {
-		locked, err := lock.TryLock()
-		if err != nil {
-			return err
-		}
-		if locked {
-			break
-		}
-		if time.Now().After(deadline) {
-			return errors.New("another amux writes the history")
-		}
+	ctx, cancel := context.WithTimeout(context.Background(), lockTime)
+	defer cancel()
+	if locked, err := lock.TryLockContext(ctx, 5*time.Millisecond); err != nil && ctx.Err() == nil {
+		return err
+	} else if !locked {
+		return errors.New("another amux writes the history")
 	}
 	defer lock.Close()
 	f, err := foreign.OpenAppend(h.path)
