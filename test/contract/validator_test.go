@@ -130,3 +130,14 @@ func (v *validator) payload(kind string, payload []byte) error {
 	}
 	return v.line([]byte(start + strings.TrimPrefix(string(payload), "{")))
 }
+
+func check(t *testing.T, schema *jsonschema.Schema, line string, good bool) {
+	t.Helper()
+	value, err := jsonschema.UnmarshalJSON(strings.NewReader(line))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := schema.Validate(value); (err == nil) != good {
+		t.Errorf("%s: %v, want valid: %v", line, err, good)
+	}
+}

@@ -27,6 +27,7 @@ import (
 // App is one command line at work.
 type App struct {
 	*Process
+	Args    []string // the command line, without the program's name
 	Flags   *Flags
 	Print   *Printer
 	Project *Project
@@ -41,7 +42,7 @@ type App struct {
 // New returns a command line in a process. It reads and starts nothing.
 func New(p *Process) *App {
 	a := &App{Process: p, Flags: &Flags{}}
-	a.Print = &Printer{io: p.IO, flags: a.Flags}
+	a.Print = &Printer{io: p.IO, flags: a.Flags, jsonErrors: p.Getenv(ErrorsVar) == "json"}
 	a.Project = &Project{process: p, flags: a.Flags, print: a.Print}
 	a.Config = &Config{process: p, flags: a.Flags, print: a.Print, project: a.Project}
 	a.Server = &Server{process: p, config: a.Config, project: a.Project}
@@ -58,6 +59,7 @@ func Main(p *Process, root func(*App) *cobra.Command, args []string) int {
 	out := &output{w: p.IO.Out}
 	p.IO.Out = out
 	a := New(p)
+	a.Args = args
 	defer a.Opener.Close()
 	cmd := root(a)
 	cmd.SetArgs(args)

@@ -18,9 +18,14 @@ import (
 
 // Printer prints data on stdout and what amux itself has to say on stderr.
 type Printer struct {
-	io    *iostreams.IO
-	flags *Flags
+	io         *iostreams.IO
+	flags      *Flags
+	jsonErrors bool
 }
+
+// ErrorsVar is the environment variable that, if it is json, has errors printed on stderr
+// as lines of JSON: code, message and hint, for programs that start amux.
+const ErrorsVar = "AMUX_ERRORS"
 
 // Notef prints a line of amux's own on stderr, stripped of control sequences.
 func (p *Printer) Notef(format string, args ...any) {
@@ -48,10 +53,39 @@ func (p *Printer) Error(e *pluginapi.Error, runID, agent string) {
 	if agent != "" {
 		hint = strings.ReplaceAll(hint, "AGENT", agent)
 	}
+	if p.jsonErrors {
+		p.errorLine(e, hint, 0)
+		return
+	}
 	p.Notef("error: %s", e.Error())
 	if hint != "" {
 		p.Notef("hint: %s", hint)
 	}
+}
+
+// LineError prints what is wrong with a line of --input ndjson.
+func (p *Printer) LineError(n int, err error) {
+	e := pluginapi.AsError(err)
+	if p.jsonErrors {
+		p.errorLine(e, ndjson.Hint(e), n)
+		return
+	}
+	p.Notef("error: stdin line %d: %v", n, err)
+}
+
+// errorLine prints an error as a line of JSON; inputLine is 0 for one of no input line.
+func (p *Printer) errorLine(e *pluginapi.Error, hint string, inputLine int) {
+	var line bytes.Buffer
+	encoder := json.NewEncoder(&line)
+	encoder.SetEscapeHTML(false)
+	_ = encoder.Encode(struct { // a buffer takes it
+		Type      string         `json:"type"`
+		Code      pluginapi.Code `json:"code"`
+		Message   string         `json:"message"`
+		Hint      string         `json:"hint,omitempty"`
+		InputLine int            `json:"input_line,omitempty"`
+	}{"error", e.Code, e.Error(), hint, inputLine})
+	_, _ = p.io.Err.Write(printable.JSON(line.Bytes()))
 }
 
 // Outf prints text for people on stdout. Each text argument becomes one line without

@@ -82,7 +82,7 @@ func (l *live) readCommands() {
 	for {
 		text, err := c.next()
 		if errors.Is(err, ndjson.ErrLongLine) {
-			l.print.Notef("error: stdin line %d is longer than %d MiB, so it is ignored", c.n, maxCommand>>20)
+			l.print.LineError(c.n, app.Usagef("it is longer than %d MiB, so it is ignored", maxCommand>>20))
 			continue
 		}
 		if text != "" {
@@ -94,7 +94,7 @@ func (l *live) readCommands() {
 				ended = ended || line.Type == code.InputEnd || line.Type == code.InputStop
 			}
 			if problem != nil && !errors.Is(problem, pluginapi.CodeRunNotActive) {
-				l.print.Notef("error: stdin line %d: %v", c.n, problem)
+				l.print.LineError(c.n, problem)
 			}
 		}
 		if err == nil {

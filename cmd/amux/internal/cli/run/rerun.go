@@ -50,6 +50,7 @@ asked is decided as amux run does. The new run stays in this terminal: add -d.`,
 	}
 	cmd.Flags().StringVar(&agent, "agent", "", "run this `AGENT` instead, with a model of its own")
 	o.AddFlags(cmd)
+	cmd.SetFlagErrorFunc(flagError(a))
 	return cmd
 }
 

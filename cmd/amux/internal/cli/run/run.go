@@ -95,6 +95,7 @@ checks the schema before it starts anything, and fetches nothing that it refers 
 		}),
 	}
 	o.AddFlags(cmd)
+	cmd.SetFlagErrorFunc(flagError(a))
 	cmd.Flags().StringSliceVar(&o.Each, "each", nil, "run these `AGENTS`, separated by commas, each in a worktree of its own; then compare them")
 	return cmd
 }
