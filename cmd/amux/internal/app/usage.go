@@ -109,7 +109,7 @@ func UnknownCommand(cmd *cobra.Command, name string) error {
 
 // expected are the words for what a flag of a type takes.
 var expected = map[string]string{
-	"uint32": "a whole number, 0 or more", "uint16": "a whole number from 0 to 65535", "int": "a whole number",
+	"uint32": "a whole number, 0 or more", "uint64": "a whole number, 0 or more", "uint16": "a whole number from 0 to 65535", "int": "a whole number",
 	"float64": "a number", "bool": "true or false",
 }
 

@@ -24,7 +24,8 @@ type LogsOptions struct {
 	Run    string
 	JSON   bool
 	Follow bool
-	Raw    bool // the agent's own last lines
+	From   uint64 // number of the first event; 0: the first
+	Raw    bool   // the agent's own last lines
 	Lines  int
 }
 
@@ -35,12 +36,14 @@ func NewCmdLogs(a *app.App) *cobra.Command {
 		Use: "logs RUN", Aliases: []string{"log"},
 		Short: "Show what a run did",
 		Long: `Show what a run did, as amux showed it then, or every event with --json. With -f amux
-goes on until the run ends. -n shows the last lines that the agent itself printed, on
-stdout and stderr, byte for byte. RUN is an id, a name, or at least four characters
-from the start or end of an id.`,
+goes on until the run ends. --from begins at an event, so that a reader which has seen
+some can go on. -n shows the last lines that the agent itself printed, on stdout and
+stderr, byte for byte. RUN is an id, a name, or at least four characters from the start
+or end of an id.`,
 		Example: `  amux logs 86CCFA
   amux logs -f nightly
   amux logs 86CCFA --json | jq -r 'select(.type == "tool_call_ready").tool_name'
+  amux logs -f --json --from 120 86CCFA
   amux logs 86CCFA -n 20`,
 		Args:              app.ExactArgs("a run"),
 		ValidArgsFunction: a.Runs.Complete,
@@ -51,6 +54,7 @@ from the start or end of an id.`,
 	}
 	cmd.Flags().BoolVar(&o.JSON, "json", false, "print every event as one line of JSON")
 	cmd.Flags().BoolVarP(&o.Follow, "follow", "f", false, "go on until the run ends")
+	cmd.Flags().Uint64Var(&o.From, "from", 0, "begin at the event with this `SEQ`")
 	cmd.Flags().IntVarP(&o.Lines, "lines", "n", 0, "show the last `N` lines that the agent printed")
 	app.Also(cmd, "lines", "tail")
 	return cmd
@@ -60,8 +64,8 @@ func logs(o *LogsOptions) error {
 	switch {
 	case o.Raw && o.Lines < 0:
 		return app.Usagef("invalid --lines \"%d\": expected a number, 0 or more", o.Lines)
-	case o.Raw && (o.Follow || o.JSON):
-		return app.Usagef("--lines shows the agent's output, not events").WithHint("leave out --follow and --json")
+	case o.Raw && (o.Follow || o.JSON || o.From > 0):
+		return app.Usagef("--lines shows the agent's output, not events").WithHint("leave out --follow, --json and --from")
 	}
 	run, err := o.Runs.Open(o.Run)
 	if err != nil {
@@ -86,8 +90,9 @@ func show(o *LogsOptions, run app.Recorded) error {
 	options.Prompts = true
 	renderer := render.New(options)
 	last := &ndjson.LastLine{W: o.Out}
-	out := &counter{w: last}
-	seen := uint64(0)
+	skipped := max(o.From, 1) - 1
+	out := &counter{w: last, lines: skipped}
+	seen := skipped // the last event that was shown
 	var patience app.Patience
 	for {
 		var err error
@@ -95,7 +100,7 @@ func show(o *LogsOptions, run app.Recorded) error {
 		case o.JSON && (o.Follow || info.End != nil):
 			err = run.CopyEvents(context.Background(), out, seen+1)
 			seen = out.lines
-		case info.Events == 0 && !o.Follow:
+		case info.Events <= skipped && !o.Follow:
 		default:
 			for event, failed := range run.Events(seen + 1) {
 				if err = failed; err != nil {
@@ -133,7 +138,7 @@ func show(o *LogsOptions, run app.Recorded) error {
 	}
 }
 
-// counter counts the lines that were written.
+// counter counts the lines that were written, and those before them.
 type counter struct {
 	w     io.Writer
 	lines uint64
