@@ -229,8 +229,10 @@ func (k kind) schema() ordered {
 func TestGenerated(t *testing.T) {
 	s := read(t)
 	for path, want := range map[string][]byte{
-		"docs/schema/events.schema.json": eventSchema(s),
-		"docs/schema/input.schema.json":  inputSchema(lines),
+		"docs/schema/events.schema.json":  eventSchema(s),
+		"docs/schema/input.schema.json":   inputSchema(lines),
+		"clients/python/amux/events.py":   pythonTypes(s),
+		"clients/typescript/src/types.ts": typescriptTypes(s),
 	} {
 		file := root(filepath.FromSlash(path))
 		if *update {

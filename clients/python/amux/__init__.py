@@ -1,0 +1,21 @@
+"""A client of amux: run coding agents, follow what they do, answer what they ask."""
+
+from . import events
+from .client import Client, Result, Run, RunInfo
+from .errors import AmuxError
+from .process import ProcessTransport, find_program
+from .transport import Channel, RunSpec, Transport
+
+__all__ = [
+    "AmuxError",
+    "Channel",
+    "Client",
+    "ProcessTransport",
+    "Result",
+    "Run",
+    "RunInfo",
+    "RunSpec",
+    "Transport",
+    "events",
+    "find_program",
+]
