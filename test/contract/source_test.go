@@ -187,7 +187,7 @@ func read(t *testing.T) *source {
 	for path := range s.words {
 		name, member, _ := strings.Cut(path, ".")
 		if name != "failure" && !s.has(name, member) {
-			t.Errorf("there is no field %s, which is to have fixed words", path)
+			t.Errorf("there is no field %s, which needs fixed words", path)
 		}
 	}
 	return s
