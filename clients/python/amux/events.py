@@ -1,6 +1,6 @@
 """Types of the events, made from docs/schema/events.schema.json by make docs. Do not edit.
 
-parse makes an event of a JSON object. An unknown figure is None, never 0.
+parse makes an event of a JSON object. None stands for an unknown figure; it is never 0.
 """
 
 from __future__ import annotations

@@ -15,6 +15,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -43,6 +44,8 @@ type App struct {
 func New(p *Process) *App {
 	a := &App{Process: p, Flags: &Flags{}}
 	a.Print = &Printer{io: p.IO, flags: a.Flags, jsonErrors: p.Getenv(ErrorsVar) == "json"}
+	// It is about this process: an agent that runs amux reads text.
+	p.Env = slices.DeleteFunc(slices.Clone(p.Env), func(v string) bool { return strings.HasPrefix(v, ErrorsVar+"=") })
 	a.Project = &Project{process: p, flags: a.Flags, print: a.Print}
 	a.Config = &Config{process: p, flags: a.Flags, print: a.Print, project: a.Project}
 	a.Server = &Server{process: p, config: a.Config, project: a.Project}
