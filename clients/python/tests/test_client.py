@@ -260,6 +260,21 @@ class Detached(AmuxTest):
                     await run.answer("go on")
         self.assertEqual(seen, list(range(1, run.end.seq + 1)))
 
+    async def test_example(self) -> None:
+        """The example that keeps its place in a file."""
+        async with await self.client.detach("demo", "[say:x]") as run:
+            await run.wait()
+        for want in (run.seq, 0):  # all, then none
+            example = subprocess.run(
+                [sys.executable, ROOT / "clients/python/examples/resume.py", run.id],
+                env=self.env | {"AMUX_PROGRAM": self.program, "PYTHONPATH": str(ROOT / "clients/python")},
+                cwd=self.home,
+                capture_output=True,
+                text=True,
+                timeout=PATIENCE,
+            )
+            self.assertEqual((len(example.stdout.splitlines()), example.returncode), (want, 0), example.stderr)
+
     async def test_watch_of_no_run(self) -> None:
         async with await self.client.open("no-such-run") as run:
             with self.refused("VALIDATION_ERROR"):

@@ -56,6 +56,20 @@ class Parse(unittest.TestCase):
             event = events.parse(json.loads(line))
             self.assertNotIsInstance(event, events.OtherEvent, line)
 
+    def test_all_recordings(self) -> None:
+        """Every event in the transcripts of our adapters is known."""
+        count = 0
+        for path in (ROOT / "plugins").rglob("*.txtar"):
+            if path.parts[-3:-1] == ("remote", "testdata"):
+                continue  # of another amux, which leaves out fields
+            _, _, text = path.read_bytes().partition(b"\n-- events.ndjson --\n")
+            for line in text.partition(b"\n-- ")[0].strip().split(b"\n"):
+                raw = json.loads(line or b"{}")
+                if "type" in raw:
+                    count += 1
+                    self.assertNotIsInstance(events.parse({**HEAD, **raw}), events.OtherEvent, f"{path}: {line!r}")
+        self.assertGreater(count, 9000)
+
     def test_the_schema(self) -> None:
         """There is a class for each type in the schema, and no other."""
         schema = json.loads((ROOT / "docs/schema/events.schema.json").read_text(encoding="utf-8"))
