@@ -187,6 +187,10 @@ def _kill(process: asyncio.subprocess.Process) -> None:
             pass
 
 
+def _closed() -> AmuxError:
+    return AmuxError("ABORTED", "the connection to the run was closed")
+
+
 class _Lines:
     """Lines of a stream, read when somebody asks for one: a slow reader holds up the writer, not the memory."""
 
@@ -273,8 +277,11 @@ class _Child:
         """Read to the end, wait for the process; kill it when grace seconds are over."""
 
         async def drain() -> None:
-            while await self.process.stdout.read(_CHUNK):  # type: ignore[union-attr]
-                pass
+            try:
+                while await self.process.stdout.read(_CHUNK):  # type: ignore[union-attr]
+                    pass
+            except RuntimeError:
+                pass  # another task reads, so that this one need not
             await self.process.wait()
             await self._notes
 
@@ -305,7 +312,8 @@ class _Foreground:
                 error.exit_code = self._child.process.returncode
                 raise error
             return raw
-        raise await self._child.ended("amux run")
+        error = await self._child.ended("amux run")
+        raise _closed() if self._closed else error
 
     async def send(self, line: Mapping[str, Any]) -> None:
         data = json.dumps(line).encode() + b"\n"
@@ -332,14 +340,20 @@ class _Watch:
         self._after = after
         self._child: _Child | None = None
         self._failed = 0
+        self._closed = False
 
     async def next(self) -> dict[str, Any] | None:
         while True:
+            if self._closed:
+                raise _closed()
             if self._child is None:
                 argv = ["logs", "--follow", "--json", f"--from={self._after + 1}", "--", self._run_id]
                 process = await self._transport._spawn(argv)
                 process.stdin.close()  # type: ignore[union-attr]
                 self._child = _Child(process, self._transport._on_error)
+                if self._closed:  # meanwhile
+                    await self.close()
+                    continue
             raw = await self._child.next()
             if raw is not None:
                 seq = raw.get("seq")
@@ -353,6 +367,8 @@ class _Watch:
                     raise error
                 return raw
             child, self._child = self._child, None
+            if child is None:
+                continue  # closed meanwhile
             error = await child.ended("amux logs")
             code = child.process.returncode
             if code == 0 and await self._is_over():
@@ -391,6 +407,7 @@ class _Watch:
         await self._transport._command(argv, stdin)
 
     async def close(self) -> None:
+        self._closed = True
         child, self._child = self._child, None
         if child is not None:
             _kill(child.process)  # it only reads

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import pathlib
 import re
 import signal
 import subprocess
@@ -11,6 +12,19 @@ from amux import Client, ProcessTransport, Run, events
 from amux.process import _kill
 
 from .amux_run import PATIENCE, ROOT, AmuxTest, gone
+
+
+def command_lines() -> str:
+    """Return the command lines of all processes."""
+    if not os.path.isdir("/proc/self"):
+        return subprocess.run(["ps", "-Aww", "-o", "args"], capture_output=True, text=True, check=True).stdout
+    lines = []
+    for path in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            lines.append(path.read_bytes().replace(b"\0", b" ").decode(errors="replace"))
+        except OSError:
+            pass  # it has ended
+    return "\n".join(lines)
 
 
 async def until(run: Run, kind: type) -> events.AnyEvent:
@@ -102,7 +116,8 @@ class Foreground(AmuxTest):
         async with await self.client.run("demo", "--version [sleep:1000]", env={"SECRET": "hunter2"}) as run:
             prompt = await until(run, events.UserMessage)
             self.assertEqual(prompt.text, "--version [sleep:1000]")
-            listed = subprocess.run(["ps", "-Aww", "-o", "args"], capture_output=True, text=True, check=True).stdout
+            listed = command_lines()
+            self.assertIn("--monitor-stdin", listed)
             self.assertNotIn("hunter2", listed)
             self.assertNotIn("--version [sleep", listed)
 
@@ -115,6 +130,16 @@ class Foreground(AmuxTest):
         self.assertEqual((await self.client.inspect(run.id)).state, "canceled")
         with self.refused("RUN_NOT_ACTIVE"):
             await run.send("more")
+        with self.refused("ABORTED"):
+            await run.wait()
+
+    async def test_close_while_another_task_reads(self) -> None:
+        run = await self.client.run("demo", "[sleep:1000]")
+        await until(run, events.TurnStart)
+        reader = asyncio.ensure_future(run.wait())
+        await asyncio.sleep(0)
+        await run.close()
+        self.assertEqual((await reader).end.state, "canceled")
 
     async def test_amux_killed(self) -> None:
         async with await self.client.run("demo", "[spawn:daemon][sleep:1000]") as run:
@@ -203,6 +228,13 @@ class Detached(AmuxTest):
         async with await self.client.detach("demo", "[sleep:1000]") as run:
             await until(run, events.TurnStart)
         self.assertEqual((await self.client.inspect(run.id)).state, "running")
+        with self.refused("ABORTED"):
+            await run.wait()
+        async with await self.client.open(run.id) as again:
+            reader = asyncio.ensure_future(again.wait())
+            await asyncio.sleep(0)  # it starts amux logs
+        with self.refused("ABORTED"):
+            await reader
         async with await self.client.open(run.id) as again:
             await again.interrupt()
             await again.wait()

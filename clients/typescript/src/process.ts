@@ -168,6 +168,10 @@ function died(exit: Exit, what: string): AmuxError {
   return new AmuxError("INTERNAL", `${what} exited with ${exit.code} and did not say why`, { exitCode: exit.code ?? undefined });
 }
 
+function closed(): AmuxError {
+  return new AmuxError("ABORTED", "the connection to the run was closed");
+}
+
 function document(text: string): unknown {
   try {
     return JSON.parse(text);
@@ -308,7 +312,7 @@ class Foreground implements Channel {
     const failure = AmuxError.fromJson(value);
     if (value !== undefined && failure === undefined) return value;
     const { exit, error } = await this.child.ended("amux run");
-    if (failure === undefined) throw error;
+    if (failure === undefined) throw this.#closed === undefined ? error : closed();
     failure.exitCode = exit.code ?? undefined;
     throw failure;
   }
@@ -336,6 +340,7 @@ class Watch implements Channel {
   readonly #runId: string;
   #after: number;
   #failed = 0;
+  #closed = false;
   child: Child | undefined;
 
   constructor(transport: ProcessTransport, runId: string, after: number) {
@@ -346,9 +351,14 @@ class Watch implements Channel {
 
   async next(): Promise<unknown> {
     for (;;) {
+      if (this.#closed) throw closed();
       if (this.child === undefined) {
         this.child = await this.#transport.stream(["logs", "--follow", "--json", `--from=${this.#after + 1}`, "--", this.#runId]);
         this.child.process.stdin.end();
+        if (this.#closed) {
+          await this.close(); // it was closed meanwhile
+          continue;
+        }
       }
       const child = this.child;
       const value = await child.next();
@@ -367,6 +377,7 @@ class Watch implements Channel {
         return value;
       }
       this.child = undefined;
+      if (this.#closed) continue;
       const { exit, error } = await child.ended("amux logs");
       if (exit.code === 0 && (await this.#isOver())) return undefined;
       this.#failed++;
@@ -414,6 +425,7 @@ class Watch implements Channel {
 
   async close(): Promise<void> {
     const child = this.child;
+    this.#closed = true;
     this.child = undefined;
     if (child !== undefined) {
       child.process.kill("SIGKILL"); // it only reads

@@ -1,6 +1,7 @@
 // The client against the built amux and its demo agent.
 import assert from "node:assert/strict";
 import { execFileSync, spawn } from "node:child_process";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { after, before, describe, test } from "node:test";
@@ -35,6 +36,19 @@ async function using<T>(run: Promise<Run>, work: (run: Run) => Promise<T>): Prom
   } finally {
     await started.close();
   }
+}
+
+/** The command lines of all processes. */
+function commandLines(): string {
+  if (!existsSync("/proc/self")) return execFileSync("ps", ["-Aww", "-o", "args"], { encoding: "utf8" });
+  const lines = readdirSync("/proc").map((pid) => {
+    try {
+      return readFileSync(`/proc/${pid}/cmdline`, "utf8").replaceAll("\0", " ");
+    } catch {
+      return ""; // no process, or it has ended
+    }
+  });
+  return lines.join("\n");
 }
 
 describe("a run of this program", { timeout: patience }, () => {
@@ -112,7 +126,8 @@ describe("a run of this program", { timeout: patience }, () => {
   test("secrets and prompts do not show on the command line", () =>
     using(client.run({ agent: "demo", prompt: "--version [sleep:1000]", env: { SECRET: "hunter2" } }), async (run) => {
       assert.equal((await reach(run, "user_message")).text, "--version [sleep:1000]");
-      const listed = execFileSync("ps", ["-Aww", "-o", "args"], { encoding: "utf8" });
+      const listed = commandLines();
+      assert(listed.includes("--monitor-stdin"));
       assert(!listed.includes("hunter2") && !listed.includes("--version [sleep"), listed);
     }));
 
@@ -123,6 +138,14 @@ describe("a run of this program", { timeout: patience }, () => {
     assert(gone(pid));
     assert.equal((await client.inspect(run.id ?? "")).state, "canceled");
     await refused("RUN_NOT_ACTIVE", run.send("more"));
+    await refused("ABORTED", run.wait());
+  });
+
+  test("close while another call reads", async () => {
+    const run = await client.run({ agent: "demo", prompt: "[sleep:1000]" });
+    await reach(run, "turn_start");
+    const reader = run.wait();
+    await Promise.all([refused("ABORTED", reader), run.close()]);
   });
 
   test("amux killed in the middle", async () => {
@@ -192,7 +215,8 @@ describe("a detached run", { timeout: patience }, () => {
   test("a closed reader leaves the run", async () => {
     const run = await client.detach({ agent: "demo", prompt: "[sleep:1000]" });
     await reach(run, "turn_start");
-    await run.close();
+    const reader = run.wait();
+    await Promise.all([refused("ABORTED", reader), run.close()]);
     const id = run.id ?? "";
     assert.equal((await client.inspect(id)).state, "running");
     const seq = await using(client.open(id), async (again) => {
