@@ -104,7 +104,7 @@ func TestAdopt(t *testing.T) {
 		time.Sleep(time.Duration(round%5) * 7 * time.Millisecond)
 		must(t, owner.Close(context.Background()))
 		if round == 0 {
-			if end := r.Wait(); !errors.Is(end.Err, pluginapi.CodeHostGone) {
+			if end, _ := r.Wait(context.Background()); !errors.Is(end.Err, pluginapi.CodeHostGone) {
 				t.Errorf("who waits for it at the closed host is told %v", end.Err)
 			}
 			if ids := watcher.Orphans(); len(ids) != 1 || ids[0] != r.ID() {
@@ -146,7 +146,7 @@ func TestAdopt(t *testing.T) {
 	}
 	agents.Eventually(t, time.Minute, "the run waits", func() bool { return r.Info().State == "waiting" })
 	must(t, follower.Approve(context.Background(), "", nil))
-	if end := r.Wait(); end.State != "completed" {
+	if end, _ := r.Wait(context.Background()); end.State != "completed" {
 		t.Errorf("%s, %v, %+v", end.State, end.Err, end.End)
 	}
 	wantWhole(t, owner, r, lines)
@@ -193,7 +193,7 @@ func TestAnsweredWithoutHost(t *testing.T) {
 	if err := r.Deny(context.Background(), "one", ""); !errors.Is(err, pluginapi.CodeAlreadyAnswered) {
 		t.Errorf("a second answer: %v", err)
 	}
-	if end := r.Wait(); !errors.Is(end.Err, pluginapi.CodeHostGone) {
+	if end, _ := r.Wait(context.Background()); !errors.Is(end.Err, pluginapi.CodeHostGone) {
 		t.Errorf("without a host: %v", end.Err)
 	}
 	runs, err := h.Adopt(context.Background())
@@ -205,14 +205,14 @@ func TestAnsweredWithoutHost(t *testing.T) {
 		t.Errorf("a second time: %v, %v", again, err)
 	}
 	r = runs[0]
-	for e, err := range r.Events(1) {
+	for e, err := range r.Events(context.Background(), 1) {
 		must(t, err)
 		if e.Type == "approval_request" && bytes.Contains(e.Raw, []byte(`"two"`)) {
 			break
 		}
 	}
 	must(t, r.Deny(context.Background(), "two", "no"))
-	if end := r.Wait(); end.State != "completed" {
+	if end, _ := r.Wait(context.Background()); end.State != "completed" {
 		t.Errorf("%s, %v, %+v", end.State, end.Err, end.End)
 	}
 	got := events(t, r)
@@ -237,7 +237,7 @@ func TestEndsWithoutHost(t *testing.T) {
 	must(t, h.Recover(context.Background()))
 	r, err := h.Open(context.Background(), id)
 	must(t, err)
-	if end := r.Wait(); end.State != "failed" || !errors.Is(end.Err, pluginapi.CodeAgentFailed) || *end.End.ExitCode != 3 {
+	if end, _ := r.Wait(context.Background()); end.State != "failed" || !errors.Is(end.Err, pluginapi.CodeAgentFailed) || *end.End.ExitCode != 3 {
 		t.Errorf("%s, %v, %+v", end.State, end.Err, end.End)
 	}
 	wantWhole(t, h, r, 20)
@@ -253,7 +253,7 @@ func TestDeadlinesWithoutHost(t *testing.T) {
 	must(t, h.Recover(context.Background()))
 	r, err := h.Open(context.Background(), idle)
 	must(t, err)
-	if end := r.Wait(); end.State != "timed_out" || !errors.Is(end.Err, pluginapi.CodeInactivityTimeout) {
+	if end, _ := r.Wait(context.Background()); end.State != "timed_out" || !errors.Is(end.Err, pluginapi.CodeInactivityTimeout) {
 		t.Errorf("%s, %v, %+v", end.State, end.Err, end.End)
 	}
 	wantWhole(t, h, r, 0)
@@ -273,7 +273,7 @@ func TestAdoptWithoutPlugin(t *testing.T) {
 	if len(runs) != 1 || runs[0].ID() != id {
 		t.Fatalf("runs: %v", runs)
 	}
-	if end := runs[0].Wait(); end.State != "failed" || end.End.Code != pluginapi.CodePluginChanged {
+	if end, _ := runs[0].Wait(context.Background()); end.State != "failed" || end.End.Code != pluginapi.CodePluginChanged {
 		t.Errorf("%s, %v, %+v", end.State, end.Err, end.End)
 	}
 	if left := agents.OfRun(id); len(left) > 0 {
@@ -307,7 +307,7 @@ func TestAdoptAfterAnUpgrade(t *testing.T) {
 		t.Fatalf("%d runs", len(runs))
 	}
 	must(t, runs[0].Approve(context.Background(), "go", nil))
-	if end := runs[0].Wait(); end.State != "completed" {
+	if end, _ := runs[0].Wait(context.Background()); end.State != "completed" {
 		t.Errorf("%s, %v", end.State, end.Err)
 	}
 	if lines := bytes.Count(firstEvents(t, runs[0]), []byte(`"delta":"line `)); lines != 40 {
@@ -418,7 +418,7 @@ func TestAdoptBeforeTheFirstPrompt(t *testing.T) {
 				}
 				first := next(t, s)
 				model := s.Start(first, spec)
-				if end := model.Wait(); end.State != "completed" {
+				if end, _ := model.Wait(context.Background()); end.State != "completed" {
 					t.Fatalf("%s, %v", end.State, end.Err)
 				}
 				must(t, errors.Join(os.RemoveAll(filepath.Join(spec.Cwd, "once")), first.Close(context.Background())))
@@ -455,7 +455,7 @@ func TestAdoptBeforeTheFirstPrompt(t *testing.T) {
 				}
 				r := adopt()
 				agents.Eventually(t, time.Minute, "the prompt is recorded", func() bool { return prompts(t, r.Dir()) == attempt })
-				if end := r.Wait(); end.State != "completed" {
+				if end, _ := r.Wait(context.Background()); end.State != "completed" {
 					t.Errorf("%s, %v", end.State, end.Err)
 				}
 				got := firstEvents(t, r)

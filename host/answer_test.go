@@ -32,7 +32,7 @@ func TestAnswerMatchesSchema(t *testing.T) {
 		{"end", "failed", "AGENT_FAILED", "the agent gave no answer"},
 	} {
 		r := s.Start(h, host.RunSpec{Agent: "fake", Prompt: test.prompt, JSONSchema: numbers, Retry: soon(2)})
-		end := r.Wait()
+		end, _ := r.Wait(context.Background())
 		if end.State != test.state || test.code != "" && !errors.Is(end.Err, pluginapi.Code(test.code)) && test.msg != "" ||
 			test.msg != "" && !strings.Contains(end.Err.Error(), test.msg) {
 			t.Errorf("%q: %s, %v", test.prompt, end.State, end.Err)
@@ -58,7 +58,7 @@ func TestAnswerIsValidatedOnRecovery(t *testing.T) {
 		must(t, h.Recover(context.Background()))
 		r, err := h.Open(context.Background(), id)
 		must(t, err)
-		if end := r.Wait(); end.State != want || want == "failed" && !strings.Contains(end.Err.Error(), "/n/0: got string") {
+		if end, _ := r.Wait(context.Background()); end.State != want || want == "failed" && !strings.Contains(end.Err.Error(), "/n/0: got string") {
 			t.Errorf("%s: %s, %v", answer, end.State, end.Err)
 		}
 		if told := events(t, r); !bytes.Equal(replay(t, h, id), told) {

@@ -47,7 +47,7 @@ func TestBudgetEndsTheRun(t *testing.T) {
 			test.spec.Agent = "fake"
 			since := time.Now()
 			r := s.Start(h, test.spec)
-			result := r.Wait()
+			result, _ := r.Wait(context.Background())
 			if took := time.Since(since); took > 30*time.Second {
 				t.Errorf("it took %v", took)
 			}
@@ -83,7 +83,7 @@ func TestSharedBudgets(t *testing.T) {
 	}
 	day := host.Budget{Name: "of today", Hint: "raise it", Since: time.Now().Add(-time.Hour), Tokens: 1000}
 	nightly := host.Budget{Name: "of the tag nightly", Tag: "nightly", Cost: 0.0006}
-	s.Start(h, run("usage 500 50", []string{"nightly"}, day, nightly)).Wait()
+	s.Start(h, run("usage 500 50", []string{"nightly"}, day, nightly)).Wait(context.Background())
 	live := s.Start(h, run("usage 300 0\nwait", nil, day))
 	agents.Eventually(t, 20*time.Second, "the usage of the live run is known", func() bool {
 		used, err := os.ReadFile(filepath.Join(live.Dir(), "usage.json"))
@@ -101,13 +101,14 @@ func TestSharedBudgets(t *testing.T) {
 		r := s.Start(h, test.spec)
 		if test.want == "" {
 			must(t, r.Kill(context.Background()))
-			r.Wait()
+			r.Wait(context.Background())
 			if outcome, err := h.Delete(context.Background(), r.ID()); err != nil {
 				t.Error(outcome, err)
 			}
 			continue
 		}
-		if end := r.Wait().End; end.Reason != host.ReasonBudget || !strings.Contains(end.Message, test.want) {
+		end, _ := r.Wait(context.Background())
+		if end := end.End; end.Reason != host.ReasonBudget || !strings.Contains(end.Message, test.want) {
 			t.Errorf("%s, %s: %s", end.State, end.Reason, end.Message)
 		}
 	}
@@ -120,7 +121,7 @@ func TestSharedBudgets(t *testing.T) {
 		t.Errorf("it left a record")
 	}
 	must(t, live.Stop(context.Background()))
-	live.Wait()
+	live.Wait(context.Background())
 }
 
 // A budget goes into the record of the run and comes out of it.

@@ -22,7 +22,7 @@ import (
 func recorded(t *testing.T, s *agents.Stage, h *host.Host) (id, dir string) {
 	t.Helper()
 	r := s.Start(h, host.RunSpec{Agent: "fake", Prompt: "say one\nsay two\nusage 1 2\nsay three"})
-	if end := r.Wait(); end.State != "completed" {
+	if end, _ := r.Wait(context.Background()); end.State != "completed" {
 		t.Fatal(end.State, end.Err)
 	}
 	return r.ID(), r.Dir()
@@ -84,7 +84,7 @@ func TestDamagedRecordIsNoticed(t *testing.T) {
 				if err := r.CopyEvents(ctx, io.Discard, 1); err != nil {
 					t.Fatal(err)
 				}
-				if end := r.Wait(); name == "journal" && end.State != "completed" ||
+				if end, _ := r.Wait(context.Background()); name == "journal" && end.State != "completed" ||
 					end.State == "completed" && !bytes.HasSuffix(mutant, whole[len(whole)-1:]) && name != "journal" {
 					t.Fatalf("%s, byte %d: it says %s, %v", name, at, end.State, end.Err)
 				}
@@ -141,7 +141,7 @@ func TestRecoveryOfDamagedJournal(t *testing.T) {
 	}
 	r, err := h.Open(ctx, id)
 	must(t, err)
-	end := r.Wait()
+	end, _ := r.Wait(context.Background())
 	if end.State != "lost" || end.End.Reason != "damaged" || !errors.Is(end.Err, pluginapi.CodeRecordDamaged) ||
 		!strings.Contains(end.End.Message, "journal is damaged at offset ") {
 		t.Errorf("%s, %+v", end.State, end.End)
@@ -186,7 +186,7 @@ func TestRecoveryOfDamagedEvents(t *testing.T) {
 	}
 	r, err := h.Open(ctx, id)
 	must(t, err)
-	if end := r.Wait(); end.State != "completed" {
+	if end, _ := r.Wait(context.Background()); end.State != "completed" {
 		t.Errorf("%s, %v", end.State, end.Err)
 	}
 }
@@ -207,7 +207,7 @@ func TestRecoveryWithoutPlugin(t *testing.T) {
 	must(t, h.Recover(ctx))
 	r, err := h.Open(ctx, id)
 	must(t, err)
-	if end := r.Wait(); end.State != "failed" || end.End.Reason != "plugin" || end.End.Code != pluginapi.CodePluginChanged {
+	if end, _ := r.Wait(context.Background()); end.State != "failed" || end.End.Reason != "plugin" || end.End.Code != pluginapi.CodePluginChanged {
 		t.Errorf("%s, %+v", end.State, end.End)
 	}
 	now := readFile(t, path)

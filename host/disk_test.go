@@ -67,7 +67,7 @@ func TestSyncModes(t *testing.T) {
 				})
 			}
 			must(t, r.Approve(context.Background(), "go", nil))
-			if end := r.Wait(); end.State != "completed" {
+			if end, _ := r.Wait(context.Background()); end.State != "completed" {
 				t.Fatal(end.State, end.Err)
 			}
 			ended, all := counted.with(`"type":"run_end"`)
@@ -84,7 +84,7 @@ func TestSyncFails(t *testing.T) {
 	s := agents.NewStage(t, "fake", "healthy")
 	h := s.Host()
 	h.CountSyncs(func(*host.Run) error { return errors.New("the disk is broken") })
-	if end := s.Start(h, host.RunSpec{Agent: "fake", Prompt: "say hi"}).Wait(); end.State != "completed" {
+	if end, _ := s.Start(h, host.RunSpec{Agent: "fake", Prompt: "say hi"}).Wait(context.Background()); end.State != "completed" {
 		t.Error(end.State, end.Err)
 	}
 }
@@ -106,7 +106,7 @@ func TestSyncForReal(t *testing.T) {
 		s := agents.NewStage(t, "fake", "healthy")
 		h := s.Host()
 		r := s.Start(h, host.RunSpec{Agent: "fake", Prompt: "lines 200", Sync: mode})
-		if end := r.Wait(); end.State != "completed" {
+		if end, _ := r.Wait(context.Background()); end.State != "completed" {
 			t.Fatal(end.State, end.Err)
 		}
 		files, err := filepath.Glob(filepath.Join(r.Dir(), "events.*"))

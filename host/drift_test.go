@@ -3,6 +3,7 @@
 package host_test
 
 import (
+	"context"
 	"testing"
 
 	"github.com/amux-dev/amux/host"
@@ -16,7 +17,7 @@ func TestUnknownLinesAreCounted(t *testing.T) {
 	s := agents.NewStage(t, "drift", "healthy")
 	h := s.Host()
 	r := s.Start(h, host.RunSpec{Agent: "drift", Prompt: `out what is this\n{"type":"new","source":"stdout"}\n` + "\nerr a note\\n\nout and this\\n\nend\nexit 0"})
-	end := r.Wait()
+	end, _ := r.Wait(context.Background())
 	if end.State != "completed" || end.End.UnknownLines != 3 {
 		t.Errorf("%s, %d lines", end.State, end.End.UnknownLines)
 	}

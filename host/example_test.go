@@ -28,7 +28,7 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	for event, err := range run.Events(1) {
+	for event, err := range run.Events(ctx, 1) {
 		if err != nil {
 			log.Fatal(err)
 		}

@@ -165,11 +165,17 @@ func (r *hosted) noteUsage(used engine.Usage) {
 
 func (r *hosted) events(from uint64) cursor { return r.log.From(from) }
 
-func (r *hosted) wait() Result {
-	<-r.done
+func (r *hosted) wait(ctx context.Context) (Result, error) {
+	select {
+	case <-r.done:
+	case <-ctx.Done():
+		if !r.over() {
+			return Result{}, ctx.Err()
+		}
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.result
+	return r.result, nil
 }
 
 func (r *hosted) over() bool { return isClosed(r.done) }

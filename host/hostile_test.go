@@ -133,7 +133,7 @@ func TestHostilePlugins(t *testing.T) {
 				if err != nil {
 					failed = err
 				} else {
-					failed = r.Wait().Err
+					_, failed = r.Wait(context.Background())
 				}
 				took := time.Since(since)
 				e := pluginapi.AsError(failed)
@@ -199,7 +199,7 @@ func TestHostilePlugins(t *testing.T) {
 	if err := calm.run.End(context.Background()); err != nil {
 		t.Error(err)
 	}
-	if end := calm.run.Wait(); end.State != "completed" {
+	if end, _ := calm.run.Wait(context.Background()); end.State != "completed" {
 		t.Errorf("the other run: %s, %v", end.State, end.Err)
 	}
 }

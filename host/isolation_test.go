@@ -79,7 +79,7 @@ func TestIsolationIsInForce(t *testing.T) {
 	if err := r.Approve(context.Background(), "go", nil); err != nil {
 		t.Error(err)
 	}
-	if end := r.Wait(); end.State != "completed" {
+	if end, _ := r.Wait(context.Background()); end.State != "completed" {
 		t.Errorf("%s, %v", end.State, end.Err)
 	}
 }

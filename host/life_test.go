@@ -86,7 +86,7 @@ func TestProcessOfTheAgent(t *testing.T) {
 		t.Errorf("%d pipes", pipes)
 	}
 	must(t, r.End(context.Background())) // a real end of file
-	if end := r.Wait(); end.State != "completed" {
+	if end, _ := r.Wait(context.Background()); end.State != "completed" {
 		t.Errorf("%s, %v", end.State, end.Err)
 	}
 }
@@ -142,7 +142,7 @@ func TestIDs(t *testing.T) {
 			t.Errorf("it lives and is said to have ended: %+v", info)
 		}
 		must(t, r.Stop(ctx))
-		r.Wait()
+		r.Wait(context.Background())
 		if info := r.Info(); info.Ended == nil || info.State != "canceled" {
 			t.Errorf("it has ended and is said to live: %+v", info)
 		}
@@ -169,7 +169,7 @@ func TestFastExit(t *testing.T) {
 			if n := bytes.Count(got, []byte(`"delta":"line `)); n != 20 || !bytes.Contains(got, []byte(`"delta":"the last\n"`)) {
 				t.Errorf("%d lines:\n%s", n, got)
 			}
-			if end := r.Wait(); end.State != "completed" {
+			if end, _ := r.Wait(context.Background()); end.State != "completed" {
 				t.Errorf("%s, %v", end.State, end.Err)
 			}
 		})
@@ -188,14 +188,14 @@ func TestParent(t *testing.T) {
 		return s.Start(h, host.RunSpec{Agent: "fake", Prompt: "leave setsid\nwait", Parent: &parent})
 	}
 	for _, gone := range []host.Parent{{PID: 1 << 30, Start: 1}, {PID: os.Getpid(), Start: self + 1}} {
-		if end := run(gone).Wait(); end.State != "canceled" || end.End.Reason != "parent_gone" {
+		if end, _ := run(gone).Wait(context.Background()); end.State != "canceled" || end.End.Reason != "parent_gone" {
 			t.Errorf("%s, %v", end.State, end.Err)
 		}
 	}
 	r := run(host.Parent{PID: os.Getpid(), Start: self})
 	until(t, r, "session_start")
 	must(t, r.Stop(context.Background()))
-	if end := r.Wait(); end.State != "canceled" || end.End.Reason != "stopped" {
+	if end, _ := r.Wait(context.Background()); end.State != "canceled" || end.End.Reason != "stopped" {
 		t.Errorf("%s, %v", end.State, end.Err)
 	}
 	if left := agents.OfRun(r.ID()); len(left) > 0 {
@@ -218,9 +218,9 @@ func TestRecordOfARun(t *testing.T) {
 	other := s.Start(h, host.RunSpec{Agent: "fake", Prompt: "lines 10\nask go\nlines 10", Permissions: host.Permissions{Approve: host.ApproveAsk}})
 	wantState(t, other, "waiting")
 	must(t, r.Stop(context.Background()))
-	r.Wait()
+	r.Wait(context.Background())
 	must(t, other.Approve(context.Background(), "", nil))
-	if end := other.Wait(); end.State != "completed" {
+	if end, _ := other.Wait(context.Background()); end.State != "completed" {
 		t.Errorf("the other: %s, %v", end.State, end.Err)
 	}
 	info := r.Info()
@@ -229,7 +229,7 @@ func TestRecordOfARun(t *testing.T) {
 		t.Errorf("%+v", info)
 	}
 	from := ""
-	for e, err := range r.Events(1) {
+	for e, err := range r.Events(context.Background(), 1) {
 		must(t, err)
 		if e.RunID != r.ID() {
 			t.Errorf("%s", e.Raw)
@@ -353,7 +353,7 @@ func TestTwoHostsForOneRun(t *testing.T) {
 	each(func(i int) {
 		r := runs[ids[i]]
 		must(t, answered(r, func(r *host.Run, question string) error { return r.Deny(context.Background(), question, "") }))
-		if end := r.Wait(); end.State != "completed" {
+		if end, _ := r.Wait(context.Background()); end.State != "completed" {
 			t.Errorf("%s, %v", end.State, end.Err)
 		}
 		wantWhole(t, reader, r, asked)

@@ -77,7 +77,7 @@ func (b *bystanders) finish(h *host.Host) {
 			b.t.Error(err)
 		}
 		got := events(b.t, r)
-		if end := r.Wait(); end.State != "completed" {
+		if end, _ := r.Wait(context.Background()); end.State != "completed" {
 			b.t.Errorf("bystander %d: %s, %v", i, end.State, end.Err)
 		}
 		if d := agents.Difference(string(replay(b.t, h, r.ID())), string(got)); d != "" {

@@ -4,6 +4,7 @@ package host_test
 
 import (
 	"bytes"
+	"context"
 	"strings"
 	"sync"
 	"testing"
@@ -59,7 +60,7 @@ func TestPluginThatIsSlowToDie(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			end := r.Wait()
+			end, _ := r.Wait(context.Background())
 			if end.End.Code != pluginapi.CodePluginCrashed || end.End.Hint == "" && pluginapi.CodePluginCrashed.Info().Hint == "" {
 				t.Errorf("%s, %s %q", end.State, end.End.Code, end.End.Message)
 			}

@@ -3,6 +3,7 @@
 package host_test
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -30,7 +31,7 @@ func TestPersonMayThink(t *testing.T) {
 			if err := r.Send(t.Context(), "[sleep:100]"); err != nil {
 				t.Fatal(err)
 			}
-			if result := r.Wait(); result.Err == nil || result.Err.Code != pluginapi.CodeInactivityTimeout {
+			if result, _ := r.Wait(context.Background()); result.Err == nil || result.Err.Code != pluginapi.CodeInactivityTimeout {
 				t.Errorf("%+v", result)
 			}
 		})

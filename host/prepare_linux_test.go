@@ -44,7 +44,7 @@ func TestPrepare(t *testing.T) {
 		}
 		return nil
 	}
-	if s.Start(h, spec).Wait(); calls.Load() != 1 {
+	if s.Start(h, spec).Wait(context.Background()); calls.Load() != 1 {
 		t.Errorf("prepared %d times", calls.Load())
 	}
 
@@ -53,7 +53,7 @@ func TestPrepare(t *testing.T) {
 	queued := s.Start(h, spec)
 	wantState(t, queued, "queued")
 	must(t, first.Stop(t.Context()))
-	if result := queued.Wait(); result.State != "failed" || result.Err.Code != pluginapi.CodeConfig {
+	if result, _ := queued.Wait(context.Background()); result.State != "failed" || result.Err.Code != pluginapi.CodeConfig {
 		t.Errorf("refused in its turn: %+v", result)
 	}
 }

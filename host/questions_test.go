@@ -3,6 +3,7 @@
 package host_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"os"
@@ -41,7 +42,7 @@ func TestAllowHoldsForTheRestOfTheRun(t *testing.T) {
 	}
 	until(t, remote, "input_required")
 	requests := 0
-	for e, err := range remote.Events(1) {
+	for e, err := range remote.Events(context.Background(), 1) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -65,7 +66,7 @@ func TestAllowHoldsForTheRestOfTheRun(t *testing.T) {
 	if err := remote.Stop(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	local.Wait()
+	local.Wait(context.Background())
 	for name, r := range map[string]*host.Run{"local": local, "remote": remote, "opened later": open(t, there, "talk")} {
 		if asked := r.Questions(); len(asked) > 0 {
 			t.Errorf("%s: a run that has ended asks %+v", name, asked)

@@ -78,7 +78,7 @@ func TestQueue(t *testing.T) {
 		must(t, all[i].Approve(context.Background(), "", nil))
 		must(t, all[i+1].Approve(context.Background(), "", nil))
 		for _, r := range all[i : i+2] {
-			if end := r.Wait(); end.State != "completed" {
+			if end, _ := r.Wait(context.Background()); end.State != "completed" {
 				t.Errorf("%s, %v", end.State, end.Err)
 			}
 		}
@@ -93,7 +93,7 @@ func TestQueue(t *testing.T) {
 			t.Errorf("replay: %s", d)
 		}
 		agents.Comparable(t, got)
-		for e, err := range r.Events(1) {
+		for e, err := range r.Events(context.Background(), 1) {
 			must(t, err)
 			var state pluginapi.RunState
 			if e.Type == "run_state" && e.Decode(&state) == nil && state.To == "starting" {
@@ -150,7 +150,7 @@ func TestStopQueued(t *testing.T) {
 	}
 	both.Wait()
 	for _, r := range []*host.Run{stopped, killed, canceled, twice} {
-		end := r.Wait()
+		end, _ := r.Wait(context.Background())
 		if end.State != "canceled" || end.End.Code != pluginapi.CodeAborted {
 			t.Errorf("%s, %v", end.State, end.Err)
 		}
@@ -163,14 +163,14 @@ func TestStopQueued(t *testing.T) {
 		}
 	}
 	must(t, first.Stop(context.Background()))
-	if end := left.Wait(); end.State != "completed" { // the stopped ones hold no place
+	if end, _ := left.Wait(context.Background()); end.State != "completed" { // the stopped ones hold no place
 		t.Errorf("%s, %v", end.State, end.Err)
 	}
-	queue(false).Wait()
+	queue(false).Wait(context.Background())
 	held(t, s, h)
 	last := queue(false)
 	must(t, h.Close(context.Background()))
-	if end := last.Wait(); end.State != "canceled" {
+	if end, _ := last.Wait(context.Background()); end.State != "canceled" {
 		t.Errorf("%s, %v after the host was closed", end.State, end.Err)
 	}
 	must(t, other.Close(context.Background()))
@@ -201,7 +201,7 @@ func TestQueuedRunFails(t *testing.T) {
 		state string
 		code  pluginapi.Code
 	}{{fails, "failed", pluginapi.CodePluginCrashed}, {nowhere, "failed", pluginapi.CodeSpawn}, {killed, "lost", pluginapi.CodeLost}, {tries, "completed", ""}, {after, "completed", ""}} {
-		if end := c.run.Wait(); end.State != c.state || end.End.Code != c.code {
+		if end, _ := c.run.Wait(context.Background()); end.State != c.state || end.End.Code != c.code {
 			t.Errorf("%s, %v; want %s %s", end.State, end.Err, c.state, c.code)
 		}
 		if d := agents.Difference(string(replay(t, h, c.run.ID())), string(events(t, c.run))); d != "" {
@@ -223,7 +223,7 @@ func TestStopAgainstTurn(t *testing.T) {
 		first := s.Start(h, host.RunSpec{Agent: "fake", Prompt: "say hi", NoRecord: true})
 		r := s.Start(h, host.RunSpec{Agent: "fake", Prompt: "lines 20"})
 		if round < 2 { // the first one also waits for its plugin
-			r.Wait()
+			r.Wait(context.Background())
 			span = r.Info().Ended.Sub(since)
 		}
 		moment := rand.N(span)
@@ -239,7 +239,7 @@ func TestStopAgainstTurn(t *testing.T) {
 		}
 		got := events(t, r)
 		all.Wait()
-		end := r.Wait()
+		end, _ := r.Wait(context.Background())
 		if end.State != "completed" && (end.State != "canceled" || end.End.Code != pluginapi.CodeAborted) {
 			t.Errorf("round %d: %s, %v", round, end.State, end.Err)
 		}
@@ -253,7 +253,7 @@ func TestStopAgainstTurn(t *testing.T) {
 			span = r.Info().Ended.Sub(since) // the machine may have got faster
 		}
 		count[fmt.Sprint(end.State, " ", bytes.Count(got, []byte(`{"type":"run_state"`)))]++
-		first.Wait()
+		first.Wait(context.Background())
 	}
 	t.Log(count) // by end and number of states
 	if len(count) < 2 {
@@ -334,7 +334,7 @@ func TestHostKilledWithQueue(t *testing.T) {
 				if r.Info().State == "running" {
 					must(t, r.Stop(context.Background()))
 				}
-				end := r.Wait()
+				end, _ := r.Wait(context.Background())
 				got, err := os.ReadFile(filepath.Join(r.Dir(), "events.jsonl"))
 				must(t, err)
 				if bytes.Contains(got, []byte("user_message")) {
@@ -375,7 +375,7 @@ func TestCloseWithQueue(t *testing.T) {
 		t.Errorf("active: %v, %v", active, err)
 	}
 	for r, want := range map[*host.Run]string{between: "failed", queued: "canceled"} {
-		if end := r.Wait(); end.State != want || end.End.Code != pluginapi.CodeHostGone {
+		if end, _ := r.Wait(context.Background()); end.State != want || end.End.Code != pluginapi.CodeHostGone {
 			t.Errorf("%s, %v, want %s", end.State, end.Err, want)
 		}
 		if got := firstEvents(t, r); !bytes.Contains(got, []byte(`{"type":"run_end"`)) {
@@ -389,7 +389,7 @@ func TestCloseWithQueue(t *testing.T) {
 		t.Fatalf("%d runs go on", len(adopted))
 	}
 	must(t, adopted[0].Stop(context.Background()))
-	adopted[0].Wait()
+	adopted[0].Wait(context.Background())
 	for _, r := range []*host.Run{between, queued} {
 		if d := agents.Difference(string(replay(t, later, r.ID())), string(firstEvents(t, r))); d != "" {
 			t.Errorf("replay: %s", d)
@@ -416,7 +416,7 @@ func TestSharedQueue(t *testing.T) {
 	second := s.Start(hosts[1], host.RunSpec{Agent: "fake", Prompt: "say hi", Detached: true})
 	wantState(t, second, "queued")
 	must(t, first.Stop(context.Background()))
-	if end := second.Wait(); end.State != "completed" {
+	if end, _ := second.Wait(context.Background()); end.State != "completed" {
 		t.Errorf("%s, %v", end.State, end.Err)
 	}
 	if _, err := host.New(host.Options{MaxRuns: -1}); !errors.Is(err, pluginapi.CodeValidation) {

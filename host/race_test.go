@@ -102,7 +102,7 @@ func wantNothing(t *testing.T, s *agents.Stage) {
 func TestNothingLeaks(t *testing.T) {
 	s := agents.NewStage(t, "fake", "healthy")
 	warm := s.Host()
-	s.Start(warm, host.RunSpec{Agent: "fake", Prompt: "say hi"}).Wait()
+	s.Start(warm, host.RunSpec{Agent: "fake", Prompt: "say hi"}).Wait(context.Background())
 	must(t, warm.Close(context.Background()))
 	runtime.GC()
 	before := openFiles(t)
@@ -121,13 +121,13 @@ func TestNothingLeaks(t *testing.T) {
 				return
 			}
 			if i%5 == 0 {
-				for e, err := range r.Events(1) {
+				for e, err := range r.Events(context.Background(), 1) {
 					if err != nil || e.Seq == 12 { // one that leaves early
 						break
 					}
 				}
 			}
-			if end := r.Wait(); end.State != "completed" {
+			if end, _ := r.Wait(context.Background()); end.State != "completed" {
 				t.Errorf("%s, %v", end.State, end.Err)
 			}
 		})
@@ -166,7 +166,7 @@ func TestCloseDuringStart(t *testing.T) {
 					}
 					return
 				}
-				if end := r.Wait(); end.State != "canceled" {
+				if end, _ := r.Wait(context.Background()); end.State != "canceled" {
 					t.Errorf("round %d: %s, %v", i, end.State, end.Err)
 				}
 			})
@@ -197,7 +197,7 @@ func TestStartGivenUp(t *testing.T) {
 		r, err := h.Start(ctx, host.RunSpec{Agent: "fake", Prompt: "say hi"})
 		switch {
 		case err == nil:
-			if end := r.Wait(); end.State != "completed" {
+			if end, _ := r.Wait(context.Background()); end.State != "completed" {
 				t.Errorf("round %d: %s, %v", i, end.State, end.Err)
 			}
 		case !errors.Is(err, context.Canceled):
@@ -238,7 +238,7 @@ func TestStopAgainstCompletion(t *testing.T) {
 				})
 			}
 			stops.Wait()
-			end := r.Wait()
+			end, _ := r.Wait(context.Background())
 			switch end.State {
 			case "completed":
 				if end.Err != nil {
@@ -280,7 +280,7 @@ func TestApprovedTwice(t *testing.T) {
 func approvedTwice(t *testing.T, r *host.Run, questions int) {
 	t.Helper()
 	asked, won := 0, 0
-	for e, err := range r.Events(1) {
+	for e, err := range r.Events(context.Background(), 1) {
 		must(t, err)
 		if e.Type != "approval_request" {
 			continue
@@ -309,7 +309,7 @@ func approvedTwice(t *testing.T, r *host.Run, questions int) {
 		t.Errorf("%d answers to %d questions counted", won, asked)
 	}
 	answered := map[string]int{}
-	for e, err := range r.Events(1) {
+	for e, err := range r.Events(context.Background(), 1) {
 		must(t, err)
 		if e.Type == "approval_granted" || e.Type == "approval_denied" {
 			var answer struct {
@@ -324,7 +324,7 @@ func approvedTwice(t *testing.T, r *host.Run, questions int) {
 			t.Errorf("%s: %d answers; %d of %d questions were answered", id, n, len(answered), questions)
 		}
 	}
-	if end := r.Wait(); end.State != "completed" || asked != questions {
+	if end, _ := r.Wait(context.Background()); end.State != "completed" || asked != questions {
 		t.Errorf("%s, %v after %d questions", end.State, end.Err, asked)
 	}
 }
@@ -334,7 +334,7 @@ func TestAnswerBeforeTheQuestion(t *testing.T) {
 	t.Parallel()
 	s := agents.NewStage(t, "fake", "healthy")
 	r := s.Start(s.Host(), host.RunSpec{Agent: "fake", Prompt: "ask one\nask two", Permissions: host.Permissions{Approve: host.ApproveAsk}})
-	for e, err := range r.Events(1) {
+	for e, err := range r.Events(context.Background(), 1) {
 		must(t, err)
 		if e.Type != "approval_request" {
 			continue
@@ -348,7 +348,7 @@ func TestAnswerBeforeTheQuestion(t *testing.T) {
 		}
 		must(t, r.Approve(context.Background(), request.InteractionID, nil))
 	}
-	if end := r.Wait(); end.State != "completed" || strings.Count(string(events(t, r)), `{"type":"approval_granted"`) != 2 {
+	if end, _ := r.Wait(context.Background()); end.State != "completed" || strings.Count(string(events(t, r)), `{"type":"approval_granted"`) != 2 {
 		t.Errorf("%s, %v", end.State, end.Err)
 	}
 }
@@ -362,7 +362,7 @@ func TestNobodyAnswers(t *testing.T) {
 	script := "event approval_request {\"interaction_id\":\"first\",\"action\":\"shell\"}\nsleep 0.3\nask second\nsay done"
 	r := s.Start(h, host.RunSpec{Agent: "fake", Prompt: script, Permissions: host.Permissions{Approve: host.ApproveAsk}})
 	var asked, denied time.Time
-	for e, err := range r.Events(1) {
+	for e, err := range r.Events(context.Background(), 1) {
 		must(t, err)
 		switch e.Type {
 		case "approval_request":
@@ -374,7 +374,7 @@ func TestNobodyAnswers(t *testing.T) {
 			}
 		}
 	}
-	if end := r.Wait(); end.State != "completed" || denied.Sub(asked) < 490*time.Millisecond {
+	if end, _ := r.Wait(context.Background()); end.State != "completed" || denied.Sub(asked) < 490*time.Millisecond {
 		t.Errorf("%s, %v; denied after %v", end.State, end.Err, denied.Sub(asked))
 	}
 }
@@ -403,7 +403,7 @@ func TestSendAgainstEnd(t *testing.T) {
 		if e == nil || e.Code != pluginapi.CodeRunNotActive && (e.Code != pluginapi.CodeStdinNotAvailable || !strings.Contains(e.Hint, "--resume")) {
 			t.Errorf("refused with %v", refused)
 		}
-		if end := r.Wait(); end.State != "completed" || end.End.Turns != sent+1 {
+		if end, _ := r.Wait(context.Background()); end.State != "completed" || end.End.Turns != sent+1 {
 			t.Errorf("%s, %v; %d turns for %d prompts", end.State, end.Err, end.End.Turns, sent+1)
 		}
 		prompts += sent

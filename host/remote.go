@@ -100,12 +100,15 @@ func (r remote) ask(do func(*shim.Conn) error) error {
 func newPromptID() string { return "prompt-" + ulid.Make().String() }
 
 // wait waits for the last event.
-func (r remote) wait() Result {
+func (r remote) wait(ctx context.Context) (Result, error) {
 	info, _ := record.Read(r.dir)
-	err := r.events(info.Events+1).Copy(context.Background(), io.Discard)
+	err := r.events(info.Events+1).Copy(ctx, io.Discard)
 	info, infoErr := record.Read(r.dir)
 	if infoErr == nil && info.End != nil {
-		return resultOf(info)
+		return resultOf(info), nil
+	}
+	if err != nil && ctx.Err() != nil {
+		return Result{}, ctx.Err()
 	}
 	e := pluginapi.AsError(errors.Join(err, infoErr))
 	if e == nil || e.Code == pluginapi.CodeInternal {
@@ -116,7 +119,7 @@ func (r remote) wait() Result {
 	}
 	return Result{RunID: r.id(), State: engine.Failed, Err: e, End: pluginapi.RunEnd{
 		State: engine.Failed, Reason: code.ReasonHostGone, Code: e.Code, Message: e.Error(),
-	}}
+	}}, nil
 }
 
 func (r *recorded) followed() follow.Run {
@@ -132,8 +135,9 @@ type finished struct {
 
 func (r *finished) events(from uint64) cursor { return r.log.From(from) }
 
-func (r *finished) wait() Result { return r.result }
-func (r *finished) over() bool   { return true }
+func (r *finished) wait(context.Context) (Result, error) { return r.result, nil }
+
+func (r *finished) over() bool { return true }
 
 func (r *finished) command(string, func(*shim.Conn) error) error { return r.notActive() }
 func (r *finished) question(string, string) (string, error)      { return "", r.notActive() }

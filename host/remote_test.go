@@ -72,7 +72,7 @@ func open(t testing.TB, h *host.Host, ref string) *host.Run {
 // until waits for an event of a type.
 func until(t testing.TB, r *host.Run, kind pluginapi.Type) host.Event {
 	t.Helper()
-	for e, err := range r.Events(1) {
+	for e, err := range r.Events(context.Background(), 1) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -102,7 +102,7 @@ func TestRemoteFollows(t *testing.T) {
 			}
 		})
 	}
-	result := remote.Wait()
+	result, _ := remote.Wait(context.Background())
 	wg.Wait()
 	want, err := os.ReadFile(filepath.Join(local.Dir(), "events.jsonl"))
 	if err != nil {
@@ -117,7 +117,7 @@ func TestRemoteFollows(t *testing.T) {
 			t.Errorf("copy %d: %d bytes, want %d", i, copies[i].Len(), len(expect))
 		}
 	}
-	if got := local.Wait(); result.State != "completed" || result.End.Turns != got.End.Turns || result.Err != nil {
+	if got, _ := local.Wait(context.Background()); result.State != "completed" || result.End.Turns != got.End.Turns || result.Err != nil {
 		t.Errorf("remote %+v, local %+v", result, got)
 	}
 	if info := remote.Info(); info.Events != uint64(bytes.Count(want, []byte("\n"))) || info.End == nil {
@@ -165,10 +165,10 @@ func TestRemoteControl(t *testing.T) {
 	if err := remote.End(ctx); err != nil {
 		t.Error(err)
 	}
-	if got := remote.Wait(); got.State != "completed" || got.End.Turns != 2 {
+	if got, _ := remote.Wait(context.Background()); got.State != "completed" || got.End.Turns != 2 {
 		t.Errorf("%+v", got)
 	}
-	local.Wait()
+	local.Wait(context.Background())
 	for what, err := range map[string]error{
 		"send": remote.Send(ctx, "more"), "approve": remote.Approve(ctx, "", nil), "pause": remote.Pause(ctx),
 		"stop": remote.Stop(ctx), "interrupt": remote.Interrupt(ctx), "signal": remote.Signal(ctx, "usr1"),
@@ -191,7 +191,7 @@ func TestRemoteSignal(t *testing.T) {
 	if err := remote.Signal(t.Context(), "quit"); err != nil {
 		t.Error(err)
 	}
-	if got := remote.Wait(); got.State != "canceled" || got.End.Reason != "signal" || !errors.Is(got.Err, pluginapi.CodeAborted) {
+	if got, _ := remote.Wait(context.Background()); got.State != "canceled" || got.End.Reason != "signal" || !errors.Is(got.Err, pluginapi.CodeAborted) {
 		t.Errorf("%+v", got)
 	}
 	for name, want := range map[string]string{"term": "stopped", "kill": "killed", "hup": "signal"} {
@@ -201,7 +201,7 @@ func TestRemoteSignal(t *testing.T) {
 		if err := remote.Signal(t.Context(), name); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
-		if got := remote.Wait(); got.State != "canceled" || got.End.Reason != want {
+		if got, _ := remote.Wait(context.Background()); got.State != "canceled" || got.End.Reason != want {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}
@@ -237,9 +237,9 @@ func TestNamesAreUniqueAmongActiveRuns(t *testing.T) {
 	if err := won[0].Kill(t.Context()); err != nil {
 		t.Error(err)
 	}
-	won[0].Wait()
+	won[0].Wait(context.Background())
 	again := start(t, here, host.RunSpec{Name: "the-one", Prompt: "[say:hi]"})
-	again.Wait()
+	again.Wait(context.Background())
 	if got := open(t, there, "the-one"); got.ID() != again.ID() {
 		t.Error("the name is that of the older run")
 	}
@@ -303,7 +303,7 @@ func TestRacesOfTheEnd(t *testing.T) {
 		}
 		ends := 0
 		var state string
-		for e, err := range r.Events(1) {
+		for e, err := range r.Events(context.Background(), 1) {
 			if err != nil {
 				t.Error(err)
 			}
@@ -314,7 +314,7 @@ func TestRacesOfTheEnd(t *testing.T) {
 				ends++
 			}
 		}
-		result := r.Wait()
+		result, _ := r.Wait(context.Background())
 		inner.Wait()
 		if requested.Load() > 0 {
 			aim.Add(aim.Load() / 20)
@@ -371,7 +371,7 @@ func TestDeleteOfAnActiveRunConflicts(t *testing.T) {
 	if outcome, err := there.Cancel(t.Context(), r.ID(), false); outcome != host.CancelRequested {
 		t.Errorf("%s, %v", outcome, err)
 	}
-	if got := open(t, there, r.ID()).Wait(); got.State != "canceled" {
+	if got, _ := open(t, there, r.ID()).Wait(context.Background()); got.State != "canceled" {
 		t.Errorf("%+v", got)
 	}
 	for _, want := range []host.Outcome{host.Deleted, host.NotFound, host.NotFound} {
@@ -388,7 +388,7 @@ func TestTail(t *testing.T) {
 	t.Parallel()
 	here, there, _ := terminals(t)
 	r := start(t, here, host.RunSpec{Prompt: "[raw:one][stderr:two][sleep:0.3][raw:three][crash]"})
-	r.Wait()
+	r.Wait(context.Background())
 	recorded := open(t, there, r.ID())
 	for _, test := range []struct {
 		n    int
@@ -432,7 +432,7 @@ func TestWaits(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		if end := local.Wait(); end.State != code.StateCompleted {
+		if end, _ := local.Wait(context.Background()); end.State != code.StateCompleted {
 			t.Errorf("rule %s: %s, %v", rule, end.State, end.Err)
 		}
 	}
@@ -446,7 +446,7 @@ func TestTheFirstAnswerWins(t *testing.T) {
 	local := start(t, here, host.RunSpec{Conversation: true, Prompt: "[approve]", Permissions: host.Permissions{Approve: host.ApproveAsk}})
 	remote := open(t, there, local.ID())
 	rounds, round := 100, 0
-	for e, err := range remote.Events(1) {
+	for e, err := range remote.Events(context.Background(), 1) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -492,7 +492,7 @@ func TestTheFirstAnswerWins(t *testing.T) {
 			}
 		}
 	}
-	if got := local.Wait(); got.State != "completed" || got.End.Turns != rounds {
+	if got, _ := local.Wait(context.Background()); got.State != "completed" || got.End.Turns != rounds {
 		t.Errorf("%+v", got)
 	}
 }

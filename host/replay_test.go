@@ -70,7 +70,7 @@ func TestReplayWithAnotherVersion(t *testing.T) {
 	} {
 		spec.Agent, spec.Cwd = "fake", t.TempDir() // where the agent counts its starts
 		r := s.Start(h, spec)
-		r.Wait()
+		r.Wait(context.Background())
 		recorded := string(copied(t, r))
 		before := fileSums(t, r.Dir())
 		if events, diff, plugin := replayWith(t, h, r, same); diff != "" || events != recorded || plugin != "fake 1.0.0" {
@@ -133,7 +133,7 @@ func TestReplayWithNoPlugin(t *testing.T) {
 	}
 	h := s.Host()
 	r := s.Start(h, host.RunSpec{Agent: "fake", Prompt: "say hello\nend\nexit 0"})
-	r.Wait()
+	r.Wait(context.Background())
 	for _, test := range []struct {
 		dir  string
 		code pluginapi.Code

@@ -3,6 +3,7 @@
 package host_test
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"os"
@@ -118,7 +119,7 @@ func TestChosenIDIsNoAge(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.Wait()
+	r.Wait(context.Background())
 	runs, err := h.Runs(t.Context())
 	if err != nil || len(runs) != 2 || runs[0].ID != r.ID() {
 		t.Errorf("the newest run is not the first: %+v, %v", runs, err)
@@ -251,7 +252,7 @@ func TestCleanTakesWhatIsLeftOverAndNothingElse(t *testing.T) {
 	if err := live.Kill(t.Context()); err != nil {
 		t.Error(err)
 	}
-	live.Wait()
+	live.Wait(context.Background())
 }
 
 func BenchmarkRetainNothing(b *testing.B) {

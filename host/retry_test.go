@@ -104,7 +104,7 @@ func TestRetry(t *testing.T) {
 			}
 			r := s.Start(h, spec)
 			got := events(t, r)
-			end := r.Wait()
+			end, _ := r.Wait(context.Background())
 			if end.State != c.state || end.End.Code != c.code {
 				t.Errorf("%s, %v", end.State, end.Err)
 			}
@@ -149,7 +149,7 @@ func TestRetryIsTold(t *testing.T) {
 		*retry.DelayMS < 89 || *retry.DelayMS > 111 {
 		t.Errorf("%s", e.Raw)
 	}
-	end := r.Wait()
+	end, _ := r.Wait(context.Background())
 	if end.State != "timed_out" || end.End.DurationMS > 2900 {
 		t.Errorf("%s after %d ms, %v", end.State, end.End.DurationMS, end.Err)
 	}
@@ -204,7 +204,7 @@ func TestStopBetweenAttempts(t *testing.T) {
 			must(t, err)
 			until(t, r, "retry")
 			way(t, s, h, r)
-			end := r.Wait()
+			end, _ := r.Wait(context.Background())
 			if end.State != "canceled" || end.End.Code != pluginapi.CodeAborted || end.End.ExitCode != nil {
 				t.Errorf("%s, %v, exit code %v", end.State, end.Err, end.End.ExitCode)
 			}
@@ -233,7 +233,7 @@ func TestStopAgainstRetry(t *testing.T) {
 		since := time.Now()
 		r := s.Start(h, host.RunSpec{Agent: "fake", Prompt: "do fail OVERLOADED\nexit 1", Retry: soon(3), NoRecord: round > 1 && round%2 > 0})
 		if round < 2 { // the first one also waits for its plugin
-			r.Wait()
+			r.Wait(context.Background())
 			span = r.Info().Ended.Sub(since)
 		}
 		time.Sleep(rand.N(span))
@@ -242,7 +242,7 @@ func TestStopAgainstRetry(t *testing.T) {
 			t.Errorf("round %d: stop: %v", round, err)
 		}
 		got := events(t, r)
-		switch end := r.Wait(); end.State {
+		switch end, _ := r.Wait(context.Background()); end.State {
 		case "canceled":
 			canceled++
 		case "failed":
@@ -284,7 +284,7 @@ func TestPluginDiesAroundRetry(t *testing.T) {
 	run := func(agent string, kill func()) []byte {
 		spec.Agent, spec.Cwd = agent, t.TempDir()
 		r := s.Start(h, spec)
-		for e, err := range r.Events(1) {
+		for e, err := range r.Events(context.Background(), 1) {
 			must(t, err)
 			switch e.Type {
 			case "approval_request":
@@ -296,7 +296,7 @@ func TestPluginDiesAroundRetry(t *testing.T) {
 				kill()
 			}
 		}
-		if end := r.Wait(); end.State != "completed" {
+		if end, _ := r.Wait(context.Background()); end.State != "completed" {
 			t.Errorf("%s: %s, %v", agent, end.State, end.Err)
 		}
 		got := events(t, r)
@@ -344,13 +344,13 @@ func TestHostKilledBetweenAttempts(t *testing.T) {
 				adopted, err := h.Adopt(context.Background())
 				must(t, err)
 				for _, a := range adopted { // it was quicker than the shim
-					a.Wait()
+					a.Wait(context.Background())
 				}
 				must(t, h.Recover(context.Background()))
 				r = open(t, h, id)
 				return r.Info().End != nil
 			})
-			end := r.Wait()
+			end, _ := r.Wait(context.Background())
 			if end.State != "failed" || end.End.Code != pluginapi.CodeHostGone {
 				t.Errorf("%s, %v", end.State, end.Err)
 			}
@@ -397,7 +397,7 @@ func TestAdoptSecondAttempt(t *testing.T) {
 			}
 			r = adopted[0]
 			agents.Eventually(t, time.Minute, "it is told", func() bool { return r.Approve(context.Background(), "", nil) == nil })
-			end := r.Wait()
+			end, _ := r.Wait(context.Background())
 			if end.State != c.state {
 				t.Errorf("%s, %v", end.State, end.Err)
 			}

@@ -33,7 +33,8 @@ type Run struct {
 type backend interface {
 	// events reads the events from number from on, until the run has ended.
 	events(from uint64) cursor
-	wait() Result
+	// wait waits for the end of the run; it returns an error only if ctx ended first.
+	wait(ctx context.Context) (Result, error)
 	// over reports whether the run is known to have ended.
 	over() bool
 	// command has the run's shim do something; what names it in errors.
@@ -62,19 +63,30 @@ func (r *Run) Agent() string { return r.meta.Agent }
 // Dir is the run's directory, which is gone after a run without record.
 func (r *Run) Dir() string { return r.dir.Dir }
 
-// Events yields the events from number from on (1 is the first), and waits for
-// more until the run has ended. Each call has a cursor of its own: a slow reader
-// loses nothing and delays nobody. The error, if any, is the last pair.
-func (r *Run) Events(from uint64) iter.Seq2[Event, error] {
+// Events yields the events from number from on (1 is the first), and waits for more
+// until the run has ended. Each call has a cursor of its own: a slow reader loses nothing
+// and delays nobody. The error, if any, is the last pair: that of ctx if it ended first.
+// The run goes on then, as it does when the caller leaves the loop.
+func (r *Run) Events(ctx context.Context, from uint64) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
-		ctx, cancel := context.WithCancel(context.Background())
+		reading, cancel := context.WithCancel(ctx)
 		defer cancel()
+		left, cut := false, false
 		each := func(line []byte) bool {
+			if cut = ctx.Err() != nil; cut {
+				return false
+			}
 			event, err := parseEvent(line)
-			return yield(event, err)
+			left = !yield(event, err)
+			return !left
 		}
-		err := r.backend.events(from).Lines(ctx, each)
-		if _, ours := errors.AsType[*pluginapi.Error](err); err != nil && !ours {
+		err := r.backend.events(from).Lines(reading, each)
+		if left {
+			return
+		}
+		if ended := ctx.Err(); ended != nil && (cut || err != nil) {
+			err = ended
+		} else if _, ours := errors.AsType[*pluginapi.Error](err); err != nil && !ours {
 			err = pluginapi.Errorf(pluginapi.CodeInternal, "read events of run %s: %w", r.ID(), err)
 		}
 		if err != nil {
@@ -98,8 +110,16 @@ func (r *Run) CopyEvents(ctx context.Context, w io.Writer, from uint64) error {
 	return r.backend.events(from).Copy(ctx, w)
 }
 
-// Wait returns when the run has ended and nothing of it is left.
-func (r *Run) Wait() Result { return r.backend.wait() }
+// Wait waits until the run has ended and nothing of it is left. The error is that of the
+// Result, nil if the run was completed. If ctx ends first, the error is that of ctx, the
+// Result is empty, and the run goes on.
+func (r *Run) Wait(ctx context.Context) (Result, error) {
+	result, err := r.backend.wait(ctx)
+	if err == nil && result.Err != nil {
+		err = result.Err
+	}
+	return result, err
+}
 
 // ---- control ----
 

@@ -109,7 +109,8 @@ func (r *Run) Info() RunInfo {
 	if err != nil { // a run without record that has ended
 		found = record.Info{Meta: r.meta}
 		if r.backend.over() {
-			found.State = r.backend.wait().State
+			result, _ := r.backend.wait(context.Background())
+			found.State = result.State
 		}
 	}
 	info := infoOf(found, r.spec, r.dir)

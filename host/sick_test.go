@@ -4,6 +4,7 @@ package host_test
 
 import (
 	"bytes"
+	"context"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -48,7 +49,7 @@ func suffer(t *testing.T, trouble agents.Trouble, sicknesses []sickness) {
 			if err := r.CopyEvents(t.Context(), &got, 1); err != nil {
 				t.Errorf("%s: %v", sick.name, err)
 			}
-			end := r.Wait()
+			end, _ := r.Wait(context.Background())
 			if end.State != sick.state || end.End.Code != sick.code || !strings.Contains(end.End.Message, sick.says) {
 				t.Errorf("%s: %s, %s %q; want %s, %s … %q", sick.name, end.State, end.End.Code, end.End.Message, sick.state, sick.code, sick.says)
 			}
@@ -163,7 +164,7 @@ func TestPluginThatHangsGetsNoNewRuns(t *testing.T) {
 		t.Fatalf("plugin processes: %v", first)
 	}
 	hung := s.Start(h, host.RunSpec{Agent: "sticky", Prompt: "do hang"})
-	if end := hung.Wait(); end.End.Code != pluginapi.CodePluginCrashed {
+	if end, _ := hung.Wait(context.Background()); end.End.Code != pluginapi.CodePluginCrashed {
 		t.Errorf("%s, %v", end.State, end.Err)
 	}
 	fresh := stand(t, s, h, "sticky", 2)
@@ -179,7 +180,7 @@ func TestPluginThatHangsGetsNoNewRuns(t *testing.T) {
 	fresh.finish(h)
 	// One that hangs and serves nobody else is ended at once.
 	hung = s.Start(h, host.RunSpec{Agent: "sticky", Prompt: "do hang"})
-	hung.Wait()
+	hung.Wait(context.Background())
 	agents.Eventually(t, time.Minute, "no process is left", func() bool { return len(pids()) == 0 })
 }
 
@@ -194,7 +195,7 @@ func TestMemoryBomb(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	end := r.Wait()
+	end, _ := r.Wait(context.Background())
 	if want := "was ended: it held more than 256 MiB of memory (converse) at input "; end.End.Code != pluginapi.CodePluginCrashed || !strings.Contains(end.End.Message, want) {
 		t.Errorf("%s, %s %q; want … %q", end.State, end.End.Code, end.End.Message, want)
 	}
@@ -208,7 +209,8 @@ func TestHungPluginWithMuchMemory(t *testing.T) {
 	h.LimitMemory(1 << 30)
 	hung := "^plugin same made no progress for " + patience.String() + " at input [0-9]+"
 	for script, want := range map[string]string{"do hoard 200": hung + "; it holds [2-9][0-9][0-9] MiB of memory$", "do hang": hung + "$"} {
-		end := s.Start(h, host.RunSpec{Agent: "same", Prompt: script}).Wait().End
+		result, _ := s.Start(h, host.RunSpec{Agent: "same", Prompt: script}).Wait(context.Background())
+		end := result.End
 		if !regexp.MustCompile(want).MatchString(end.Message) {
 			t.Errorf("%s: %q, want %s", script, end.Message, want)
 		}
@@ -241,7 +243,8 @@ func TestEndlessRecursion(t *testing.T) {
 	t.Parallel()
 	s := agents.NewStage(t, "same", "healthy")
 	h := hurried(t, s.Options())
-	end := s.Start(h, host.RunSpec{Agent: "same", Prompt: "do recurse"}).Wait().End
+	result, _ := s.Start(h, host.RunSpec{Agent: "same", Prompt: "do recurse"}).Wait(context.Background())
+	end := result.End
 	if want := "plugin same died: fatal error: stack overflow (converse) at input "; !strings.HasPrefix(end.Message, want) {
 		t.Errorf("%q, want %q …", end.Message, want)
 	}

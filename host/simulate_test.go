@@ -641,7 +641,7 @@ func (s *simulation) startRun(ctx context.Context, h *simulatedHost, run *simula
 		return
 	}
 	go h.do(func() {
-		result := started.Wait()
+		result, _ := started.Wait(context.Background())
 		if h.proc.Alive() {
 			events, _ := os.ReadFile(filepath.Join(started.Dir(), "events.jsonl"))
 			run.mu.Lock()

@@ -47,7 +47,7 @@ func TestSpending(t *testing.T) {
 	t.Cleanup(func() { _ = h.Close(context.Background()) })
 	const usage = `event token_usage {"input_tokens":%d,"output_tokens":1,"model":"%s"}` + "\n"
 	ended := s.Start(h, host.RunSpec{Agent: "fake", Name: "ended", Prompt: "usage 40 2\n" + fmt.Sprintf(usage, 5, "large") + fmt.Sprintf(usage, 6, "small") + fmt.Sprintf(usage, 7, "large")})
-	if end := ended.Wait(); end.State != "completed" {
+	if end, _ := ended.Wait(context.Background()); end.State != "completed" {
 		t.Fatal(end.State, end.Err)
 	}
 	live := s.Start(h, host.RunSpec{Agent: "fake", Name: "live", Prompt: "usage 30 3\nwait"})
@@ -56,7 +56,7 @@ func TestSpending(t *testing.T) {
 		return slices.Equal(spent(t, h), []string{first, fmt.Sprintf(second, false)})
 	})
 	must(t, live.Stop(context.Background()))
-	live.Wait()
+	live.Wait(context.Background())
 	want := []string{first, fmt.Sprintf(second, true)}
 	if got := spent(t, h); !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)

@@ -58,10 +58,10 @@ func TestRunOnTerminal(t *testing.T) {
 		r := s.Start(h, host.RunSpec{Agent: "fake", PTY: pty, Prompt: strings.Join([]string{
 			`say plain`, `out \x1b[1;31mt colou\x1b[0mred\r\n`, `out \x1b]0;title\x07t \x1b[6nw\u4e16\u009b31mide\n`,
 			`big 9000`, `err t on stderr\n`}, "\n")})
-		if end := r.Wait(); end.State != "completed" {
+		if end, _ := r.Wait(context.Background()); end.State != "completed" {
 			t.Fatalf("%s, %v\n%s", end.State, end.Err, copied(t, r))
 		}
-		for event, err := range r.Events(1) {
+		for event, err := range r.Events(context.Background(), 1) {
 			var delta pluginapi.TextDelta
 			if err != nil {
 				t.Fatal(err)
@@ -143,7 +143,7 @@ func TestTerminalOfRun(t *testing.T) {
 	if err := r.Keys(ctx, []byte("dq")); err != nil {
 		t.Fatal(err)
 	}
-	if end := r.Wait(); end.State != "completed" || end.Text != "typed \"abcd\"\n" {
+	if end, _ := r.Wait(context.Background()); end.State != "completed" || end.Text != "typed \"abcd\"\n" {
 		t.Errorf("%s %q %v", end.State, end.Text, end.Err)
 	}
 	select {
@@ -187,7 +187,7 @@ func TestInterruptOnTerminal(t *testing.T) {
 	if err := r.Interrupt(ctx); err != nil {
 		t.Fatal(err)
 	}
-	if end := r.Wait(); end.End.Signal != "SIGINT" {
+	if end, _ := r.Wait(context.Background()); end.End.Signal != "SIGINT" {
 		t.Errorf("%s %s %v", end.State, end.End.Reason, end.Err)
 	}
 }
@@ -198,7 +198,7 @@ func TestNoTerminal(t *testing.T) {
 	h := s.Host()
 	ctx := context.Background()
 	r := s.Start(h, host.RunSpec{Agent: "fake", Prompt: "say ready\nsleep 1000"})
-	defer func() { _ = r.Kill(ctx); r.Wait() }()
+	defer func() { _ = r.Kill(ctx); r.Wait(context.Background()) }()
 	for _, follow := range []bool{false, true} {
 		for _, err := range r.Terminal(ctx, follow) {
 			if !errors.Is(err, pluginapi.CodeCapability) || pluginapi.AsError(err).Hint == "" {
@@ -218,7 +218,7 @@ func TestShimOnTerminalIsSmall(t *testing.T) {
 	s := agents.NewStage(t, "fake", "healthy")
 	h := s.Host()
 	r := s.Start(h, host.RunSpec{Agent: "fake", PTY: true, Prompt: "say ready\nprogram read line\nlines 20000\nsay done\nsleep 1000"})
-	defer func() { _ = r.Kill(context.Background()); r.Wait() }()
+	defer func() { _ = r.Kill(context.Background()); r.Wait(context.Background()) }()
 	shim := 0
 	for _, id := range process.Descendants(os.Getpid()) {
 		if name, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", id.PID)); strings.TrimSpace(string(name)) == "amux-shim" {

@@ -138,7 +138,7 @@ func TestPluginTamperedWithLater(t *testing.T) {
 	o.BundledHashes = map[string]string{"good": hashOf(t, executable)}
 	h := hurried(t, o)
 	for range 2 { // the second by its receipt
-		if end := s.Start(h, host.RunSpec{Agent: "good", Prompt: "say hi"}).Wait(); end.Err != nil {
+		if end, _ := s.Start(h, host.RunSpec{Agent: "good", Prompt: "say hi"}).Wait(context.Background()); end.Err != nil {
 			t.Fatal(end.Err)
 		}
 	}

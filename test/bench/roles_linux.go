@@ -234,7 +234,7 @@ func playIdle() (figures, error) {
 		if err != nil {
 			return err
 		}
-		for event, err := range r.Events(1) {
+		for event, err := range r.Events(context.Background(), 1) {
 			if err != nil {
 				return err
 			}
@@ -439,7 +439,7 @@ func playFlood() (figures, error) {
 		if err := flooding.Kill(context.Background()); err != nil {
 			return nil, err
 		}
-		if result := flooding.Wait(); result.End.Turns > 0 {
+		if result, _ := flooding.Wait(context.Background()); result.End.Turns > 0 {
 			return nil, fmt.Errorf("the flood ended by itself")
 		}
 	}

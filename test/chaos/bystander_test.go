@@ -143,7 +143,7 @@ func TestLeaderSignalsSpareBystanders(t *testing.T) {
 		}
 		spared(t, "signal", p)
 		_ = r.Stop(context.Background()) // it may be over
-		r.Wait()
+		r.Wait(context.Background())
 		spared(t, "stop", p)
 		if left > 0 {
 			return
@@ -155,7 +155,7 @@ func TestLeaderSignalsSpareBystanders(t *testing.T) {
 // told waits for the pid of a process that the agent tells.
 func told(t *testing.T, r *host.Run, kind string) int {
 	t.Helper()
-	for e, err := range r.Events(1) {
+	for e, err := range r.Events(context.Background(), 1) {
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -71,7 +71,7 @@ func takenUp(t *testing.T, s *agents.Stage, k *hosted) (time.Time, func()) {
 		t.Error(err)
 	}
 	return since, func() {
-		if end := runs[0].Wait(); end.State != "canceled" {
+		if end, _ := runs[0].Wait(context.Background()); end.State != "canceled" {
 			t.Errorf("the run has ended %s, %v", end.State, end.Err)
 		}
 		if err := h.Close(context.Background()); err != nil {

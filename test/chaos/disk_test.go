@@ -177,7 +177,10 @@ func fillDisk(t *testing.T, script string, limit time.Duration) {
 	r := s.Start(h, host.RunSpec{Agent: "writer", Prompt: script, Limits: host.Limits{Grace: time.Minute}})
 	w := watch(r)
 	ended := make(chan host.Result, 1)
-	go func() { ended <- r.Wait() }()
+	go func() {
+		end, _ := r.Wait(context.Background())
+		ended <- end
+	}()
 	var end host.Result
 	select {
 	case end = <-ended:
@@ -204,7 +207,7 @@ func fillDisk(t *testing.T, script string, limit time.Duration) {
 	// With room again: the next run is as any, and the end is recorded.
 	resize(t, s, "32m")
 	next := s.Start(h, host.RunSpec{Agent: "writer", Prompt: "say hello", NoRecord: true})
-	if end := next.Wait(); end.State != "completed" {
+	if end, _ := next.Wait(context.Background()); end.State != "completed" {
 		t.Errorf("the next run: %s, %v", end.State, end.Err)
 	}
 	other := s.Host()
@@ -263,7 +266,7 @@ func TestDiskFullForAWhile(t *testing.T) {
 	if err := os.Remove(ballast); err != nil {
 		t.Fatal(err)
 	}
-	if end := r.Wait(); end.State != "completed" {
+	if end, _ := r.Wait(context.Background()); end.State != "completed" {
 		t.Errorf("%s, %v", end.State, end.Err)
 	}
 	if err := <-w.done; err != nil {
@@ -295,7 +298,7 @@ func TestReadOnlyConfigFolder(t *testing.T) {
 		}
 		r, err := h.Start(context.Background(), host.RunSpec{Agent: "reader", Prompt: "say hello"})
 		if err == nil {
-			r.Wait()
+			r.Wait(context.Background())
 			t.Fatalf("%s: a run was started", name)
 		}
 		e := pluginapi.AsError(err)
@@ -342,7 +345,7 @@ func TestOutputBeforeExitOnFullDisk(t *testing.T) {
 		if err := os.Remove(s.Config + "/ballast"); err != nil {
 			t.Fatal(err)
 		}
-		if end := r.Wait(); end.State != "completed" {
+		if end, _ := r.Wait(context.Background()); end.State != "completed" {
 			t.Errorf("terminal %v: %s, %v", c.terminal, end.State, end.Err)
 		}
 		<-w.done
@@ -381,7 +384,7 @@ func TestStartOnAFullDisk(t *testing.T) {
 	fill(t, s)
 	refused("the plugin's copy")
 	check(os.Remove(s.Config + "/ballast"))
-	if end := s.Start(h, host.RunSpec{Agent: "brief", Prompt: "exit 0"}).Wait(); end.State != "completed" {
+	if end, _ := s.Start(h, host.RunSpec{Agent: "brief", Prompt: "exit 0"}).Wait(context.Background()); end.State != "completed" {
 		t.Fatalf("with space: %s, %v", end.State, end.Err)
 	}
 	fill(t, s)
@@ -394,7 +397,7 @@ func TestStartOnAFullDisk(t *testing.T) {
 		r, err := h.Start(t.Context(), host.RunSpec{Agent: "brief", Prompt: "exit 0"})
 		if err == nil { // there is room for all that a start needs
 			check(os.Remove(s.Config + "/ballast"))
-			r.Wait()
+			r.Wait(context.Background())
 			if pages < 3 {
 				t.Errorf("a run starts on %d pages", pages)
 			}
@@ -481,7 +484,10 @@ func TestExitOnAFullDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	ended := make(chan host.Result, 1)
-	go func() { ended <- r.Wait() }()
+	go func() {
+		end, _ := r.Wait(context.Background())
+		ended <- end
+	}()
 	select {
 	case end := <-ended:
 		if !errors.Is(end.Err, pluginapi.CodeAgentCrash) {

@@ -121,7 +121,7 @@ func (e ending) round(t *testing.T, s *agents.Stage, h *host.Host, kind string) 
 	r := s.Start(h, spec)
 	var family []agents.Process
 	tell := 0
-	for event := range r.Events(1) {
+	for event := range r.Events(context.Background(), 1) {
 		_, rest, ok := strings.Cut(string(event.Raw), `"message":"pid `)
 		if !ok {
 			continue
@@ -159,7 +159,7 @@ func (e ending) round(t *testing.T, s *agents.Stage, h *host.Host, kind string) 
 		}
 		gone <- last
 	}()
-	end := r.Wait()
+	end, _ := r.Wait(context.Background())
 	if end.State != e.state {
 		t.Errorf("the run ended %s, %v", end.State, end.Err)
 	}

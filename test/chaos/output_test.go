@@ -45,7 +45,7 @@ func output(t *testing.T, script string) (*host.Run, []byte) {
 	s := agents.NewStage(t, "speaker", "healthy")
 	r := s.Start(s.Host(), host.RunSpec{Agent: "speaker", Prompt: script})
 	got := events(t, r)
-	if end := r.Wait(); end.State != "completed" {
+	if end, _ := r.Wait(context.Background()); end.State != "completed" {
 		t.Errorf("the run ended %s, %v", end.State, end.Err)
 	}
 	return r, got
@@ -152,7 +152,7 @@ func TestLongPrompt(t *testing.T) {
 	if want := fmt.Sprintf("%d %x\n", len(prompt), sha256.Sum256([]byte(prompt))); len(texts) != 1 || texts[0] != want {
 		t.Errorf("the agent got %q, want %q", texts, want)
 	}
-	if end := r.Wait(); end.State != "completed" || len(prompt) < 5_000_000 {
+	if end, _ := r.Wait(context.Background()); end.State != "completed" || len(prompt) < 5_000_000 {
 		t.Errorf("%s, %v, %d bytes", end.State, end.Err, len(prompt))
 	}
 }
@@ -174,7 +174,7 @@ func TestPromptsOfAnyBytes(t *testing.T) {
 	}
 	r := s.Start(h, host.RunSpec{Agent: "reader", Conversation: true, Prompt: prompts[0]})
 	turns := 0
-	for e, err := range r.Events(1) {
+	for e, err := range r.Events(context.Background(), 1) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -202,7 +202,7 @@ func TestPromptsOfAnyBytes(t *testing.T) {
 		t.Error(err)
 	}
 	got := strings.Join(deltas(t, events(t, r)), "")
-	if end := r.Wait(); end.State != "completed" {
+	if end, _ := r.Wait(context.Background()); end.State != "completed" {
 		t.Errorf("%s, %v", end.State, end.Err)
 	}
 	want := ""
@@ -232,7 +232,10 @@ func TestAgentThatNeverReads(t *testing.T) {
 		sent <- nil
 	}()
 	ended := make(chan host.Result, 1)
-	go func() { ended <- r.Wait() }()
+	go func() {
+		end, _ := r.Wait(context.Background())
+		ended <- end
+	}()
 	select {
 	case end := <-ended:
 		if end.State != "failed" || end.End.Code != pluginapi.CodeStdinNotAvailable {
@@ -316,7 +319,7 @@ func TestConsumersOf100000Lines(t *testing.T) {
 	take := func(from uint64, pause func(n int)) []byte {
 		var all bytes.Buffer
 		n := 0
-		for e, err := range r.Events(from) {
+		for e, err := range r.Events(context.Background(), from) {
 			if err != nil {
 				t.Error(err)
 				break
@@ -349,14 +352,14 @@ func TestConsumersOf100000Lines(t *testing.T) {
 	consumer("from the start", 1, nil)
 	consumer("stalled till the end", 1, func(n int) {
 		if n == 3 {
-			r.Wait()
+			r.Wait(context.Background())
 		}
 	})
 	consumer("from the middle", middle, nil)
 	quit := make(chan struct{})
 	wg.Go(func() { // one that leaves
 		defer close(quit)
-		for e := range r.Events(1) {
+		for e := range r.Events(context.Background(), 1) {
 			if e.Seq == 10 {
 				return
 			}
@@ -364,7 +367,7 @@ func TestConsumersOf100000Lines(t *testing.T) {
 	})
 	agents.Eventually(t, time.Minute, "half of the events", func() bool { return seen.Load() > middle })
 	consumer("late", 1, nil)
-	if end := r.Wait(); end.State != "completed" {
+	if end, _ := r.Wait(context.Background()); end.State != "completed" {
 		t.Errorf("%s, %v", end.State, end.Err)
 	}
 	<-quit
@@ -397,7 +400,7 @@ func TestNoRecordLeavesNothing(t *testing.T) {
 	spec.NoRecord = true
 	r := s.Start(h, spec)
 	got := events(t, r)
-	if end := r.Wait(); end.State != "completed" {
+	if end, _ := r.Wait(context.Background()); end.State != "completed" {
 		t.Errorf("%s, %v", end.State, end.Err)
 	}
 	if d := agents.Difference(agents.Comparable(t, got), agents.Comparable(t, recorded)); d != "" {

@@ -118,7 +118,7 @@ func undisturbed(t *testing.T) string {
 	script, _ := longScript()
 	r := s.Start(s.Host(), host.RunSpec{Agent: "calm", Prompt: script, Permissions: host.Permissions{Approve: host.ApproveAuto}})
 	got := events(t, r)
-	if end := r.Wait(); end.State != "completed" {
+	if end, _ := r.Wait(context.Background()); end.State != "completed" {
 		t.Fatalf("%+v", end)
 	}
 	return agents.Comparable(t, got)
@@ -127,7 +127,7 @@ func undisturbed(t *testing.T) string {
 // check compares a disturbed run with its replay and the undisturbed one.
 func check(t *testing.T, h *host.Host, r *host.Run, w *watcher, calm, name string) {
 	t.Helper()
-	end := r.Wait()
+	end, _ := r.Wait(context.Background())
 	if end.State != "completed" {
 		t.Errorf("%s, %v", end.State, end.Err)
 	}
@@ -187,7 +187,7 @@ func TestPluginKilledAtRandom(t *testing.T) {
 	}})
 	w := watch(r)
 	ended := make(chan struct{})
-	go func() { r.Wait(); close(ended) }()
+	go func() { r.Wait(context.Background()); close(ended) }()
 	inReplay := 0
 	for over := false; !over; {
 		select {
@@ -230,7 +230,7 @@ func TestPluginKilledAgainAndAgain(t *testing.T) {
 			if err := r.Approve(context.Background(), "go", nil); err != nil {
 				t.Fatal(err)
 			}
-			if end := r.Wait(); end.State != "completed" {
+			if end, _ := r.Wait(context.Background()); end.State != "completed" {
 				t.Errorf("%s, %v", end.State, end.Err)
 			}
 			if err := <-w.done; err != nil {
@@ -296,7 +296,7 @@ func TestPluginKilledBetweenPrompts(t *testing.T) {
 	if err := r.End(context.Background()); err != nil {
 		t.Fatal(err)
 	}
-	if end := r.Wait(); end.State != "completed" || end.End.Turns != prompts+1 {
+	if end, _ := r.Wait(context.Background()); end.State != "completed" || end.End.Turns != prompts+1 {
 		t.Errorf("%s, %v, %d turns", end.State, end.Err, end.End.Turns)
 	}
 	<-w.done

@@ -252,7 +252,7 @@ func wantLines(t *testing.T, h *host.Host, s *agents.Stage, id string, n int, ki
 		t.Error(err)
 		return "absent"
 	}
-	end := r.Wait()
+	end, _ := r.Wait(context.Background())
 	got, err := os.ReadFile(filepath.Join(r.Dir(), "events.jsonl"))
 	if err != nil {
 		t.Error(err)

@@ -148,7 +148,7 @@ func endedRound(t *testing.T, s *agents.Stage, h *host.Host, spec host.RunSpec, 
 			t.Error(err)
 		}
 	}
-	end := r.Wait()
+	end, _ := r.Wait(context.Background())
 	if late != nil && spec.Timeout == 0 {
 		t.Fatalf("%s: %v", nest.Program, late)
 	}

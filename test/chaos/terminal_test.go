@@ -82,7 +82,7 @@ func TestPluginDiesOnTerminal(t *testing.T) {
 		"repeat %d \\x1b[32mt g\\u4e16n\\x1b[0m \\x1b]0;title\\x07end\\r\\n\nsay ready\nsleep 0.3\nrepeat %d \\x1b[6nt again\\n", lines, lines)})
 	killed := false
 	texts := 0
-	for event, err := range r.Events(1) {
+	for event, err := range r.Events(context.Background(), 1) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -101,7 +101,7 @@ func TestPluginDiesOnTerminal(t *testing.T) {
 			t.Fatalf("%q", delta.Delta)
 		}
 	}
-	end := r.Wait()
+	end, _ := r.Wait(context.Background())
 	if end.State != "completed" || texts != 2*lines+1 || !killed {
 		t.Errorf("%s, %v, %d texts, killed: %v", end.State, end.Err, texts, killed)
 	}

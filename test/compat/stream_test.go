@@ -395,7 +395,7 @@ func TestRunWithOldPlugin(t *testing.T) {
 			player(t, filepath.Join(s.Plugins, test.plugin), test.plugin, tapeFile(test.name))
 			run := s.Start(s.Host(), test.spec)
 			var said []string
-			for event, err := range run.Events(1) {
+			for event, err := range run.Events(context.Background(), 1) {
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -418,7 +418,7 @@ func TestRunWithOldPlugin(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			end := run.Wait()
+			end, _ := run.Wait(context.Background())
 			if !slices.Equal(said, test.says) || end.End.Code != test.code {
 				t.Errorf("it said %q and ended with %+v", said, end)
 			}

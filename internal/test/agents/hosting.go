@@ -48,7 +48,7 @@ func runHost(told string) int {
 	if err := r.CopyEvents(context.Background(), os.Stdout, 1); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 	}
-	r.Wait()
+	r.Wait(context.Background())
 	_ = hosting.Close(context.Background())
 	return 0
 }

@@ -83,7 +83,7 @@ func runServer() int {
 					if !errors.Is(err, pluginapi.CodePluginCrashed) {
 						problem("start:", err)
 						if r != nil && s.AtOnce > 0 {
-							r.Wait()
+							r.Wait(context.Background())
 						}
 						return
 					}

@@ -106,9 +106,9 @@ type Run interface {
 	Controlled
 	ID() string
 	Info() host.RunInfo
-	Events(from uint64) iter.Seq2[host.Event, error]
+	Events(ctx context.Context, from uint64) iter.Seq2[host.Event, error]
 	CopyEvents(ctx context.Context, w io.Writer, from uint64) error
-	Wait() host.Result
+	Wait(ctx context.Context) (host.Result, error)
 }
 
 // Controlled is a run that takes commands.

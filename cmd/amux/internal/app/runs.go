@@ -147,14 +147,14 @@ func (r *Runs) NoteFinished(ref string) { r.print.Notef("run %s has already fini
 // Wait waits for the end of a run. If its host dies, it waits for another host, or
 // for the end that amux then records.
 func (r *Runs) Wait(run Recorded) (host.Result, error) {
-	result := run.Wait()
+	result, _ := run.Wait(context.Background())
 	var patience Patience
 	for result.Err != nil && result.Err.Code == pluginapi.CodeHostGone && run.Info().End == nil && patience.Again(run.Info(), run.Info().Events) {
 		var err error
 		if run, err = r.Open(run.ID()); err != nil {
 			return result, err
 		}
-		result = run.Wait()
+		result, _ = run.Wait(context.Background())
 	}
 	if result.Err != nil {
 		result.Err = pluginapi.AsError(Unended(run, result.Err))

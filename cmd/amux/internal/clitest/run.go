@@ -143,15 +143,21 @@ func (r *Run) Info() host.RunInfo {
 	return info
 }
 
-func (r *Run) Events(from uint64) iter.Seq2[host.Event, error] {
+func (r *Run) Events(ctx context.Context, from uint64) iter.Seq2[host.Event, error] {
 	return func(yield func(host.Event, error) bool) {
+		defer context.AfterFunc(ctx, func() { wake(r) })()
 		if r.Watched != nil {
 			r.watch.Do(r.Watched)
 		}
 		for i := int(from - 1); ; i++ {
 			r.mu.Lock()
-			for i >= len(r.Log) && !r.Over {
+			for i >= len(r.Log) && !r.Over && ctx.Err() == nil {
 				r.more.Wait()
+			}
+			if err := ctx.Err(); err != nil && !r.Over {
+				r.mu.Unlock()
+				yield(host.Event{}, err)
+				return
 			}
 			if i >= len(r.Log) {
 				r.mu.Unlock()
@@ -169,8 +175,8 @@ func (r *Run) Events(from uint64) iter.Seq2[host.Event, error] {
 	}
 }
 
-func (r *Run) CopyEvents(_ context.Context, w io.Writer, from uint64) error {
-	for e, err := range r.Events(from) {
+func (r *Run) CopyEvents(ctx context.Context, w io.Writer, from uint64) error {
+	for e, err := range r.Events(ctx, from) {
 		if err != nil {
 			return err
 		}
@@ -181,13 +187,27 @@ func (r *Run) CopyEvents(_ context.Context, w io.Writer, from uint64) error {
 	return nil
 }
 
-func (r *Run) Wait() host.Result {
+func (r *Run) Wait(ctx context.Context) (host.Result, error) {
+	defer context.AfterFunc(ctx, func() { wake(r) })()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for !r.Over {
+		if err := ctx.Err(); err != nil {
+			return host.Result{}, err
+		}
 		r.more.Wait()
 	}
-	return r.Result
+	if r.Result.Err != nil {
+		return r.Result, r.Result.Err
+	}
+	return r.Result, nil
+}
+
+// wake wakes who waits for the end of a context.
+func wake(r *Run) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.more.Broadcast()
 }
 
 func (r *Run) Send(_ context.Context, text string) error { return r.called("send %s", text) }

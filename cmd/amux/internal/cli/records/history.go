@@ -1,6 +1,7 @@
 package records
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"time"
@@ -126,7 +127,7 @@ func promptsOf(runs Runs, info host.RunInfo) ([]promptJSON, error) {
 		return nil, err
 	}
 	var prompts []promptJSON
-	for e, err := range run.Events(1) {
+	for e, err := range run.Events(context.Background(), 1) {
 		if err != nil {
 			return nil, err
 		}

@@ -102,7 +102,7 @@ func show(o *LogsOptions, run app.Recorded) error {
 			seen = out.lines
 		case info.Events <= skipped && !o.Follow:
 		default:
-			for event, failed := range run.Events(seen + 1) {
+			for event, failed := range run.Events(context.Background(), seen+1) {
 				if err = failed; err != nil {
 					break
 				}

@@ -168,7 +168,7 @@ func (a *lineAttachment) follow(ctx context.Context, events chan<- host.Event, f
 	var patience app.Patience
 	for {
 		var err error
-		for event, e := range run.Events(a.seen + 1) {
+		for event, e := range run.Events(context.Background(), a.seen+1) {
 			if err = e; err != nil {
 				break
 			}
@@ -247,7 +247,7 @@ func (a *lineAttachment) end(err error) error {
 	if err != nil {
 		return err
 	}
-	result := run.Wait()
+	result, _ := run.Wait(context.Background())
 	a.l.print.Changes(run)
 	if result.Err == nil {
 		return nil

@@ -204,7 +204,10 @@ func (f *fanOut) start() error {
 func (f *fanOut) wait() []host.Result {
 	ends := make(chan oneEnd, len(f.runs))
 	for i, run := range f.runs {
-		go func() { ends <- oneEnd{i, run.Wait()} }()
+		go func() {
+			result, _ := run.Wait(context.Background())
+			ends <- oneEnd{i, result}
+		}()
 	}
 	results := make([]host.Result, len(f.runs))
 	for left := len(f.runs); left > 0; {

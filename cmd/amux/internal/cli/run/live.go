@@ -71,7 +71,7 @@ func (r *request) foreground(h app.Host) error {
 	} else {
 		l.human(ctx, h)
 	}
-	result := l.run.Wait()
+	result, _ := l.run.Wait(context.Background())
 	awaitHooks(notified, giveUp, l.sigs)
 	l.changes(h)
 	r.worktreeWays(l.run)
@@ -184,7 +184,7 @@ func (l *live) human(ctx context.Context, h app.Records) {
 	defer close(quit)
 	go func() { // ends at the last event, or with human
 		defer close(events)
-		for event, err := range l.run.Events(1) {
+		for event, err := range l.run.Events(context.Background(), 1) {
 			if err != nil {
 				l.print.Notef("error: %v", err)
 				return

@@ -153,7 +153,7 @@ func obey(ctx context.Context, run app.Controlled, c commandLine) error {
 // denyAll denies what the agent asks after stdin has ended, because nobody is left who
 // could answer. people says that stdin answered permission requests.
 func denyAll(ctx context.Context, run app.Run, people bool, answered map[string]bool) {
-	for event, err := range run.Events(1) {
+	for event, err := range run.Events(context.Background(), 1) {
 		if err != nil {
 			return
 		}

@@ -244,7 +244,7 @@ func (d *daemon) watch(at *world, run app.Run, recorded bool, notified func()) {
 	go func() { // ends with the run, or with the host
 		notified()
 		d.told.Done()
-		run.Wait()
+		run.Wait(context.Background())
 		if recorded {
 			d.runs.Retain(at.host)
 		}
