@@ -87,7 +87,8 @@ func CheckSystem() error {
 	return nil
 }
 
-// New returns a host. It touches no file.
+// New returns a host. It writes no file. It fails with CONFIG_ERROR if amux is neither
+// beside the program nor on PATH, unless the options say where it is.
 func New(opts Options) (*Host, error) {
 	if err := CheckSystem(); err != nil {
 		return nil, err
@@ -113,20 +114,8 @@ func New(opts Options) (*Host, error) {
 	if opts.RuntimeDir == "" {
 		opts.RuntimeDir = folders.DefaultRuntime(process.EnvValue(opts.Env, "XDG_RUNTIME_DIR"))
 	}
-	if opts.BundledDir == "" || opts.ShimPath == "" {
-		self, err := os.Executable()
-		if err != nil {
-			return nil, pluginapi.Errorf(pluginapi.CodeInternal, "find the executable: %w", err)
-		}
-		if resolved, err := filepath.EvalSymlinks(self); err == nil {
-			self = resolved
-		}
-		if opts.BundledDir == "" {
-			opts.BundledDir = filepath.Join(filepath.Dir(self), "plugins")
-		}
-		if opts.ShimPath == "" {
-			opts.ShimPath = filepath.Join(filepath.Dir(self), "amux-shim"+exeSuffix())
-		}
+	if err := findInstallation(&opts); err != nil {
+		return nil, err
 	}
 	for _, dir := range []*string{&opts.ConfigDir, &opts.ProjectDir, &opts.RuntimeDir, &opts.TempDir, &opts.BundledDir, &opts.ShimPath} {
 		if *dir == "" {
