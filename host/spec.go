@@ -10,8 +10,18 @@ import (
 	"github.com/amux-dev/amux/pluginapi"
 )
 
-// Options say where a Host finds its things. The zero value is that of the amux
-// command: everything under ~/.agent-mux, programs beside the executable.
+// Options say where a Host finds its things. The zero value is that of the amux command:
+// everything under ~/.agent-mux.
+//
+// A run needs programs of amux: amux-shim and the bundled plugins. Where ShimPath or
+// BundledDir are empty, New takes them from the folder of this program's executable, if
+// amux-shim is there, or else from the folder of the amux that PATH of Env finds, links
+// resolved: what make install, a package or an archive has put there. It refuses that
+// folder, its plugins folder or a shim in it that somebody besides the user and root can
+// write. Who can write them could as well replace amux itself, so nothing else vouches for
+// bundled plugins: the amux command knows the hashes of those it was built with, your
+// program does not. To pin them, set BundledHashes, and AlwaysVerify to have a plugin
+// hashed before every start.
 type Options struct {
 	// ConfigDir holds runs, plugins and settings; default ~/.agent-mux.
 	ConfigDir string
@@ -25,17 +35,17 @@ type Options struct {
 	RuntimeDir string
 	// TempDir is where each run gets its agent-mux-<ulid>; default os.TempDir().
 	TempDir string
-	// BundledDir holds the plugins shipped with the program; default "plugins"
-	// beside the executable.
+	// BundledDir holds the plugins shipped with amux; default "plugins" in the folder of
+	// the installation.
 	BundledDir string
-	// BundledHashes are the SHA-256 sums of the bundled executables by plugin
-	// name, fixed when the program was built. A bundled plugin without one is
+	// BundledHashes are the SHA-256 sums of the bundled executables by plugin name, in
+	// hexadecimal, fixed when the program was built. A bundled plugin without one is
 	// taken as it is.
 	BundledHashes map[string]string
 	// Plugins overrides plugins by path: name → executable or directory.
 	Plugins map[string]string
-	// ShimPath is amux-shim, with amux-bridge and amux-schema beside it; default beside
-	// the executable.
+	// ShimPath is amux-shim, with amux-bridge and amux-schema beside it; default in the
+	// folder of the installation.
 	ShimPath string
 	// Env is the caller's environment; default os.Environ().
 	Env []string
@@ -278,7 +288,8 @@ type Event struct {
 	Raw   json.RawMessage
 }
 
-// Decode reads the event's own fields into one of pluginapi's payload structs.
+// Decode reads the event's own fields into one of pluginapi's payload structs. See Payload,
+// which chooses the struct.
 func (e Event) Decode(payload any) error { return json.Unmarshal(e.Raw, payload) }
 
 // Result says how a run ended.
