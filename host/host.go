@@ -13,6 +13,7 @@ import (
 
 	"github.com/amux-dev/amux/host/install"
 	"github.com/amux-dev/amux/host/internal/archive"
+	"github.com/amux-dev/amux/host/internal/edge"
 	"github.com/amux-dev/amux/host/internal/engine"
 	"github.com/amux-dev/amux/host/internal/folders"
 	"github.com/amux-dev/amux/host/internal/plugins"
@@ -165,6 +166,17 @@ func New(opts Options) (*Host, error) {
 		Folder: plugins.NewFolder(opts.RuntimeDir),
 	})
 	h.closing, h.close = context.WithCancel(context.Background())
+	return h, nil
+}
+
+// NewOn is New for package hosttest, whose agents, plugins and shims are in its own process.
+func NewOn(opts Options, machine edge.Edges) (*Host, error) {
+	h, err := New(opts)
+	if err != nil {
+		return nil, err
+	}
+	h.edges.launch, h.edges.dial, h.edges.plugin = machine.Launch, machine.Dial, machine.Plugin
+	h.edges.sweep = func(meta store.Meta) { machine.Sweep(meta.RunID) }
 	return h, nil
 }
 
