@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"slices"
 	"sync"
+	"time"
 
 	"google.golang.org/grpc"
 
@@ -20,6 +22,36 @@ type adapter struct {
 	pb.UnimplementedAdapterServer
 	about   *pluginapi.Description
 	program string
+	store   *sessions
+}
+
+// sessions are what a machine's agents keep of their conversations, newest last.
+type sessions struct {
+	mu  sync.Mutex
+	all map[string][]*pb.Session // by agent
+}
+
+func (s *sessions) add(agent string, session *pb.Session) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, known := range s.all[agent] {
+		if known.Id == session.Id {
+			return
+		}
+	}
+	s.all[agent] = append(s.all[agent], session)
+}
+
+// of returns those of an agent that began in cwd, or in any folder, the newest first.
+func (s *sessions) of(agent, cwd string, limit int) (found []*pb.Session) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, session := range slices.Backward(s.all[agent]) {
+		if (cwd == "" || session.Cwd == cwd) && (limit == 0 || len(found) < limit) {
+			found = append(found, session)
+		}
+	}
+	return found
 }
 
 func describe(names []string) *pluginapi.Description {
@@ -29,7 +61,7 @@ func describe(names []string) *pluginapi.Description {
 			Id: name, DisplayName: name, Summary: "an agent that a test scripts",
 			Capabilities: &pluginapi.Capabilities{
 				MultiTurn: true, TextStreaming: true, Thinking: true, Tools: true, Approvals: true, Questions: true, Interrupt: true,
-				Model: true, SetModel: true, SystemAppend: true, SystemReplace: true, Resume: true,
+				Model: true, SetModel: true, SystemAppend: true, SystemReplace: true, Resume: true, JsonSchema: true, ListSessions: true,
 			},
 		})
 	}
@@ -45,9 +77,20 @@ func (a *adapter) Plan(_ context.Context, req *pb.PlanRequest) (*pb.PlanResponse
 	if id := req.Options.GetResume(); id != "" {
 		session = id
 	}
+	a.store.add(req.Agent, &pb.Session{
+		Id: session, Title: req.Options.GetPrompt(), Cwd: req.Caller.GetCwd(), CreatedUnixMs: time.Now().UnixMilli(), UpdatedUnixMs: time.Now().UnixMilli(),
+	})
 	return &pb.PlanResponse{Result: &pb.PlanResponse_Plan{Plan: &pb.SpawnPlan{
 		Program: a.program, Args: []string{req.Agent}, Stdin: pb.Stdin_STDIN_OPEN, SessionId: session,
 	}}}, nil
+}
+
+func (a *adapter) ListSessions(req *pb.ListSessionsRequest, stream grpc.ServerStreamingServer[pb.ListSessionsResponse]) error {
+	cwd := req.Caller.GetCwd()
+	if req.AllProjects {
+		cwd = ""
+	}
+	return stream.Send(&pb.ListSessionsResponse{Sessions: a.store.of(req.Agent, cwd, int(req.Limit))})
 }
 
 func (a *adapter) Converse(stream grpc.BidiStreamingServer[pb.ConverseRequest, pb.ConverseResponse]) error {
@@ -155,7 +198,7 @@ func (c *conversation) line(text []byte) error {
 	return nil
 }
 
-// life is the life of a plugin's process that is none.
+// life stands in for a plugin's process.
 type life struct {
 	dead chan struct{}
 	once sync.Once

@@ -23,7 +23,6 @@ type Agent struct {
 	env   []string
 	turns int
 	turn  bool // one has begun
-	text  bool // a message has begun
 	asked int
 	ended bool
 	buf   []byte // of stdin
@@ -67,16 +66,14 @@ func (a *Agent) Context() context.Context { return a.p.ctx }
 // returns false when no prompt will follow.
 func (a *Agent) Prompt() (text string, ok bool) {
 	a.endTurn()
-	for {
-		r, ok := a.next(func(r reply) bool { return r.Kind == code.InputPrompt })
-		if !ok {
-			return "", false
-		}
-		a.turn = true
-		a.print(line{Do: "turn"})
-		a.Emit(pluginapi.TurnStart{TurnIndex: a.turns})
-		return r.Text, true
+	r, ok := a.next(func(r reply) bool { return r.Kind == code.InputPrompt })
+	if !ok {
+		return "", false
 	}
+	a.turn = true
+	a.print(line{Do: "turn"})
+	a.Emit(pluginapi.TurnStart{TurnIndex: a.turns})
+	return r.Text, true
 }
 
 func (a *Agent) endTurn() {

@@ -54,6 +54,7 @@ type Machine struct {
 	root    string
 	scripts map[string]Script
 	about   *pluginapi.Description
+	store   sessions
 	work    sync.WaitGroup // shims and scripts
 
 	mu        sync.Mutex
@@ -65,7 +66,7 @@ type Machine struct {
 // hyphens. At the end of the test whatever still runs on it is killed.
 func NewMachine(t testing.TB, scripts map[string]Script) *Machine {
 	t.Helper()
-	m := &Machine{t: t, root: t.TempDir(), scripts: scripts, listeners: map[string]*listener{}, trees: map[string]*tree{}}
+	m := &Machine{t: t, root: t.TempDir(), scripts: scripts, store: sessions{all: map[string][]*pb.Session{}}, listeners: map[string]*listener{}, trees: map[string]*tree{}}
 	names := make([]string, 0, len(scripts))
 	for name := range scripts {
 		names = append(names, name)
@@ -103,7 +104,8 @@ func (m *Machine) program() string {
 
 // Host returns a host on this machine, closed at the end of the test. Of the options those
 // that name folders, plugins and the shim are the machine's unless they are set; Env is
-// empty but for HOME and PATH.
+// empty but for HOME and PATH. ShimPath matters only to a run with a JSONSchema, which
+// needs the amux-schema beside it.
 func (m *Machine) Host(o host.Options) *host.Host {
 	m.t.Helper()
 	set := func(field *string, value string) {
@@ -251,7 +253,7 @@ func (m *Machine) dial(ctx context.Context, path string) (io.ReadWriteCloser, er
 func (m *Machine) plugin(_ context.Context, o adapters.Options) (*adapters.Process, error) {
 	listener := bufconn.Listen(1 << 20)
 	server := grpc.NewServer(grpc.MaxRecvMsgSize(pluginapi.MaxMessage), grpc.MaxSendMsgSize(pluginapi.MaxMessage))
-	pb.RegisterAdapterServer(server, &adapter{about: m.about, program: m.program()})
+	pb.RegisterAdapterServer(server, &adapter{about: m.about, program: m.program(), store: &m.store})
 	m.work.Go(func() { _ = server.Serve(listener) })
 	client, err := grpc.NewClient("passthrough:///hosttest",
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return listener.DialContext(ctx) }),
