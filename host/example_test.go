@@ -32,12 +32,7 @@ func Example() {
 		if err != nil {
 			log.Fatal(err)
 		}
-		switch event.Type {
-		case "text_delta":
-			var text pluginapi.TextDelta
-			if err := event.Decode(&text); err != nil {
-				log.Fatal(err)
-			}
+		if text, ok := event.Payload().(pluginapi.TextDelta); ok {
 			fmt.Println("text:", text.Delta)
 			return
 		}

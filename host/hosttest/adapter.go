@@ -56,9 +56,15 @@ func (s *sessions) of(agent, cwd string, limit int) (found []*pb.Session) {
 
 func describe(names []string) *pluginapi.Description {
 	d := &pluginapi.Description{Plugin: pluginName, Version: "1.0.0"}
+	var types []string
+	for _, t := range pluginapi.Types() {
+		if !pluginapi.HostOnly(t) {
+			types = append(types, string(t))
+		}
+	}
 	for _, name := range names {
 		d.Agents = append(d.Agents, &pluginapi.Agent{
-			Id: name, DisplayName: name, Summary: "an agent that a test scripts",
+			Id: name, DisplayName: name, Summary: "an agent that a test scripts", EventTypes: types,
 			Capabilities: &pluginapi.Capabilities{
 				MultiTurn: true, TextStreaming: true, Thinking: true, Tools: true, Approvals: true, Questions: true, Interrupt: true,
 				Model: true, SetModel: true, SystemAppend: true, SystemReplace: true, Resume: true, JsonSchema: true, ListSessions: true,

@@ -79,6 +79,7 @@ func TestDirection(t *testing.T) {
 		{"plugins", "our adapters use what third parties have", []string{"sdk", "pluginapi"}},
 		{"docs/example-plugin", "it shows what third parties have", []string{"sdk", "pluginapi"}},
 		{"docs/example-conversation", "it shows what third parties have", []string{"sdk", "pluginapi"}},
+		{"docs/examples", "they show what third parties have", []string{"host", "pluginapi"}},
 		{"host", "the library knows no agent and no command line", append([]string{"pluginapi"}, leaves...)},
 		{"cmd/amux", "adapters are other processes", append([]string{"host", "pluginapi", "internal/eventdiff"}, leaves...)},
 		{"cmd/amux-shim", "the shim knows the leaves", append([]string{"pluginapi"}, leaves...)},
