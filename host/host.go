@@ -94,6 +94,9 @@ func New(opts Options) (*Host, error) {
 	if err := CheckSystem(); err != nil {
 		return nil, err
 	}
+	if opts.MaxRuns < 0 {
+		return nil, invalid("%d runs at a time are less than none", opts.MaxRuns)
+	}
 	if opts.Env == nil {
 		opts.Env = os.Environ()
 	}
@@ -127,9 +130,6 @@ func New(opts Options) (*Host, error) {
 			return nil, pluginapi.Errorf(pluginapi.CodeConfig, "%s: %w", *dir, err)
 		}
 		*dir = abs
-	}
-	if opts.MaxRuns < 0 {
-		return nil, invalid("%d runs at a time are less than none", opts.MaxRuns)
 	}
 	if opts.Queue == nil && opts.MaxRuns > 0 {
 		opts.Queue = NewQueue(opts.MaxRuns)
