@@ -2,6 +2,7 @@ package main
 
 import (
 	"strconv"
+	"strings"
 
 	"github.com/amux-dev/amux/pluginapi"
 	"github.com/amux-dev/amux/sdk"
@@ -110,15 +111,40 @@ func (c *conversation) began(line jsonl.Value, out *sdk.Out) {
 		}
 		out.Event(pluginapi.PluginLoaded{PluginID: id, PluginName: plugin.Text("name"), Version: plugin.Text("version")})
 	}
-	for _, skill := range line.Items("skills") {
-		out.Event(pluginapi.SkillLoaded{SkillName: skill.Text()})
-	}
+	c.offers(line, out)
 	for _, server := range line.Items("mcp_servers") {
 		switch status := server.Text("status"); status {
 		case "connected", "pending", "":
 		default:
 			// It does not fail the run, but its tools are missing.
 			out.Event(pluginapi.Debug{Level: "warn", Message: "mcp server " + strconv.Quote(server.Text("name")) + ": " + status})
+		}
+	}
+}
+
+// maxCommands bounds the skills and slash commands that give events.
+const maxCommands = 256
+
+// offers tells which skills and slash commands can be called by name. Every skill is a
+// slash command too. Those that need the CLI's own screen, and those for the CLI
+// itself, are left out.
+func (c *conversation) offers(line jsonl.Value, out *sdk.Out) {
+	known := map[string]bool{}
+	tell := func(name, source string) {
+		if name != "" && !known[name] && len(known) < maxCommands {
+			known[name] = true
+			out.Event(pluginapi.SkillLoaded{SkillName: name, Source: source})
+		}
+	}
+	for _, skill := range line.Items("skills") {
+		tell(skill.Text(), "")
+	}
+	for _, name := range line.Items("terminal_slash_commands") {
+		known[name.Text()] = true
+	}
+	for _, command := range line.Items("slash_commands") {
+		if name := command.Text(); !strings.HasPrefix(name, "__") {
+			tell(name, "command")
 		}
 	}
 }

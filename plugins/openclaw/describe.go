@@ -91,7 +91,7 @@ func (adapter) Describe() *pluginapi.Agent {
 // eventTypes is what this adapter can emit, and nothing else: a test compares the
 // transcripts with it.
 var eventTypes = []pluginapi.Type{
-	"session_start", "session_resume", "session_end", "turn_start", "turn_end", "message_start", "text_delta", "message_stop", "context_limit_warning",
+	"session_start", "skill_loaded", "session_resume", "session_end", "turn_start", "turn_end", "message_start", "text_delta", "message_stop", "context_limit_warning",
 	"thinking_start", "thinking_delta", "thinking_stop", "tool_call_start", "tool_call_ready", "tool_result", "tool_error",
 	"file_read", "file_write", "file_patch", "shell_start", "shell_stdout_delta", "shell_exit", "session_title",
 	"mode_changed", "token_usage", "cost", "rate_limited", "retry", "approval_request", "approval_granted", "approval_denied", "interrupted",

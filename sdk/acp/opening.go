@@ -41,6 +41,7 @@ type opening struct {
 	loading, loaded bool      // a session that goes on: asked for, and there
 	pending         int       // settings that the agent has not confirmed yet
 	refused, done   bool
+	commands        commands
 }
 
 // handshake is the first request.
@@ -221,6 +222,7 @@ func (o *opening) opened(m *jsonrpc.Message, out *sdk.Out) error {
 	case asked != "":
 		out.Event(pluginapi.SessionResume{SessionID: o.Session})
 	}
+	o.commands.begin(out)
 	o.spending.session(asked != "")
 	if o.loading {
 		o.loaded = true

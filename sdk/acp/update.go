@@ -8,8 +8,7 @@ import (
 
 // ignored are updates that are known and give no event, with the reason.
 var ignored = map[string]string{
-	"available_commands_update": "slash commands, which amux passes on as text",
-	"user_message_chunk":        "our own prompt come back, or the past of a session",
+	"user_message_chunk": "our own prompt come back, or the past of a session",
 }
 
 // update handles a session/update; false means that it is not known.
@@ -56,6 +55,8 @@ func (c *conversation) update(params jsonl.Value, out *sdk.Out) bool {
 			c.title = title
 			out.Event(pluginapi.SessionTitle{Title: title})
 		}
+	case "available_commands_update":
+		return c.opening.commands.update(update, out)
 	case "usage_update":
 		c.spending.update(update, out)
 	case "notice":

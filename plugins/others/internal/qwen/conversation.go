@@ -195,6 +195,9 @@ func (c *conversation) system(line jsonl.Value, out *sdk.Out) bool {
 	return true
 }
 
+// maxCommands bounds the slash commands that give events.
+const maxCommands = 256
+
 // init begins a turn; the first one begins the session.
 func (c *conversation) init(line jsonl.Value, out *sdk.Out) {
 	mode := line.Text("permission_mode")
@@ -214,6 +217,11 @@ func (c *conversation) init(line jsonl.Value, out *sdk.Out) {
 			out.Event(pluginapi.SessionFork{SessionID: id, ForkedFrom: c.forkedFrom})
 		case first && c.resumed && !c.forks:
 			out.Event(pluginapi.SessionResume{SessionID: id})
+		}
+		for i, command := range line.Items("slash_commands") {
+			if name := command.Text(); first && name != "" && i < maxCommands {
+				out.Event(pluginapi.SkillLoaded{SkillName: name, Source: "command"})
+			}
 		}
 		for _, server := range line.Items("mcp_servers") {
 			if status := server.Text("status"); first && status != "connected" && status != "" {

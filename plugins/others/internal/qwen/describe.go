@@ -112,7 +112,7 @@ func authProbes() []*pluginapi.AuthProbe {
 // eventTypes is what this adapter can emit, and nothing else: a test compares the
 // transcripts with it.
 var eventTypes = []pluginapi.Type{
-	"session_start", "session_resume", "session_fork", "session_end", "user_message",
+	"session_start", "skill_loaded", "session_resume", "session_fork", "session_end", "user_message",
 	"turn_start", "turn_end", "message_start", "text_delta", "message_stop", "stream_fallback",
 	"thinking_start", "thinking_delta", "thinking_stop",
 	"tool_call_start", "tool_input_delta", "tool_call_ready", "tool_result", "tool_error",
