@@ -36,7 +36,8 @@ type live struct {
 	interrupts  int
 	caught      os.Signal // the signal that ends amux
 	noReader    bool      // stdout is closed
-	busy        bool      // the turn of a conversation has not ended
+	busy        bool      // a prompt was sent, and its turn has not ended
+	inTurn      bool      // the agent has begun a turn
 
 	// If the events go to stdout as they are:
 	unread  *pluginapi.Error // why they could not all be read
@@ -243,13 +244,18 @@ func (l *live) send(ctx context.Context, text string) {
 	l.try("send", l.run.Send(ctx, text))
 }
 
-// turn notes whether the agent is in a turn.
+// turn notes whether the agent is in a turn. An error within a turn does not end it:
+// turn_end does. Without a turn the error is about the prompt, for which none will begin.
 func (l *live) turn(e host.Event) {
 	switch e.Type {
-	case code.EventUserMessage, code.EventTurnStart:
+	case code.EventUserMessage:
 		l.busy = true
-	case code.EventTurnEnd, code.EventError:
-		l.busy = false
+	case code.EventTurnStart:
+		l.busy, l.inTurn = true, true
+	case code.EventTurnEnd, code.EventRunEnd:
+		l.busy, l.inTurn = false, false
+	case code.EventError:
+		l.busy = l.inTurn
 	}
 }
 

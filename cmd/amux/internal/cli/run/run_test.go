@@ -406,7 +406,7 @@ func TestOwnCommands(t *testing.T) {
 		says     []string
 	}{
 		{"terminal", true, []string{"model fast", "send /compact", "send /help", "stop"},
-			[]string{"/diff        show", "error: model: agent alpha has one model", "usage: /model NAME", "1 turn · 12 tokens in · $0.5000"}},
+			[]string{"/diff        show", "Commands of alpha:\n  /init /memory //cost\n", "error: model: agent alpha has one model", "usage: /model NAME", "1 turn · 12 tokens in · $0.5000"}},
 		{"pipe", false, []string{"send /help", "send /model fast", "send /model", "send /cost", "send /compact", "send //help", "send /stop", "end"}, nil},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -418,7 +418,9 @@ func TestOwnCommands(t *testing.T) {
 				b.IO.Err, b.Err = typist, typist
 			}
 			twelve := int64(12)
-			b.Host.Run = clitest.NewRun(pluginapi.TokenUsage{InputTokens: &twelve}, pluginapi.Cost{Cost: pluginapi.Money{USD: 0.5}}, pluginapi.TurnEnd{})
+			b.Host.Run = clitest.NewRun(pluginapi.SkillLoaded{SkillName: "init"}, pluginapi.SkillLoaded{SkillName: "/memory show", Source: "command"},
+				pluginapi.SkillLoaded{SkillName: "memory list"}, pluginapi.SkillLoaded{SkillName: "cost"},
+				pluginapi.TokenUsage{InputTokens: &twelve}, pluginapi.Cost{Cost: pluginapi.Money{USD: 0.5}}, pluginapi.TurnEnd{})
 			b.Host.Run.Fail["model"] = pluginapi.Errorf(pluginapi.CodeCapability, "agent alpha has one model")
 			b.Host.Run.On = map[string]func(*clitest.Run){"stop": ended, "end": ended, "send": func(r *clitest.Run) { r.Emit(pluginapi.TurnEnd{}) }}
 			b.Main("run", "-i", "alpha", "hi")

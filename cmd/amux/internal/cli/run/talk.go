@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -31,6 +32,7 @@ type talk struct {
 	doing   string
 	frame   int
 	spent   spent
+	offered []string // the agent's own slash commands, as far as it has named them
 }
 
 // talkOptions say how a person talks to a run.
@@ -113,6 +115,7 @@ var frames = []rune("⠋⠙⠹⠸⠼⠴⠦⠧")
 // event follows what the agent does.
 func (t *talk) event(e host.Event) {
 	t.spent.add(e)
+	t.offer(e)
 	if t.line == nil {
 		return
 	}
@@ -129,6 +132,21 @@ func (t *talk) event(e host.Event) {
 		t.doing = render.Activity([]host.Event{e})
 	}
 	t.work(t.l.busy && e.Type != code.EventRunEnd)
+}
+
+// maxOffered bounds the agent's slash commands that are kept.
+const maxOffered = 1024
+
+// offer notes a slash command that the agent has named.
+func (t *talk) offer(e host.Event) {
+	var skill pluginapi.SkillLoaded
+	if e.Type != code.EventSkillLoaded || len(t.offered) >= maxOffered || e.Decode(&skill) != nil {
+		return
+	}
+	// "memory show" is the command /memory with an argument.
+	if name, _, _ := strings.Cut(strings.TrimPrefix(render.String(skill.SkillName), "/"), " "); name != "" && !slices.Contains(t.offered, name) {
+		t.offered = append(t.offered, name)
+	}
 }
 
 // work shows the sign of life, or removes it.
@@ -190,7 +208,7 @@ func (t *talk) prompt(ctx context.Context, text string) string {
 		for _, c := range ownCommands {
 			note(fmt.Sprintf("%-12s %s", c[0], c[1]))
 		}
-		note("Any other line goes to the agent, also its own commands; //help is /help for the agent.")
+		t.helpOfAgent()
 		if t.line != nil {
 			note("Alt-Enter or Ctrl-J begins a new line, Up shows earlier prompts, Ctrl-R searches them.")
 			note("Ctrl-C interrupts the turn, twice it stops the run; Ctrl-D ends the conversation.")
@@ -218,6 +236,27 @@ func (t *talk) prompt(ctx context.Context, text string) string {
 		return text
 	}
 	return ""
+}
+
+// helpOfAgent shows what the agent offers besides amux's own commands.
+func (t *talk) helpOfAgent() {
+	note, agent := t.l.renderer.Note, t.l.spec.Agent
+	if len(t.offered) > 0 {
+		words := make([]string, len(t.offered))
+		for i, name := range t.offered {
+			words[i] = "/" + name
+			if slices.ContainsFunc(ownCommands, func(c [2]string) bool { return strings.Fields(c[0])[0] == words[i] }) {
+				words[i] = "/" + words[i]
+			}
+		}
+		note("Commands of " + agent + ":")
+		var list strings.Builder
+		render.Wrap(&list, strings.Join(words, " "), t.l.renderer.Width()-2)
+		for line := range strings.Lines(list.String()) {
+			note("  " + strings.TrimSuffix(line, "\n"))
+		}
+	}
+	note("Any other line goes to " + agent + ", also commands of its own; //help is /help for it.")
 }
 
 // diff shows what the run has changed so far.
