@@ -116,6 +116,32 @@ func (p *Printer) JSON(v any) error {
 // sequences.
 func (p *Printer) Table(rows [][]string) { table(p.io.Out, rows) }
 
+// Page prints a table of two columns for people: at a terminal the second one goes on in
+// further lines, below where it begins.
+func (p *Printer) Page(rows [][]string) {
+	width := 0
+	for _, row := range rows {
+		width = max(width, render.Columns(row[0]))
+	}
+	// Where two columns do not fit side by side, the terminal wraps them as it likes.
+	rest := p.io.Width - width - 2
+	if !p.io.OutTTY || rest < 20 {
+		p.Table(rows)
+		return
+	}
+	var wrapped [][]string
+	for _, row := range rows {
+		var text strings.Builder
+		render.Wrap(&text, row[1], rest)
+		name := row[0]
+		for line := range strings.Lines(text.String()) {
+			wrapped = append(wrapped, []string{name, strings.TrimSuffix(line, "\n")})
+			name = ""
+		}
+	}
+	p.Table(wrapped)
+}
+
 func table(w io.Writer, rows [][]string) {
 	var widths []int
 	for _, row := range rows {

@@ -30,6 +30,8 @@ func welcome(a *app.App, cmd *cobra.Command) error {
 		case agent.Err != nil || !agent.PlatformOK:
 		case agent.Description.GetDemo():
 			demo = true
+		case agent.Description.GetConfigurable() || agent.Description.GetConfigured():
+			// It stands for another one, which somebody has to name.
 		case !agent.Installed:
 			missing = append(missing, id)
 		case !agent.SignedIn:
@@ -58,7 +60,7 @@ func welcome(a *app.App, cmd *cobra.Command) error {
 	if runs, err := h.Runs(context.Background()); err == nil {
 		add("Runs", goingOn(runs))
 	}
-	p.Table(rows)
+	p.Page(rows)
 	p.Outf("\nNext:\n")
 	rows = nil
 	next := func(command, what string) { rows = append(rows, []string{"  " + command, render.String(what)}) }
@@ -78,7 +80,7 @@ func welcome(a *app.App, cmd *cobra.Command) error {
 	next("amux agents list", "agents, and what they still need")
 	next("amux doctor", "check the installation")
 	next("amux --help", "all commands")
-	p.Table(rows)
+	p.Page(rows)
 	return nil
 }
 

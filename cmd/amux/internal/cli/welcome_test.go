@@ -19,6 +19,7 @@ func TestWelcome(t *testing.T) {
 			{Description: &pluginapi.Agent{Id: "claude"}, PlatformOK: true},
 			{Description: &pluginapi.Agent{Id: "demo", Demo: true}, Installed: true, SignedIn: true, PlatformOK: true},
 			{Description: &pluginapi.Agent{Id: "other"}},
+			{Description: &pluginapi.Agent{Id: "other-remote", Configurable: true}, Installed: true, SignedIn: true, PlatformOK: true},
 		}
 	}
 	for name, test := range map[string]struct {
