@@ -48,6 +48,8 @@ func (a *App) CompleteFlag(f *pflag.Flag) cobra.CompletionFunc {
 		}
 	case "model":
 		return a.completeModel
+	case "effort":
+		return cobra.FixedCompletions([]string{"low", "medium", "high", "max"}, cobra.ShellCompDirectiveNoFileComp)
 	case "tag":
 		return a.completeRuns(func(r host.RunInfo) []string { return r.Tags })
 	case "filter":

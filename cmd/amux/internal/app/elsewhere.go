@@ -21,6 +21,9 @@ var elsewhere = map[string]map[string]string{
 		"update": "amux agents update AGENT", "upgrade": "amux agents update AGENT", "search": "amux history WORD",
 		"chat": "amux run -i AGENT", "continue": "amux run AGENT --continue", "system": "amux clean", "gc": "amux clean",
 		"daemon": "amux serve", "server": "amux serve", "mcp": "amux agents mcp add AGENT NAME, or for one run: amux run AGENT --mcp NAME=COMMAND", "skills": "amux agents skills list AGENT", "skill": "amux agents skills list AGENT", "man": "amux help COMMAND",
+		"container": "amux ps for runs, amux run AGENT to start one", "stats": "amux top", "events": "amux logs -f --json RUN",
+		"rename": "amux run --name NAME, when it starts", "cp": "amux diff RUN --apply FOLDER", "download": "amux diff RUN --apply FOLDER",
+		"browse": "amux top", "extension": "amux plugin list", "questions": "amux inbox", "pr": "amux diff RUN, amux worktree merge NAME",
 		"ask": "amux run AGENT \"…\"", "prompt": "amux run AGENT \"…\"", "new": "amux run AGENT \"…\"",
 	},
 	"run": {
@@ -37,9 +40,20 @@ var elsewhere = map[string]map[string]string{
 	},
 	"logs": {"since": "-n LINES", "t": "--json: each event has its time", "timestamps": "--json: each event has its time"},
 	"stop": {"t": "amux run --grace DURATION sets it at the start", "time": "amux run --grace DURATION sets it at the start"},
-	"ps":   {"l": "-n 1", "latest": "-n 1", "no-trunc": "--json", "status": "--filter state=WORD", "limit": "-n NUMBER", "L": "-n NUMBER"},
+	"ps":   {"f": "--filter KEY=VALUE", "w": "amux top", "watch": "amux top", "jq": "--json, with jq behind it", "l": "-n 1", "latest": "-n 1", "no-trunc": "--json", "status": "--filter state=WORD", "limit": "-n NUMBER", "L": "-n NUMBER"},
 	"kill": {"9": "amux kill RUN kills at once"},
 }
+
+// verbs are those that gh has below run: amux has them at its top.
+var verbs = map[string]string{
+	"list": "amux ps", "ls": "amux ps", "ps": "amux ps", "view": "amux inspect RUN", "show": "amux inspect RUN",
+	"watch": "amux logs -f RUN", "logs": "amux logs RUN", "cancel": "amux stop RUN", "stop": "amux stop RUN", "rerun": "amux rerun RUN",
+	"delete": "amux rm RUN", "rm": "amux rm RUN", "download": "amux diff RUN --apply FOLDER",
+}
+
+// RunVerb says which command of amux does what "gh run VERB" does; empty for any other
+// word.
+func RunVerb(word string) string { return verbs[word] }
 
 // here says how amux calls a word or a flag of another tool; empty if nobody knows it.
 func here(cmd *cobra.Command, word string) string {

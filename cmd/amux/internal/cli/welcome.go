@@ -21,6 +21,9 @@ func welcome(a *app.App, cmd *cobra.Command) error {
 	}
 	agents, err := h.Agents(context.Background())
 	if err != nil || len(agents) == 0 {
+		if alone := a.Process.Whole(); alone != nil {
+			return alone
+		}
 		return cmd.Help()
 	}
 	var ready, unsigned, missing []string

@@ -12,6 +12,7 @@ import (
 func NewCmdResume(a *app.App) *cobra.Command {
 	return several(a, &cobra.Command{
 		Use:     "resume [RUN…]",
+		Aliases: []string{"unpause"},
 		Short:   "Continue paused runs",
 		Long:    "Continue every process of a run that amux pause has stopped." + finishedNeeded,
 		Example: "  amux resume 86CCFA\n  amux resume --filter state=paused",

@@ -99,15 +99,25 @@ func (r *request) printWarnings() {
 func agentAndPrompt(ctx context.Context, h app.Agents, args []string) (agent, prompt string, fromStdin bool, err error) {
 	switch {
 	case len(args) == 2:
+		if way := app.RunVerb(args[0]); way != "" {
+			if _, err := h.Agent(ctx, args[0]); errors.Is(err, pluginapi.CodeAgentNotFound) {
+				return "", "", false, pluginapi.AsError(err).WithHint("in amux that is %s", way)
+			}
+		}
 		return args[0], args[1], args[1] == "-", nil
 	case len(args) == 0 || args[0] == "-":
 		return "", "", true, nil
 	}
+	way := app.RunVerb(args[0])
 	if agentRule.MatchString(args[0]) {
 		_, err := h.Agent(ctx, args[0])
 		if !errors.Is(err, pluginapi.CodeAgentNotFound) {
 			return args[0], "", true, nil // known, though perhaps broken
 		}
+	}
+	if way != "" { // not a prompt that anybody pays for
+		return "", "", false, app.Usagef("there is no agent named %q", args[0]).
+			WithHint(`in amux that is %s; for this prompt name an agent: amux run AGENT %q`, way, args[0])
 	}
 	return "", args[0], false, nil
 }

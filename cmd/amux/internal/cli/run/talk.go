@@ -210,8 +210,8 @@ func (t *talk) prompt(ctx context.Context, text string) string {
 		}
 		t.helpOfAgent()
 		if t.line != nil {
-			note("Alt-Enter or Ctrl-J begins a new line, Up shows earlier prompts, Ctrl-R searches them.")
-			note("Ctrl-C interrupts the turn, twice it stops the run; Ctrl-D ends the conversation.")
+			note("Alt-Enter or Ctrl-J: a new line. Up: earlier prompts. Ctrl-R: search them.")
+			note("Ctrl-C: interrupt the turn; twice: stop the run. Ctrl-D: end when it is done.")
 		}
 	case "/diff":
 		t.l.try("diff", t.diff(ctx))

@@ -28,8 +28,9 @@ func NewCmd(a *app.App, diff *cobra.Command) *cobra.Command {
 		}
 	}
 	return app.Group(&cobra.Command{
-		Use:   "worktree",
-		Short: "Look after the git worktrees that runs work in",
+		Use:     "worktree",
+		Aliases: []string{"worktrees"},
+		Short:   "Look after the git worktrees that runs work in",
 		Long: `amux run --worktree has a run work in a git worktree of its own: a folder below
 ~/.agent-mux/worktrees, on a branch amux/NAME of your repository, made of its last commit.
 Your files, your branches and your index stay as they are until you merge.
