@@ -53,6 +53,23 @@ func (r *Runs) Choose(cmd *cobra.Command, named []string, s *Selection, fits fun
 	return ids, nil
 }
 
+// Of makes the function of a command about one run, its first argument. Where it is
+// missing, the person at the terminal picks one of the runs that fit; nil: all do.
+func (r *Runs) Of(fits func(host.RunInfo) bool, do func(*cobra.Command, []string) error) func(*cobra.Command, []string) error {
+	if fits == nil {
+		fits = func(host.RunInfo) bool { return true }
+	}
+	return Command(func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			var err error
+			if args, err = r.Choose(cmd, nil, &Selection{}, fits); err != nil {
+				return err
+			}
+		}
+		return do(cmd, args)
+	})
+}
+
 // Select returns the runs that are selected: those that have not ended first, then the
 // newest.
 func (r *Runs) Select(s *Selection) ([]host.RunInfo, error) {
@@ -77,8 +94,13 @@ func (r *Runs) pick(runs []host.RunInfo) (string, error) {
 		r.print.Notef("%s more: amux ps --all", render.Number(int64(more)))
 	}
 	var rows [][]string
+	named := slices.ContainsFunc(runs, func(run host.RunInfo) bool { return run.Name != "" })
 	for i, run := range runs {
-		rows = append(rows, []string{strconv.Itoa(i+1) + ")", render.ShortID(run.ID), run.Agent, strings.ReplaceAll(run.State, "_", " "), render.Age(time.Since(run.Created)), render.Excerpt(run.Prompt, 40)})
+		row := []string{strconv.Itoa(i+1) + ")", render.ShortID(run.ID), run.Agent, strings.ReplaceAll(run.State, "_", " "), render.Age(time.Since(run.Created)), render.Excerpt(run.Prompt, 34)}
+		if named {
+			row = slices.Insert(row, 2, render.Dash(render.Excerpt(run.Name, 12)))
+		}
+		rows = append(rows, row)
 	}
 	table(r.process.IO.Err, rows)
 	text := r.process.IO.Ask("run: ")

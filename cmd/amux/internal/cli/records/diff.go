@@ -31,7 +31,7 @@ type DiffOptions struct {
 func NewCmdDiff(a *app.App) *cobra.Command {
 	o := &DiffOptions{Process: a.Process, Print: a.Print, Runs: a.Runs}
 	cmd := &cobra.Command{
-		Use:   "diff RUN",
+		Use:   "diff [RUN]",
 		Short: "Show what a run changed",
 		Long: `Show which files a run changed in the git work tree that it worked in: all that is
 different between its start and its end, whoever changed it. While the run goes on, its
@@ -48,9 +48,9 @@ them, or none if a file there does not fit.`,
   amux diff 86CCFA > change.patch
   amux diff 86CCFA --apply ../other-clone
   amux diff nightly --json | jq -r '.files[].path'`,
-		Args:              app.ExactArgs("a run"),
+		Args:              app.RangeArgs(0, "a run"),
 		ValidArgsFunction: a.Runs.Complete,
-		RunE: app.Command(func(_ *cobra.Command, args []string) error {
+		RunE: a.Runs.Of(nil, func(_ *cobra.Command, args []string) error {
 			o.Run = args[0]
 			return diff(o)
 		}),

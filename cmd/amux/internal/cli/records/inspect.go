@@ -33,14 +33,14 @@ type InspectOptions struct {
 func NewCmdInspect(a *app.App) *cobra.Command {
 	o := &InspectOptions{Print: a.Print, Host: a.Opener.Host, Runs: a.Runs, Out: a.IO.Out, Color: a.IO.OutTTY && a.IO.Color}
 	cmd := &cobra.Command{
-		Use: "inspect RUN", Aliases: []string{"show", "view"},
+		Use: "inspect [RUN]", Aliases: []string{"show", "view"},
 		Short: "Show run details",
 		Long: `Show what is recorded about a run: its state and result, how it was started, the plugin
 that it runs with, its files, and whether the record is intact.`,
 		Example:           "  amux inspect 86CCFA\n  amux inspect nightly --format '{{.State}}'\n  amux inspect nightly --json | jq .integrity",
-		Args:              app.ExactArgs("a run"),
+		Args:              app.RangeArgs(0, "a run"),
 		ValidArgsFunction: a.Runs.Complete,
-		RunE: app.Command(func(_ *cobra.Command, args []string) error {
+		RunE: a.Runs.Of(nil, func(_ *cobra.Command, args []string) error {
 			o.Run = args[0]
 			return inspect(o)
 		}),

@@ -33,7 +33,7 @@ type LogsOptions struct {
 func NewCmdLogs(a *app.App) *cobra.Command {
 	o := &LogsOptions{Out: a.IO.Out, Terminal: a.IO.OutTTY, Print: a.Print, Runs: a.Runs}
 	cmd := &cobra.Command{
-		Use: "logs RUN", Aliases: []string{"log"},
+		Use: "logs [RUN]", Aliases: []string{"log"},
 		Short: "Show what a run did",
 		Long: `Show what a run did, as amux showed it then, or every event with --json. With -f amux
 goes on until the run ends. --from begins at an event, so that a reader which has seen
@@ -45,9 +45,9 @@ or end of an id.`,
   amux logs 86CCFA --json | jq -r 'select(.type == "tool_call_ready").tool_name'
   amux logs -f --json --from 120 86CCFA
   amux logs 86CCFA -n 20`,
-		Args:              app.ExactArgs("a run"),
+		Args:              app.RangeArgs(0, "a run"),
 		ValidArgsFunction: a.Runs.Complete,
-		RunE: app.Command(func(cmd *cobra.Command, args []string) error {
+		RunE: a.Runs.Of(nil, func(cmd *cobra.Command, args []string) error {
 			o.Run, o.Raw = args[0], cmd.Flags().Changed("lines")
 			return logs(o)
 		}),

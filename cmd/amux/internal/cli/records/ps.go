@@ -106,11 +106,7 @@ func ps(o *PsOptions) error {
 		runs = slices.DeleteFunc(runs, app.HasEnded)
 		ended = all - len(runs)
 	}
-	for _, r := range runs {
-		for _, d := range r.Damage {
-			o.Print.Warnf("run %s: %s; see: amux inspect %[1]s", render.ShortID(r.ID), d)
-		}
-	}
+	warnDamaged(o.Print, runs)
 	switch {
 	case o.JSON:
 		return o.Print.JSON(withQuestions(o.Runs, runs))
@@ -129,6 +125,28 @@ func ps(o *PsOptions) error {
 		o.Print.Notef("no runs")
 	}
 	return nil
+}
+
+// maxWarned is how many damaged runs are named, so that the list stays readable on a disk
+// that has lost many.
+const maxWarned = 5
+
+func warnDamaged(p *app.Printer, runs []host.RunInfo) {
+	damaged := 0
+	for _, r := range runs {
+		if len(r.Damage) == 0 {
+			continue
+		}
+		if damaged++; damaged > maxWarned {
+			continue
+		}
+		for _, d := range r.Damage {
+			p.Warnf("run %s: %s; see: amux inspect %[1]s", render.ShortID(r.ID), d)
+		}
+	}
+	if more := damaged - maxWarned; more > 0 {
+		p.Warnf("%s more with damaged records; amux ps --json names them", render.Plural(more, "run"))
+	}
 }
 
 // runJSON is a run and what it asks.

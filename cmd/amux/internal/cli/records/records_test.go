@@ -56,6 +56,48 @@ func TestRecordedRuns(t *testing.T) {
 	}
 }
 
+// TestPickedRun: a command about one run that names none has the person pick it; without
+// a person it says what it needs.
+func TestPickedRun(t *testing.T) {
+	t.Parallel()
+	ended := host.RunInfo{ID: clitest.RunID, Name: "nightly", Agent: "alpha", State: "completed", End: &pluginapi.RunEnd{}}
+	list := []host.RunInfo{{ID: "A", Agent: "beta", State: "running"}, ended}
+	for _, test := range []struct {
+		args, typed string
+		code        int
+		out, err    string
+	}{
+		{"logs", "2\n", 0, "answer\n", "2)  DGXP98  nightly  alpha  completed"},
+		{"logs", "\n", 2, "", "no run was chosen"},
+		{"logs", "3\n", 2, "", "choose a number from 1 to 2"},
+		{"inspect", clitest.RunID + "\n", 0, clitest.RunID, "1)  A"},
+		{"logs", "", 2, "", "amux logs needs a run"},
+		{"logs a b", "", 2, "", `takes no argument "b"`},
+	} {
+		b := newBench(t, "")
+		b.Host.Run = clitest.Finished(pluginapi.MessageStop{Text: "answer"}, pluginapi.RunEnd{State: "completed"})
+		b.Host.RunList = slices.Clone(list)
+		if test.typed != "" {
+			b.Terminal(strings.NewReader(test.typed))
+		}
+		if code := b.Main(strings.Fields(test.args)...); code != test.code || !strings.Contains(b.Out.String(), test.out) || !strings.Contains(b.Err.String(), test.err) {
+			t.Errorf("%s (%q): code %d, stdout %s, stderr %s", test.args, test.typed, code, b.Out, b.Err)
+		}
+	}
+}
+
+// TestManyDamagedRuns: a list stays readable on a disk that has lost much.
+func TestManyDamagedRuns(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, "")
+	for range 300 {
+		b.Host.RunList = append(b.Host.RunList, host.RunInfo{ID: clitest.RunID, State: "running", Damage: []host.Damage{{File: "events.jsonl", Reason: "it is torn"}}})
+	}
+	if code := b.Main("ps"); code != 0 || strings.Count(b.Err.String(), "warning") != 6 || !strings.Contains(b.Err.String(), "295 runs more with damaged records") {
+		t.Errorf("code %d: %s", code, b.Err)
+	}
+}
+
 func TestPs(t *testing.T) {
 	t.Parallel()
 	var runs []host.RunInfo

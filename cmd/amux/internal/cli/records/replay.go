@@ -30,7 +30,7 @@ func NewCmdReplay(a *app.App) *cobra.Command {
 	o := &ReplayOptions{Out: a.IO.Out, Print: a.Print, Host: a.Opener.ForRuns, Runs: a.Runs}
 	var plugin string
 	cmd := &cobra.Command{
-		Use:   "replay RUN",
+		Use:   "replay [RUN]",
 		Short: "Rebuild the events of a run from its journal",
 		Long: `Rebuild the events of a run from its journal with the plugin that it was started with,
 and print each event as one line of JSON. amux does not start the agent and does not
@@ -44,9 +44,9 @@ With --diff amux prints only the differences from the recorded events. The exit 
 		Example: `  amux replay DGXP98
   amux replay DGXP98 --diff
   amux replay DGXP98 --plugin ./dist/acme --diff`,
-		Args:              app.ExactArgs("a run"),
+		Args:              app.RangeArgs(0, "a run"),
 		ValidArgsFunction: a.Runs.Complete,
-		RunE: app.Command(func(cmd *cobra.Command, args []string) error {
+		RunE: a.Runs.Of(nil, func(cmd *cobra.Command, args []string) error {
 			o.Run = args[0]
 			if cmd.Flags().Changed("plugin") {
 				if plugin == "" {

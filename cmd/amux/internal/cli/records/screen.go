@@ -24,15 +24,15 @@ type ScreenOptions struct {
 func NewCmdScreen(a *app.App) *cobra.Command {
 	o := &ScreenOptions{Out: a.IO.Out, Runs: a.Runs}
 	return &cobra.Command{
-		Use:   "screen RUN",
+		Use:   "screen [RUN]",
 		Short: "Show the terminal of a run as text",
 		Long: `Show what is on the terminal of a run that was started with --pty, as text. amux
 rebuilds it from all output of the agent. For a run that has ended it is the last
 screen.`,
 		Example:           "  amux screen 86CCFA\n  watch -n 1 amux screen 86CCFA",
-		Args:              app.ExactArgs("a run"),
+		Args:              app.RangeArgs(0, "a run"),
 		ValidArgsFunction: a.Runs.Complete,
-		RunE: app.Command(func(_ *cobra.Command, args []string) error {
+		RunE: a.Runs.Of(nil, func(_ *cobra.Command, args []string) error {
 			o.Run = args[0]
 			return showScreen(o)
 		}),

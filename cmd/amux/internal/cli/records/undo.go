@@ -20,7 +20,7 @@ type UndoOptions struct {
 func NewCmdUndo(a *app.App) *cobra.Command {
 	o := &UndoOptions{Print: a.Print, Runs: a.Runs}
 	cmd := &cobra.Command{
-		Use:   "undo RUN",
+		Use:   "undo [RUN]",
 		Short: "Undo what a run changed",
 		Long: `Give the files that a run changed the content and mode they had when it started, and
 remove the files that it made. Only files count: commits, branches and the index of the
@@ -29,9 +29,9 @@ repository stay as they are.
 If one of these files was changed after the run, amux names it and undoes nothing. What
 was undone can be made again with amux diff RUN --apply .`,
 		Example:           "  amux undo 86CCFA\n  amux diff 86CCFA --apply .",
-		Args:              app.ExactArgs("a run"),
+		Args:              app.RangeArgs(0, "a run"),
 		ValidArgsFunction: a.Runs.Complete,
-		RunE: app.Command(func(_ *cobra.Command, args []string) error {
+		RunE: a.Runs.Of(app.HasEnded, func(_ *cobra.Command, args []string) error {
 			o.Run = args[0]
 			return undo(o)
 		}),

@@ -31,7 +31,7 @@ type AttachOptions struct {
 func NewCmdAttach(a *app.App) *cobra.Command {
 	o := &AttachOptions{Process: a.Process, Print: a.Print, Config: a.Config, Runs: a.Runs, DetachKey: "C-\\"}
 	cmd := &cobra.Command{
-		Use:   "attach RUN",
+		Use:   "attach [RUN]",
 		Short: "Attach to a run",
 		Long: `Attach to a run as if it had been started in this terminal. amux shows what the run does
 and did, asks here what the agent asks, and sends other lines as prompts if the run is
@@ -46,9 +46,9 @@ One of them types, until 30 s after the last key; --steal takes over.`,
 		Example: `  amux attach 86CCFA
   amux attach nightly --read-only
   amux attach 86CCFA --steal`,
-		Args:              app.ExactArgs("a run"),
+		Args:              app.RangeArgs(0, "a run"),
 		ValidArgsFunction: a.Runs.CompleteActive,
-		RunE: app.Command(func(_ *cobra.Command, args []string) error {
+		RunE: a.Runs.Of(app.IsLive, func(_ *cobra.Command, args []string) error {
 			o.Run = args[0]
 			return attach(o)
 		}),

@@ -15,7 +15,7 @@ func NewCmdRerun(a *app.App) *cobra.Command {
 	o := NewOptions(a)
 	var agent string
 	cmd := &cobra.Command{
-		Use:   "rerun RUN [PROMPT]",
+		Use:   "rerun [RUN [PROMPT]]",
 		Short: "Run again what a run was told to do",
 		Long: `Start a new run as an earlier one was started: the same agent, prompt, folder and
 flags. The flags that are given here take the place of those; PROMPT takes the place of
@@ -28,9 +28,9 @@ asked is decided as amux run does. The new run stays in this terminal: add -d.`,
 		Example: `  amux rerun 86CCFA
   amux rerun 86CCFA --model opus "fix the tests, and say why they failed"
   amux rerun nightly --agent codex -d`,
-		Args:              app.RangeArgs(1, "a run", "a prompt"),
+		Args:              app.RangeArgs(0, "a run", "a prompt"),
 		ValidArgsFunction: a.Runs.Complete,
-		RunE: app.Command(func(cmd *cobra.Command, args []string) error {
+		RunE: a.Runs.Of(nil, func(cmd *cobra.Command, args []string) error {
 			run, err := o.Runs.Open(args[0])
 			if err == nil {
 				spec := run.Info().Spec
