@@ -44,11 +44,17 @@ func newDesk(t *testing.T) *desk {
 // window opens a window with a command in it.
 func (d *desk) window(args ...string) *window {
 	d.Helper()
-	master, slave, err := pty.Open(100, 40)
+	return d.open(100, 40, args...)
+}
+
+// open opens a window of that size from the start.
+func (d *desk) open(cols, rows int, args ...string) *window {
+	d.Helper()
+	master, slave, err := pty.Open(cols, rows)
 	if err != nil {
 		d.Fatal(err)
 	}
-	w := &window{desk: d, master: master, screen: vt.NewScreen(100, 40), over: make(chan struct{})}
+	w := &window{desk: d, master: master, screen: vt.NewScreen(cols, rows), over: make(chan struct{})}
 	w.cmd = d.command(args...)
 	w.cmd.Stdin, w.cmd.Stdout, w.cmd.Stderr = slave, slave, slave
 	w.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}

@@ -123,17 +123,29 @@ func (p *Printer) Page(rows [][]string) {
 	for _, row := range rows {
 		width = max(width, render.Columns(row[0]))
 	}
-	// Where two columns do not fit side by side, the terminal wraps them as it likes.
-	rest := p.io.Width - width - 2
-	if !p.io.OutTTY || rest < 20 {
+	if !p.io.OutTTY {
 		p.Table(rows)
 		return
+	}
+	rest := p.io.Width - width - 2
+	below := rest < 20 // they do not fit side by side
+	if below {
+		rest = p.io.Width - 4
 	}
 	var wrapped [][]string
 	for _, row := range rows {
 		var text strings.Builder
 		render.Wrap(&text, row[1], rest)
 		name := row[0]
+		if below {
+			p.Outf("%s\n", printable.Line(name))
+			for line := range strings.Lines(text.String()) {
+				if line = strings.TrimSpace(line); line != "" {
+					p.Outf("    %s\n", printable.Line(line))
+				}
+			}
+			continue
+		}
 		for line := range strings.Lines(text.String()) {
 			wrapped = append(wrapped, []string{name, strings.TrimSuffix(line, "\n")})
 			name = ""

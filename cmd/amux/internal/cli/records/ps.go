@@ -166,16 +166,20 @@ func withQuestions(runs Runs, list []host.RunInfo) []runJSON {
 // Columns of amux ps appear where the terminal is wide enough for them and for a prompt
 // that can be recognized.
 const (
+	ageWidth  = 50  // with the age
 	nameWidth = 80  // with the name
 	costWidth = 100 // with cost and folder
-	minPrompt = 20
+	minPrompt = 16
 )
 
 // columns makes a table of runs that fits width.
 func columns(runs []host.RunInfo, width int, now time.Time) [][]string {
 	named := width >= nameWidth && slices.ContainsFunc(runs, func(r host.RunInfo) bool { return r.Name != "" })
 	costs := width >= costWidth && slices.ContainsFunc(runs, func(r host.RunInfo) bool { return r.End != nil && r.End.Cost != nil })
-	rows := [][]string{{"RUN", "AGENT", "STATE", "AGE"}}
+	rows := [][]string{{"RUN", "AGENT", "STATE"}}
+	if width >= ageWidth {
+		rows[0] = append(rows[0], "AGE")
+	}
 	if named {
 		rows[0] = slices.Insert(rows[0], 1, "NAME")
 	}
@@ -183,7 +187,10 @@ func columns(runs []host.RunInfo, width int, now time.Time) [][]string {
 		rows[0] = append(rows[0], "COST")
 	}
 	for _, r := range runs {
-		row := []string{render.ShortID(r.ID), r.Agent, strings.ReplaceAll(r.State, "_", " "), render.Age(now.Sub(r.Created))}
+		row := []string{render.ShortID(r.ID), r.Agent, strings.ReplaceAll(r.State, "_", " ")}
+		if width >= ageWidth {
+			row = append(row, render.Age(now.Sub(r.Created)))
+		}
 		if named {
 			row = slices.Insert(row, 1, render.Dash(render.Excerpt(r.Name, 20)))
 		}

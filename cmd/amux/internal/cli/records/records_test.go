@@ -130,8 +130,8 @@ func TestPs(t *testing.T) {
 			"DG0999  -        alpha  timed out  0s   $0.2500  a b" + strings.Repeat("c", 60),
 		}, 151},
 		{"ps -n 2", 40, []string{
-			"RUN     AGENT  STATE      AGE  PROMPT",
-			"DG0999  alpha  timed out  0s   a b" + strings.Repeat("c", 16) + "…",
+			"RUN     AGENT  STATE      PROMPT",
+			"DG0999  alpha  timed out  a b" + strings.Repeat("c", 12) + "…",
 		}, 3},
 		{"ps -q", 80, []string{"01M7X9DSQ827BHWDSGN2DG0879"}, 1},
 		{"ps -aq --filter name=the", 80, []string{"01M7X9DSQ827BHWDSGN2DG0879"}, 1},
