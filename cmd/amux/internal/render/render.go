@@ -654,14 +654,6 @@ func (r *Renderer) SetWidth(cols int) {
 	}
 }
 
-// Width is the width of lines: that of the terminal, or else 80.
-func (r *Renderer) Width() int {
-	if r.o.Width > 0 {
-		return r.o.Width
-	}
-	return 80
-}
-
 // Answered reports that the user has ended the line with Enter.
 func (r *Renderer) Answered() { r.errMid = false }
 

@@ -26,6 +26,7 @@ type talk struct {
 	changes func(context.Context) (*host.Changes, error)
 
 	resized <-chan os.Signal
+	width   int
 	ticks   *time.Ticker // while the agent works
 	close   func()
 	begun   time.Time // when the turn did
@@ -47,7 +48,7 @@ type talkOptions struct {
 
 // sit opens the input line, if there is a person at a terminal. Call close at the end.
 func (l *live) sit(o talkOptions) {
-	l.talk = talk{l: l, close: func() {}, changes: o.changes}
+	l.talk = talk{l: l, close: func() {}, changes: o.changes, width: l.process.IO.Width}
 	t, streams := &l.talk, l.process.IO
 	if !l.process.Attended() || streams.Keys == nil || o.watch || l.print.RenderOptions().Debug {
 		return // the log of --debug does not go through a line
@@ -89,7 +90,10 @@ func (t *talk) tick() <-chan time.Time {
 }
 
 // resize takes another size of the terminal.
-func (t *talk) resize() { t.l.renderer.SetWidth(max(20, t.line.Resized())) }
+func (t *talk) resize() {
+	t.width = max(20, t.line.Resized())
+	t.l.renderer.SetWidth(t.width)
+}
 
 // aside does something while the terminal is as it was before.
 func (t *talk) aside(do func()) {
@@ -251,7 +255,7 @@ func (t *talk) helpOfAgent() {
 		}
 		note("Commands of " + agent + ":")
 		var list strings.Builder
-		render.Wrap(&list, strings.Join(words, " "), t.l.renderer.Width()-2)
+		render.Wrap(&list, strings.Join(words, " "), t.width-2)
 		for line := range strings.Lines(list.String()) {
 			note("  " + strings.TrimSuffix(line, "\n"))
 		}
