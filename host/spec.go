@@ -162,6 +162,8 @@ type Workspace struct {
 	Prepare func(ctx context.Context, run RunInfo) error `json:"-"`
 	// Profile names the settings that the run was started with. The host records it.
 	Profile string `json:"profile,omitempty"`
+	// Trace, if not nil, puts the run into a trace and its agent below it.
+	Trace *Trace `json:"trace,omitempty"`
 }
 
 // WorktreeSpec says which worktree a run works in. A new one is made of the last commit of

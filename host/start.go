@@ -321,6 +321,13 @@ func (l *launch) prepareSpawn(ctx context.Context, patience *adapter.Patience) (
 		Idle: l.spec.IdleTimeout, Left: l.timeLeft(),
 		Spawn: shim.Spawn{Retry: l.attempt < l.spec.retry().Attempts(), Grace: l.spec.Grace, Umask: l.spec.Umask},
 	}
+	if trace := l.spec.Trace; trace != nil {
+		ids := trace.IDs(l.meta.RunID)
+		order.TraceParent = ids.TraceParent()
+		if ids.Parent != [8]byte{} {
+			order.TraceState = trace.State
+		}
+	}
 	if parent := l.spec.Parent; parent != nil {
 		order.Spawn.ParentPID, order.Spawn.ParentStart = parent.PID, parent.Start
 	}

@@ -50,6 +50,8 @@ type Order struct {
 	Attempt int           // from 1
 	Idle    time.Duration // 0: the adapter's; < 0: none
 	Left    time.Duration // of the run's time; 0: there is no limit
+	// TraceParent and TraceState, if the first is set, replace the caller's.
+	TraceParent, TraceState string
 	// Spawn has what goes to the shim as it is.
 	Spawn shim.Spawn
 }
@@ -154,6 +156,12 @@ func (o Order) env(plan *pluginapi.Plan, cwd string) []string {
 	for _, variable := range o.World {
 		if name, value, ok := strings.Cut(variable, "="); ok && name != "" {
 			vars[name] = value
+		}
+	}
+	if o.TraceParent != "" {
+		vars["TRACEPARENT"] = o.TraceParent
+		if delete(vars, "TRACESTATE"); o.TraceState != "" {
+			vars["TRACESTATE"] = o.TraceState
 		}
 	}
 	for name, value := range o.Env {

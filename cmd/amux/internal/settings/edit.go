@@ -442,6 +442,7 @@ func Values(configDir, projectDir, profile string) ([]Value, error) {
 // defaults are the values of settings that nobody has set, as a file would have them.
 var defaults = map[string]string{
 	"grace": `"5s"`, "retry": "1", "hooks.timeout": `"30s"`, "always_verify": "false", "auto_mtls": "false", "sync": `"end"`, "changes": "true",
+	"telemetry.content": "false",
 }
 
 // Plain is a value without the quotes of a string.

@@ -17,6 +17,7 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"net/url"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -61,6 +62,7 @@ type Settings struct {
 	Only         ProfileOnly
 	Notify       Notify
 	Hooks        Hooks
+	Telemetry    Telemetry
 }
 
 // Command is a command of the user's. The zero value does nothing.
@@ -92,6 +94,13 @@ func (h *Hooks) over(by Hooks) {
 		}
 	}
 	over(&h.Timeout, by.Timeout)
+}
+
+// Telemetry is [telemetry]: where traces and metrics of runs go.
+type Telemetry struct {
+	Enabled  string // "true", "false"; empty: as the environment says
+	Endpoint string // of a collector; that of the environment wins
+	Content  bool   // texts too
 }
 
 // Notify is [notify]: how somebody is told who looks elsewhere.
@@ -145,6 +154,9 @@ var keys = []key{
 	{"hooks.after_run", false, commandOf(func(s *Settings) *Command { return &s.Hooks.AfterRun })},
 	{"hooks.on_question", false, commandOf(func(s *Settings) *Command { return &s.Hooks.OnQuestion })},
 	{"hooks.timeout", false, duration(func(s *Settings) *time.Duration { return &s.Hooks.Timeout }, false)},
+	{"telemetry.enabled", false, onOff(func(s *Settings) *string { return &s.Telemetry.Enabled })},
+	{"telemetry.endpoint", false, endpoint(func(s *Settings) *string { return &s.Telemetry.Endpoint })},
+	{"telemetry.content", false, boolean(func(s *Settings) *bool { return &s.Telemetry.Content }, true)},
 	{"project_index", false, folders(func(s *Settings) *[]string { return &s.ProjectIndex })},
 }
 
@@ -155,6 +167,7 @@ const (
 	profilesTable  = "profiles"
 	notifyTable    = "notify"
 	hooksTable     = "hooks"
+	telemetryTable = "telemetry"
 )
 
 var agentName = regexp.MustCompile(`^[a-z][a-z0-9-]{0,39}$`)
@@ -264,8 +277,8 @@ func (s *Settings) parse(path string, data []byte, project bool) error {
 			budget, isBudget := budgetOf(expression)
 			profile, isProfile := strings.CutPrefix(name, profilesTable+".")
 			profile, ofProfile := strings.CutSuffix(profile, "."+hooksTable)
-			if !slices.Contains([]string{overridesTable, notifyTable, hooksTable}, table) && !own && !isBudget && !isProfile || expression.Kind != unstable.Table {
-				return fail(first, "unknown table [%s]; the tables are [%s], [%s], [%s], [%s.NAME], [%s.NAME] and those of [%s]", name, notifyTable, hooksTable, overridesTable, agentsTable, profilesTable, budgetsTable)
+			if !slices.Contains([]string{overridesTable, notifyTable, hooksTable, telemetryTable}, table) && !own && !isBudget && !isProfile || expression.Kind != unstable.Table {
+				return fail(first, "unknown table [%s]; the tables are [%s], [%s], [%s], [%s], [%s.NAME], [%s.NAME] and those of [%s]", name, notifyTable, hooksTable, telemetryTable, overridesTable, agentsTable, profilesTable, budgetsTable)
 			}
 			if isBudget && !project {
 				if budget.Kind == "" || slices.ContainsFunc(s.Budgets, func(b Budget) bool { return b.Kind == budget.Kind && b.Of == budget.Of }) {
@@ -532,6 +545,29 @@ func boolean(field func(*Settings) *bool, set bool) func(*Settings, *unstable.No
 			return errors.New("expected true or false")
 		}
 		*field(s) = string(v.Data) == "true" == set
+		return nil
+	}
+}
+
+// onOff is boolean for a field that says whether it was set, as the file would have it.
+func onOff(field func(*Settings) *string) func(*Settings, *unstable.Node) error {
+	return func(s *Settings, v *unstable.Node) error {
+		if v.Kind != unstable.Bool {
+			return errors.New("expected true or false")
+		}
+		*field(s) = string(v.Data)
+		return nil
+	}
+}
+
+// endpoint is a URL of http or https, without a user and a password.
+func endpoint(field func(*Settings) *string) func(*Settings, *unstable.Node) error {
+	return func(s *Settings, v *unstable.Node) error {
+		u, err := url.Parse(string(v.Data))
+		if v.Kind != unstable.String || err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+			return errors.New(`expected a URL such as "http://localhost:4318", without a password; secrets go to OTEL_EXPORTER_OTLP_HEADERS`)
+		}
+		*field(s) = string(v.Data)
 		return nil
 	}
 }
