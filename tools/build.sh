@@ -30,6 +30,7 @@ for main in plugins/*/main.go; do
 	hashes=$hashes${hashes:+,}$name=${sum%% *}
 	names="$names $name"
 done
+$GO build -trimpath -ldflags "-s -w -X main.version=$VERSION" -o "$out/amux-api$exe" ./cmd/amux/amux-api
 for own in amux-shim amux-bridge amux-schema; do
 	$GO build -trimpath -ldflags "-s -w" -o "$out/$own$exe" "./cmd/$own"
 done

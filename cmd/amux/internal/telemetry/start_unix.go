@@ -3,20 +3,18 @@
 package telemetry
 
 import (
+	"os"
 	"os/exec"
 	"syscall"
 
 	"github.com/amux-dev/amux/internal/sys/rawio"
 )
 
-func detached(program string, args, env []string) *exec.Cmd {
-	cmd := exec.Command(program, args...)
-	cmd.Dir, cmd.Env = "/", env
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	return cmd
-}
-
-func launch(cmd *exec.Cmd) error {
+// launch starts a program in a session of its own.
+func launch(program string, args, env []string, stdin *os.File) (*exec.Cmd, error) {
 	rawio.CloseOnExec()
-	return cmd.Start()
+	cmd := exec.Command(program, args...)
+	cmd.Dir, cmd.Env, cmd.Stdin = "/", env, stdin
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	return cmd, cmd.Start()
 }

@@ -9,6 +9,7 @@ package telemetry
 
 import (
 	"os"
+	"os/exec"
 	"slices"
 	"strings"
 	"sync"
@@ -99,8 +100,9 @@ type Exporters struct {
 	// Debugf reports what goes wrong, at most once for each exporter.
 	Debugf func(format string, args ...any)
 
-	mu    sync.Mutex
-	feeds map[string]*feed
+	mu     sync.Mutex
+	closed bool
+	feeds  map[string]*feed
 }
 
 // mostFeeds is how many exporters a process has.
@@ -117,6 +119,8 @@ func (e *Exporters) Follow(set settings.Telemetry, env []string, configDir strin
 	key := strings.Join(append([]string{configDir}, env...), "\x00")
 	f := e.feeds[key]
 	switch {
+	case e.closed:
+		return
 	case f == nil && len(e.feeds) >= mostFeeds:
 		e.debugf("run %s is not exported: there are %d exporters already", run.ID, mostFeeds)
 		return
@@ -141,17 +145,18 @@ func (e *Exporters) Close() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	deadline := time.After(handOver)
-	for _, f := range e.feeds {
+	feeds := e.feeds
+	e.feeds, e.closed = nil, true
+	for _, f := range feeds {
 		close(f.ids)
 	}
-	for _, f := range e.feeds {
+	for _, f := range feeds {
 		select {
 		case <-f.done:
 		case <-deadline:
 			return
 		}
 	}
-	e.feeds = nil
 }
 
 func (e *Exporters) debugf(format string, args ...any) {
@@ -223,11 +228,10 @@ func start(program string, args, env []string) (*os.File, error) {
 		return nil, err
 	}
 	defer read.Close()
-	cmd := detached(program, args, env)
-	cmd.Stdin = read
+	var cmd *exec.Cmd
 	// Known as this process's own: it is no orphan to be swept with those of a run.
-	err = process.Starting(func() (int, error) {
-		if err := launch(cmd); err != nil {
+	err = process.Starting(func() (_ int, err error) {
+		if cmd, err = launch(program, args, env, read); err != nil {
 			return 0, err
 		}
 		return cmd.Process.Pid, nil

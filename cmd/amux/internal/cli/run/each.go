@@ -12,6 +12,7 @@ import (
 	"github.com/amux-dev/amux/cmd/amux/internal/compare"
 	"github.com/amux-dev/amux/cmd/amux/internal/notify"
 	"github.com/amux-dev/amux/cmd/amux/internal/render"
+	"github.com/amux-dev/amux/cmd/amux/internal/telemetry"
 	"github.com/amux-dev/amux/host"
 	"github.com/amux-dev/amux/pluginapi"
 )
@@ -131,6 +132,7 @@ func (f *fanOut) foreground() error {
 	f.sigs = sigs
 	f.watching, f.giveUp = context.WithCancel(context.Background())
 	defer f.giveUp()
+	defer f.options.Export.Close()
 	if err := f.start(); err != nil {
 		f.stop()
 		f.wait()
@@ -158,6 +160,7 @@ func (f *fanOut) start() error {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	for i, r := range f.all {
+		r.spec.Trace = telemetry.Trace(r.settings.Telemetry, r.Process.Env, r.spec)
 		r.spec.OnPlan, r.spec.Prepare = r.onPlan(), notify.Before(r.settings.Hooks, r.Process.Env)
 		var run app.Run
 		done := make(chan error, 1)
@@ -183,6 +186,7 @@ func (f *fanOut) start() error {
 			}
 		}
 		f.runs = append(f.runs, run)
+		r.export(run)
 		f.notified = append(f.notified, r.watch(f.watching, run, r.Process.Attended()))
 		if f.caught != nil {
 			return errors.New("interrupted")

@@ -32,6 +32,15 @@ func (r *request) watch(ctx context.Context, run notify.Run, looks bool) <-chan 
 	return done
 }
 
+// export has a run exported that is in a trace.
+func (r *request) export(run app.Run) {
+	dir, err := r.Config.Dir()
+	if err != nil || r.spec.Trace == nil {
+		return
+	}
+	r.Export.Follow(r.settings.Telemetry, r.Process.Env, dir, run.Info())
+}
+
 // awaitHooks waits for the hooks of a run that has ended. A signal gives them up.
 func awaitHooks(done <-chan struct{}, giveUp func(), sigs <-chan os.Signal) {
 	for {

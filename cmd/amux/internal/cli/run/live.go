@@ -61,6 +61,7 @@ func (r *request) foreground(h app.Host) error {
 		}
 		return err
 	}
+	r.export(l.run)
 	r.printWarnings()
 	r.sayWorktree(l.run)
 	l.notify = r.settings.Notify

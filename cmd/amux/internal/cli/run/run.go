@@ -17,6 +17,7 @@ import (
 
 	"github.com/amux-dev/amux/cmd/amux/internal/app"
 	"github.com/amux-dev/amux/cmd/amux/internal/notify"
+	"github.com/amux-dev/amux/cmd/amux/internal/telemetry"
 	"github.com/amux-dev/amux/host"
 	"github.com/amux-dev/amux/pluginapi"
 )
@@ -34,6 +35,7 @@ type Options struct {
 	Project *app.Project
 	Now     func() time.Time
 	Confirm func(question string) bool
+	Export  *telemetry.Exporters // of the runs in the foreground
 
 	Mode
 	Session
@@ -53,6 +55,7 @@ func NewOptions(a *app.App) *Options {
 	return &Options{
 		Process: a.Process, Print: a.Print, Config: a.Config, Opener: a.Opener, Plugins: a.Plugins,
 		Prompts: a.Prompts, Runs: a.Runs, Server: a.Server, Project: a.Project, Now: time.Now, Confirm: a.Confirm,
+		Export: &telemetry.Exporters{Program: a.Process.Beside(app.ProgramName("amux-api")), Debugf: a.Print.Debugf},
 	}
 }
 
@@ -139,6 +142,8 @@ func (o *Options) Run(args []string) error {
 	if o.Detach {
 		return r.detach(h)
 	}
+	defer o.Export.Close()
+	r.spec.Trace = telemetry.Trace(set.Telemetry, o.Process.Env, r.spec)
 	r.spec.OnPlan, r.spec.Prepare = r.onPlan(), notify.Before(r.settings.Hooks, r.Process.Env)
 	return r.foreground(h)
 }

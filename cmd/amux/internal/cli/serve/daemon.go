@@ -14,6 +14,7 @@ import (
 	"github.com/amux-dev/amux/cmd/amux/internal/notify"
 	"github.com/amux-dev/amux/cmd/amux/internal/render"
 	"github.com/amux-dev/amux/cmd/amux/internal/settings"
+	"github.com/amux-dev/amux/cmd/amux/internal/telemetry"
 	"github.com/amux-dev/amux/host"
 	"github.com/amux-dev/amux/internal/process"
 	"github.com/amux-dev/amux/internal/serve"
@@ -34,6 +35,7 @@ type daemon struct {
 	ending   sync.WaitGroup  // of runs without host and shim
 	telling  context.Context // ends the hooks of runs
 	hush     context.CancelFunc
+	export   *telemetry.Exporters
 	told     sync.WaitGroup // all that is to be told of runs
 
 	mu      sync.Mutex
@@ -162,9 +164,14 @@ func (d *daemon) run(ctx context.Context, at *world, req serve.Request) (string,
 	}
 	set := userSettings(req.World.ConfigDir, spec.Profile)
 	spec.Prepare = notify.Before(set.Hooks, withoutRun(req.World.Env))
+	spec.Trace = telemetry.Trace(set.Telemetry, req.World.Env, spec)
 	run, err := at.host.Start(ctx, spec)
 	if err != nil {
 		return "", err
+	}
+	if spec.Trace != nil {
+		// An adopted run has its exporter, which outlives servers.
+		d.export.Follow(set.Telemetry, req.World.Env, req.World.ConfigDir, run.Info())
 	}
 	d.watch(at, run, !spec.NoRecord, d.watcher(at, run, req.World.Env, 1))
 	return run.ID(), nil
@@ -302,6 +309,7 @@ func (d *daemon) leave(server *serve.Server) {
 	d.mu.Unlock()
 	server.HangUp()
 	d.close()
+	defer d.export.Close()
 	d.ending.Wait() // else they would end without their plugins
 	if n := d.queue.Waiting(); n > 0 {
 		d.print.Notef("%s in the queue: canceled, because no other server can start them", render.Plural(n, "run"))

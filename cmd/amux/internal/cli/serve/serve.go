@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/amux-dev/amux/cmd/amux/internal/app"
+	"github.com/amux-dev/amux/cmd/amux/internal/telemetry"
 	"github.com/amux-dev/amux/host"
 	"github.com/amux-dev/amux/internal/process"
 	"github.com/amux-dev/amux/internal/serve"
@@ -97,6 +98,7 @@ func listen(o *Options) error {
 		return pluginapi.Errorf(pluginapi.CodeConfig, "serve: %w", err)
 	}
 	d := &daemon{process: o.Process, print: o.Print, runs: o.Runs, idle: idle, worlds: map[string]*world{}, quiet: time.Now(), replaced: make(chan bool, 1)}
+	d.export = &telemetry.Exporters{Program: o.Process.Beside(app.ProgramName("amux-api")), Debugf: o.Print.Debugf}
 	d.closing, d.close = context.WithCancel(context.Background())
 	d.telling, d.hush = context.WithCancel(context.Background())
 	if o.MaxRuns > 0 {

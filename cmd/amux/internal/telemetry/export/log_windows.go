@@ -1,0 +1,3 @@
+package export
+
+const noFollow = 0
