@@ -239,6 +239,13 @@ func TestLinked(t *testing.T) {
 			t.Errorf("amux links %s, which takes 3 ms at every start; amux-schema has it", dep)
 		}
 	}
+	for _, program := range []string{"./cmd/amux", "./cmd/amux-shim", "./cmd/amux-bridge", "./plugins/..."} {
+		for _, dep := range outside(program) {
+			if within(dep, "go.opentelemetry.io") {
+				t.Errorf("%s links %s; amux-api has it", program, dep)
+			}
+		}
+	}
 }
 
 func TestEveryPackageSaysWhatItIs(t *testing.T) {

@@ -18,7 +18,7 @@ func TestNotice(t *testing.T) {
 	lines := "\n" + string(notice)
 	modules := map[string]bool{}
 	for _, system := range []string{"linux", "darwin", "windows"} {
-		cmd := exec.Command("go", "list", "-deps", "-json=Module", "./cmd/amux", "./cmd/amux-shim", "./cmd/amux-bridge", "./cmd/amux-schema", "./plugins/...")
+		cmd := exec.Command("go", "list", "-deps", "-json=Module", "./cmd/amux", "./cmd/amux/amux-api", "./cmd/amux-shim", "./cmd/amux-bridge", "./cmd/amux-schema", "./plugins/...")
 		cmd.Dir, cmd.Env = "../..", append(os.Environ(), "GOOS="+system, "CGO_ENABLED=0")
 		out, err := cmd.Output()
 		if err != nil {
