@@ -304,7 +304,7 @@ func TestTraceParentOfAgents(t *testing.T) {
 	}
 }
 
-// However the collector and the exporter fare, a run is none the slower, and says nothing.
+// However the collector and the exporter fare, a run is not slower, and says nothing.
 func TestTelemetryCostsNothing(t *testing.T) {
 	t.Parallel()
 	answer := func(f http.HandlerFunc) string {

@@ -50,9 +50,9 @@ type Settings struct {
 	MaxRuns      int // detached ones at a time; 0: no limit
 	AlwaysVerify bool
 	AutoMTLS     bool
-	Sync         string            // when records are synced to the disk
-	Require      string            // what must vouch for a plugin that is installed
-	NoChanges    bool              // what runs change is not recorded
+	Sync         string // when records are synced to the disk
+	Require      string // what must vouch for a plugin that is installed
+	Records
 	ProjectIndex []string          // absolute folders of projects that get an index of their runs
 	DevOverrides map[string]string // plugin → path
 	Agents       map[string]Agent
@@ -62,7 +62,6 @@ type Settings struct {
 	Only         ProfileOnly
 	Notify       Notify
 	Hooks        Hooks
-	Telemetry    Telemetry
 }
 
 // Command is a command of the user's. The zero value does nothing.
@@ -94,6 +93,12 @@ func (h *Hooks) over(by Hooks) {
 		}
 	}
 	over(&h.Timeout, by.Timeout)
+}
+
+// Records say what is kept and sent of runs.
+type Records struct {
+	NoChanges bool // what runs change is not recorded
+	Telemetry Telemetry
 }
 
 // Telemetry is [telemetry]: where traces and metrics of runs go.

@@ -64,7 +64,7 @@ acme = "/src/acme"
 		{"hooks", "[hooks]\nbefore_run = ['a', 'b']\nafter_run = 'c'\n", "", Settings{Hooks: Hooks{BeforeRun: Command{Argv: []string{"a", "b"}}, AfterRun: Command{Line: "c"}}}},
 		{"hooks, dotted", "hooks.on_question = 'q'\nhooks.timeout = '2m'", "", Settings{Hooks: Hooks{OnQuestion: Command{Line: "q"}, Timeout: 2 * time.Minute}}},
 		{"telemetry", "[telemetry]\nenabled = false\nendpoint = 'https://otel.example/v'\ncontent = true", "",
-			Settings{Telemetry: Telemetry{Enabled: "false", Endpoint: "https://otel.example/v", Content: true}}},
+			Settings{Records: Records{Telemetry: Telemetry{Enabled: "false", Endpoint: "https://otel.example/v", Content: true}}}},
 		{"notifications, dotted", "notify.command = 'x | y'\nnotify.after = '0s'", "", Settings{Notify: Notify{Command: Command{Line: "x | y"}, After: -1}}},
 		{"dotted override", "dev_overrides.acme = '/x'", "", Settings{DevOverrides: map[string]string{"acme": "/x"}}},
 	} {

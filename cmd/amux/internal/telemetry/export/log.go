@@ -15,7 +15,7 @@ import (
 const (
 	// LogName is the log of exporters, in the configuration folder.
 	LogName = "telemetry.log"
-	// mostLog is the size at which the log is begun again.
+	// mostLog is the size above which the log is emptied.
 	mostLog = 64 << 10
 	// mostLines is how much one exporter writes.
 	mostLines = 100

@@ -152,7 +152,7 @@ func (r *Recorder) Run(info host.RunInfo) *run {
 	}
 	x.trace = t.IDs(info.ID)
 	if x.trace.Parent != [8]byte{} {
-		x.traceSet, _ = trace.ParseTraceState(t.State) // a malformed one is none
+		x.traceSet, _ = trace.ParseTraceState(t.State) // a malformed one is left out
 	}
 	return x
 }

@@ -96,7 +96,7 @@ func tree(spans tracetest.SpanStubs) string {
 			indent := strings.Repeat("  ", depth)
 			fmt.Fprintf(&out, "%s%s [%s] %s %s\n", indent, s.Name, s.SpanKind, s.EndTime.Sub(s.StartTime), s.SpanContext.SpanID())
 			for _, a := range s.Attributes {
-				fmt.Fprintf(&out, "%s  - %s = %s\n", indent, a.Key, a.Value.Emit())
+				fmt.Fprintf(&out, "%s  - %s = %s\n", indent, a.Key, a.Value.String())
 			}
 			for _, e := range s.Events {
 				fmt.Fprintf(&out, "%s  * %s\n", indent, e.Name)
