@@ -1,7 +1,8 @@
 #!/bin/sh
 # Builds everything into one folder, in the shape in which it is installed: amux,
-# amux-shim, amux-bridge, amux-schema, and each plugin with manifest and describe.json. The hashes
-# of the plugins are fixed in amux, so that it starts only those it was built with.
+# amux-shim, amux-bridge, amux-schema, amux-api, and each plugin with manifest and
+# describe.json. The hashes of the plugins are fixed in amux and amux-api, so that they
+# start only those they were built with.
 set -eu
 out=$1
 : "${GO:=go}" "${VERSION:=0.1.0-dev}"
@@ -30,7 +31,7 @@ for main in plugins/*/main.go; do
 	hashes=$hashes${hashes:+,}$name=${sum%% *}
 	names="$names $name"
 done
-$GO build -trimpath -ldflags "-s -w -X main.version=$VERSION" -o "$out/amux-api$exe" ./cmd/amux/amux-api
+$GO build -trimpath -ldflags "-s -w -X main.version=$VERSION -X main.bundledHashes=$hashes" -o "$out/amux-api$exe" ./cmd/amux/amux-api
 for own in amux-shim amux-bridge amux-schema; do
 	$GO build -trimpath -ldflags "-s -w" -o "$out/$own$exe" "./cmd/$own"
 done
@@ -42,4 +43,4 @@ if [ -e .git ] && command -v git >/dev/null; then
 fi
 $GO build -trimpath -ldflags "-s -w -X main.version=$VERSION -X main.commit=$commit -X main.date=$date -X main.bundledHashes=$hashes" -o "$out/amux$exe" ./cmd/amux
 cp LICENSE NOTICE "$out/"
-echo "built $out/amux, $out/amux-shim, $out/amux-bridge, $out/amux-schema and $out/plugins:$names"
+echo "built $out/amux, $out/amux-shim, $out/amux-bridge, $out/amux-schema, $out/amux-api and $out/plugins:$names"

@@ -44,7 +44,7 @@ func run() int {
 		Version:       cmp.Or(version, moduleVersion()),
 		Commit:        commit,
 		Date:          date,
-		BundledHashes: parseHashes(bundledHashes),
+		BundledHashes: app.ParseHashes(bundledHashes),
 		Signals:       catchSignals,
 		Resized:       catchResize,
 		Started:       useOneProcessor,
@@ -68,17 +68,6 @@ func useOneProcessor() {
 	if os.Getenv("GOMAXPROCS") == "" {
 		runtime.GOMAXPROCS(1)
 	}
-}
-
-// parseHashes reads "name=sha256,name=sha256".
-func parseHashes(text string) map[string]string {
-	hashes := map[string]string{}
-	for pair := range strings.SplitSeq(text, ",") {
-		if name, hash, ok := strings.Cut(pair, "="); ok {
-			hashes[name] = hash
-		}
-	}
-	return hashes
 }
 
 // catchResize starts to catch signals about the terminal's size.

@@ -108,7 +108,7 @@ func TestRelease(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, file := range []string{scoop.Bin, "amux-shim.exe", "amux-bridge.exe", "amux-schema.exe", "plugins/claude/amux-plugin-claude.exe", "plugins/claude/describe.json"} {
+			for _, file := range []string{scoop.Bin, "amux-shim.exe", "amux-bridge.exe", "amux-schema.exe", "amux-api.exe", "plugins/claude/amux-plugin-claude.exe", "plugins/claude/describe.json"} {
 				if info, err := fs.Stat(archive, a.ExtractDir+"/"+file); err != nil || info.Size() == 0 {
 					t.Errorf("%s: %v", name, err)
 				}

@@ -18,8 +18,12 @@ import (
 	"github.com/amux-dev/amux/internal/sys/rawio"
 )
 
-// Set by the build: -ldflags "-X main.version=1.2.3".
-var version = ""
+// Set by the build, as those of amux are: a run that is finished here has the plugins
+// that amux was built with.
+var (
+	version       = ""
+	bundledHashes = ""
+)
 
 func main() {
 	rawio.CloseOnExec()
@@ -36,7 +40,7 @@ func exportRuns(args []string) int {
 	executable, _ := os.Executable()
 	p := &app.Process{
 		IO: iostreams.System(os.Getenv), Env: process.Environ(os.Environ()), Home: home, Cwd: os.TempDir(), Executable: executable,
-		Version: cmp.Or(version, "dev"), NewHost: app.NewHost,
+		Version: cmp.Or(version, "dev"), BundledHashes: app.ParseHashes(bundledHashes), NewHost: app.NewHost,
 	}
 	p.Executable = p.Beside(app.ProgramName("amux")) // that starts servers
 	a := app.New(p)

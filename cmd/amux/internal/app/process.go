@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strconv"
+	"strings"
 
 	"github.com/amux-dev/amux/cmd/amux/internal/iostreams"
 	"github.com/amux-dev/amux/host"
@@ -36,6 +37,17 @@ type Process struct {
 	Started func()
 	// NewHost makes the host when a command first needs one.
 	NewHost func(host.Options) (Host, error)
+}
+
+// ParseHashes reads BundledHashes as the build gives them: "name=sha256,name=sha256".
+func ParseHashes(text string) map[string]string {
+	hashes := map[string]string{}
+	for pair := range strings.SplitSeq(text, ",") {
+		if name, hash, ok := strings.Cut(pair, "="); ok {
+			hashes[name] = hash
+		}
+	}
+	return hashes
 }
 
 // Getenv returns the value of an environment variable; empty if it is not set.

@@ -106,7 +106,7 @@ func (x *Exporter) follow(p *pipeline, id string) {
 		if spans == nil {
 			spans = p.recorder.Run(info)
 		}
-		for event, failed := range recorded.Events(seen + 1) {
+		for event, failed := range recorded.Events(context.Background(), seen+1) {
 			if err = failed; err != nil {
 				break
 			}
