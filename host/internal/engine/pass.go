@@ -227,6 +227,13 @@ func (p *pass) conclude() error {
 		end.Exit = p.ledger.exit
 	}
 	p.mu.Unlock()
+	if checkTransition(end.From, end.To) != nil && end.From == Starting {
+		// The agent ended before anybody could record that it runs.
+		running := journal.State{From: Starting, To: Running}
+		if effects.Append(journal.KindState, journal.Encode(running)) == nil {
+			end.From = Running
+		}
+	}
 	err := effects.Append(journal.KindState, journal.Encode(end))
 	if err != nil && p.settled.Heard {
 		// The disk is full. The end is told to whoever listens now; the next start of amux

@@ -147,6 +147,17 @@ func TestTransitionOfAHostThatWasSuperseded(t *testing.T) {
 	}
 }
 
+// An agent may end before the host can record that it runs. Its run was running all the
+// same: no run is completed that was not.
+func TestAgentThatEndsAtOnce(t *testing.T) {
+	records := append(started[:len(started):len(started)], journal.Spawned{Spawn: 1, PID: 7})
+	events, again := conclude(t, records, 0, Settled{Exit: &journal.Exit{Spawn: 1}})
+	running, completed := strings.Index(events, `"from":"starting","to":"running"`), strings.Index(events, `"from":"running","to":"completed"`)
+	if events != again || running < 0 || completed < running {
+		t.Errorf("the events were\n%s\nand are in a replay\n%s", events, again)
+	}
+}
+
 // deaf is an ending that takes nothing until the shim has left.
 type deaf struct {
 	*ending
