@@ -1,0 +1,18 @@
+#!/bin/sh
+# Installs the programs that are named and missing, from Debian's packages of the same
+# names. It does so for root alone, on systems that have apt-get; elsewhere the tests that
+# use a program skip, and say what to install.
+set -eu
+missing=
+for program; do
+	command -v "$program" >/dev/null || missing="$missing $program"
+done
+[ -n "$missing" ] && [ -z "${AMUX_TEST_OFFLINE:-}" ] && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null || exit 0
+mkdir -p .cache
+# shellcheck disable=SC2086 # each is a word
+if apt-get update -qq >.cache/debian.log 2>&1 &&
+	DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends $missing >>.cache/debian.log 2>&1; then
+	echo "installed:$missing"
+else
+	echo "not installed:$missing (see .cache/debian.log); their tests skip" >&2
+fi
