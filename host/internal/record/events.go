@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"math"
 	"os"
 	"time"
+	"unicode/utf8"
 
 	"github.com/amux-dev/amux/pluginapi"
 )
@@ -20,12 +22,65 @@ type Head struct {
 	Agent string         `json:"agent"`
 }
 
-// Parse reads what an event begins with.
+// Parse reads what an event begins with. The whole line must be JSON.
 func Parse(line []byte) (head Head, err error) {
+	if head, ok := parseWritten(line); ok && json.Valid(line) {
+		return head, nil
+	}
 	if err := json.Unmarshal(line, &head); err != nil {
 		return Head{}, pluginapi.Errorf(pluginapi.CodeParse, "event: %w", err)
 	}
 	return head, nil
+}
+
+// parseWritten reads the head as package eventlog writes it, which takes a tenth of the
+// time of decoding the line. It does not look at what follows.
+func parseWritten(line []byte) (head Head, ok bool) {
+	rest := line
+	// next cuts a plain string behind a prefix.
+	next := func(prefix string) (value string) {
+		var found bool
+		if rest, found = bytes.CutPrefix(rest, []byte(prefix)); !found {
+			ok = false
+			return ""
+		}
+		end := bytes.IndexByte(rest, '"')
+		if end < 0 {
+			ok = false
+			return ""
+		}
+		for _, c := range rest[:end] {
+			if c < 0x20 || c >= utf8.RuneSelf || c == '\\' {
+				ok = false
+			}
+		}
+		value, rest = string(rest[:end]), rest[end+1:]
+		return value
+	}
+	ok = true
+	head.Type = pluginapi.Type(next(`{"type":"`))
+	head.RunID = next(`,"run_id":"`)
+	var found bool
+	if rest, found = bytes.CutPrefix(rest, []byte(`,"seq":`)); !ok || !found {
+		return Head{}, false
+	}
+	digits := bytes.IndexByte(rest, ',')
+	if digits < 1 || rest[0] == '0' {
+		return Head{}, false
+	}
+	for _, c := range rest[:digits] {
+		if c < '0' || c > '9' || head.Seq > (math.MaxUint64-9)/10 {
+			return Head{}, false
+		}
+		head.Seq = 10*head.Seq + uint64(c-'0')
+	}
+	rest = rest[digits:]
+	at := next(`,"time":"`)
+	head.Agent = next(`,"agent":"`)
+	if !ok || len(rest) == 0 || head.Time.UnmarshalText([]byte(at)) != nil {
+		return Head{}, false
+	}
+	return head, true
 }
 
 // IsType reports whether line is an event of that type; every event begins with

@@ -1,6 +1,8 @@
 package record
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
 	"os"
 	"strings"
@@ -68,4 +70,43 @@ func TestLooks(t *testing.T) {
 	add("run_end", `,"state":"completed"`)
 	write(log)
 	check("ended")
+}
+
+// The quick way of reading an event is that of JSON, for whatever a file may hold.
+func FuzzParse(f *testing.F) {
+	const head = `{"type":"text_delta","run_id":"01M88EQX0N2TBQ3JMMDHCPP0AK","seq":18,"time":"2026-11-25T04:17:08.635279Z","agent":"claude"`
+	for _, line := range []string{
+		head + `,"delta":"a\nb"}`, head + `}`, head, head + `,"delta":"a`, head + `,"delta":1}{`,
+		strings.Replace(head, "18", "018", 1) + `}`, strings.Replace(head, "18", "18446744073709551616", 1) + `}`,
+		strings.Replace(head, "18", "-1", 1) + `}`, strings.Replace(head, "18", "1e3", 1) + `}`, strings.Replace(head, "Z", "+01:00", 1) + `}`,
+		strings.Replace(head, "claude", `cla\u0075de`, 1) + `}`, strings.Replace(head, "claude", "é\xff", 1) + `}`,
+		strings.Replace(head, "2026-11", "2026-13", 1) + `}`, strings.Replace(head, `"claude"`, "null", 1) + `}`, "", "{}", "null",
+	} {
+		f.Add([]byte(line))
+	}
+	f.Fuzz(func(t *testing.T, line []byte) {
+		_, ok := parseWritten(line)
+		var want Head
+		err := json.Unmarshal(line, &want)
+		got, failed := Parse(line)
+		if (err == nil) != (failed == nil) {
+			t.Fatalf("%q: %v, and by JSON %v", line, failed, err)
+		}
+		if ok && err == nil && !repeats(line) && (got.Type != want.Type || got.RunID != want.RunID || got.Seq != want.Seq || got.Agent != want.Agent || !got.Time.Equal(want.Time)) {
+			t.Fatalf("%q: %v, and by JSON %v", line, got, want)
+		}
+	})
+}
+
+// repeats reports whether a line has further keys that JSON would take for those of the
+// head. Package eventlog writes none.
+func repeats(line []byte) bool {
+	_, rest, _ := bytes.Cut(line, []byte(`,"agent":"`))
+	rest = bytes.ToLower(rest)
+	for _, key := range []string{"type", "run_id", "seq", "time", "agent", `\u`} {
+		if bytes.Contains(rest, []byte(key)) {
+			return true
+		}
+	}
+	return bytes.ContainsFunc(rest, func(r rune) bool { return r >= 0x80 })
 }

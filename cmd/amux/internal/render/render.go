@@ -121,6 +121,29 @@ type event struct {
 	Capability string          `json:"capability"`
 }
 
+// decode reads the fields of an event.
+func decode(t pluginapi.Type, raw []byte) (e event, ok bool) {
+	if t == code.EventTextDelta || t == code.EventThinkingDelta {
+		if e.Delta, ok = plainDelta(raw); ok {
+			return e, true
+		}
+	}
+	return e, json.Unmarshal(raw, &e) == nil
+}
+
+// plainDelta reads an event that has a delta behind its head and nothing else, as nearly
+// all have: a long answer has a million of them.
+func plainDelta(raw []byte) (delta string, ok bool) {
+	const key = `,"delta":`
+	at := bytes.Index(raw, []byte(key+`"`)) // no string has that: its quotes are escaped
+	if at < 0 || raw[len(raw)-1] != '}' || bytes.Contains(raw[:at], []byte(`"parent_id"`)) || bytes.Count(raw[:at], []byte("{")) != 1 {
+		return "", false
+	}
+	value := raw[at+len(key) : len(raw)-1]
+	ok = json.Unmarshal(value, &delta) == nil // not, if anything follows
+	return delta, ok
+}
+
 // toolUse are the fields of what an agent does with a tool.
 type toolUse struct {
 	ToolCallID string          `json:"tool_call_id"`
@@ -169,8 +192,8 @@ func (r *Renderer) Event(t pluginapi.Type, raw []byte) {
 	if r.o.Quiet || skipped[t] && !r.o.Debug {
 		return
 	}
-	var e event
-	if json.Unmarshal(raw, &e) != nil {
+	e, ok := decode(t, raw)
+	if !ok {
 		return // fields of unexpected types: nothing to show
 	}
 	nested := e.ParentID != ""

@@ -157,3 +157,22 @@ func TestNumbers(t *testing.T) {
 		t.Errorf("clip: %q", got)
 	}
 }
+
+// An event of a delta is shown as it is decoded whole, whatever it looks like.
+func TestDeltas(t *testing.T) {
+	const head = `{"type":"text_delta","run_id":"01M88EQX0N2TBQ3JMMDHCPP0AK","seq":18,"time":"2026-11-25T04:17:08Z","agent":"claude"`
+	for _, raw := range []string{
+		head + `,"delta":"plain"}`, head + `,"delta":""}`, head + `,"delta":"a\"b\\\u00e9\ud83d\ude00\n"}`, head + `,"delta":"\ud800"}`,
+		head + ",\"delta\":\"\xff\"}", head + `,"delta":"a","parent_id":"t1"}`, head + `,"parent_id":"t1","delta":"a"}`,
+		head + `,"delta":"a","delta":"b"}`, head + `,"delta":"a","x":"b"}`, head + `,"delta":7}`, head + `,"delta":null}`,
+		head + `,"x":{"a":1,"delta":"inner"}}`, head + `,"x":{"a":1,"delta":"inner"},"delta":"outer"}`,
+		head + `,"x":",\"delta\":\"inner\"","delta":"outer"}`, head + `}`, head + `,"delta":"}`,
+	} {
+		var want event
+		valid := json.Unmarshal([]byte(raw), &want) == nil
+		got, ok := decode("text_delta", []byte(raw))
+		if ok != valid || ok && (got.Delta != want.Delta || got.ParentID != want.ParentID) {
+			t.Errorf("%s: %q of %q, %v; want %q of %q, %v", raw, got.Delta, got.ParentID, ok, want.Delta, want.ParentID, valid)
+		}
+	}
+}
