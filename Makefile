@@ -75,11 +75,11 @@ words: ## check the vocabulary, and lower the numbers in tools/words/allowance.t
 proof: build agents ## run all tests of the real agents and record in test/real/proof.txt what passed, for docs/agents.md and make test; AGENT=x for one
 	@AMUX_TEST_AGENT=$(AGENT) $(GO) test -count=1 -timeout 60m ./test/real -update; code=$$?; $(MAKE) -s docs && exit $$code
 
-docs: build ## write what is generated in docs anew: pages, the schemas, the clients' types
+docs: build ## regenerate what is generated in docs: pages, the schemas, the types of the clients
 	@$(GO) test ./test/docs -update >/dev/null && echo "docs/agents.md is written"
 	@$(GO) test ./test/contract -run '^TestGenerated$$' -update >/dev/null && echo "docs/schema is written"
 
-generate: ## make the protocol's Go code anew from its proto file
+generate: ## regenerate the Go code of the protocol from its proto file
 	@$(GO) -C tools run ./protogen ../pluginapi/amuxplugin1 amuxplugin1.proto
 
 check-generated:
