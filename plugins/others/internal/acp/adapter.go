@@ -54,7 +54,7 @@ func (Adapter) Describe() *pluginapi.Agent {
 // eventTypes is what this adapter can emit, and nothing else: a test compares the
 // transcripts with it.
 var eventTypes = []pluginapi.Type{
-	"session_start", "session_resume", "session_fork", "session_end", "session_title", "turn_start", "turn_end",
+	"session_start", "skill_loaded", "session_resume", "session_fork", "session_end", "session_title", "turn_start", "turn_end",
 	"message_start", "text_delta", "message_stop", "context_limit_warning", "context_compacted", "input_required", "input_answered", "thinking_start", "thinking_delta", "thinking_stop",
 	"tool_call_start", "tool_call_ready", "tool_result", "tool_error",
 	"file_read", "file_create", "file_write", "file_patch", "file_delete", "shell_start", "shell_stdout_delta", "shell_exit",
