@@ -340,7 +340,7 @@ func TestDetach(t *testing.T) {
 func TestChanged(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("git"); err != nil {
-		t.Skip("git is not installed")
+		t.Skip("git is not installed: apt install git")
 	}
 	m := machine(t)
 	if out, err := exec.Command("git", "init", "-q", m.Cwd()).CombinedOutput(); err != nil {

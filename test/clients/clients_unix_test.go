@@ -106,7 +106,7 @@ func TestPython(t *testing.T) {
 func TestTypeScript(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
-		t.Skip("fetches the compiler")
+		t.Skip("it fetches the TypeScript compiler: make test")
 	}
 	node, npm, program := need(t, "node"), need(t, "npm"), amux(t)
 	source, work := path(t, "clients", "typescript"), path(t, ".cache", "clients", "typescript")

@@ -17,7 +17,7 @@ import (
 func TestCompare(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("git"); err != nil {
-		t.Skip("git is not installed")
+		t.Skip("git is not installed: apt install git")
 	}
 	writes := func(text string, usd float64) hosttest.Script {
 		return func(a *hosttest.Agent) {
