@@ -266,6 +266,9 @@ type Launch struct {
 	Adapter string   `json:"adapter"`
 	Line    string   `json:"line,omitempty"`
 	Argv    []string `json:"argv,omitempty"`
+	// Env is set for the command, unless RunSpec.Env sets the same variable. It is
+	// recorded with the run, so it is no place for secrets.
+	Env map[string]string `json:"env,omitempty"`
 }
 
 // MCPServer is a tool server that the agent shall use.

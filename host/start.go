@@ -283,9 +283,9 @@ func (l *launch) shimFailed(err error) (why, hint string) {
 // plan asks the adapter.
 func (l *launch) plan(ctx context.Context, patience *adapter.Patience) (*pluginapi.Plan, error) {
 	options := l.options
-	options.Env = l.spec.Env
+	options.Env = l.env()
 	req := &pb.PlanRequest{
-		Agent: l.spec.adapter(), Launch: l.spec.Launch.proto(), Caller: caller(l.agent, l.world(), l.spec.Cwd, l.spec.Env), Options: options,
+		Agent: l.spec.adapter(), Launch: l.spec.Launch.proto(), Caller: caller(l.agent, l.world(), l.spec.Cwd, options.Env), Options: options,
 		RunId: l.meta.RunID, TempDir: l.meta.TempDir, Program: l.program.Path, ProgramVersion: l.program.Version,
 		PluginPath: l.plugin.Path, SessionId: sessionID(l.meta.RunID), Attempt: uint32(l.attempt),
 	}
@@ -316,7 +316,7 @@ func (l *launch) prepareSpawn(ctx context.Context, patience *adapter.Patience) (
 	}
 	order := spawn.Order{
 		Plugin: l.plugin.Plugin.Name, Agent: l.agent, Version: l.program.Version, Launch: l.spec.Launch.proto(),
-		World: l.world(), Env: l.spec.Env, Cwd: l.spec.Cwd, TempDir: l.meta.TempDir, RunID: l.meta.RunID, PTY: l.spec.PTY,
+		World: l.world(), Env: l.env(), Cwd: l.spec.Cwd, TempDir: l.meta.TempDir, RunID: l.meta.RunID, PTY: l.spec.PTY,
 		Texts: []string{l.spec.Prompt, l.spec.SystemPrompt}, Beside: filepath.Dir(l.h.opts.ShimPath), Attempt: l.attempt,
 		Idle: l.spec.IdleTimeout, Left: l.timeLeft(),
 		Spawn: shim.Spawn{Retry: l.attempt < l.spec.retry().Attempts(), Grace: l.spec.Grace, Umask: l.spec.Umask},
@@ -354,6 +354,16 @@ func (l *launch) world() []string {
 		return l.spec.Environ
 	}
 	return l.h.opts.Env
+}
+
+// env are the variables that the run and its agent's command set.
+func (l *launch) env() map[string]string {
+	if l.spec.Launch == nil || len(l.spec.Launch.Env) == 0 {
+		return l.spec.Env
+	}
+	env := maps.Clone(l.spec.Launch.Env)
+	maps.Copy(env, l.spec.Env)
+	return env
 }
 
 // run makes the run, whose last recorded state is state.

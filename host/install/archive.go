@@ -151,12 +151,12 @@ func unpack(r io.Reader, root *os.Root, executable string, each func()) (map[str
 func writeFile(root *os.Root, name string, r io.Reader, size int64, buffer []byte, each func()) (string, int64, error) {
 	if dir := path.Dir(name); dir != "." {
 		if err := root.MkdirAll(dir, 0o700); err != nil {
-			return "", 0, writeError(err)
+			return "", 0, WriteError(err)
 		}
 	}
 	f, err := root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
-		return "", 0, writeError(err)
+		return "", 0, WriteError(err)
 	}
 	defer f.Close()
 	h := sha256.New()
@@ -169,7 +169,7 @@ func writeFile(root *os.Root, name string, r io.Reader, size int64, buffer []byt
 			}
 			h.Write(buffer[:got])
 			if _, err := f.Write(buffer[:got]); err != nil {
-				return "", n, writeError(err)
+				return "", n, WriteError(err)
 			}
 			each()
 		}
@@ -181,7 +181,7 @@ func writeFile(root *os.Root, name string, r io.Reader, size int64, buffer []byt
 		}
 	}
 	if err := f.Close(); err != nil {
-		return "", n, writeError(err)
+		return "", n, WriteError(err)
 	}
 	return hex.EncodeToString(h.Sum(nil)), n, nil
 }

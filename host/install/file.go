@@ -17,16 +17,16 @@ const maxSmall = 4 << 20
 // readSmall reads a file that somebody else wrote.
 func readSmall(path string) ([]byte, error) { return foreign.Read(path, foreign.Rule{Limit: maxSmall}) }
 
-// replaceFile puts data in the place of a file, so that it holds the old content
+// ReplaceFile puts data in the place of a file, so that it holds the old content
 // or the new, whenever this process or the machine dies.
-func replaceFile(path string, data []byte) (retErr error) {
+func ReplaceFile(path string, data []byte) (retErr error) {
 	dir := filepath.Dir(path)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return writeError(err)
+		return WriteError(err)
 	}
 	temp, err := os.CreateTemp(dir, "."+filepath.Base(path)+"-*")
 	if err != nil {
-		return writeError(err)
+		return WriteError(err)
 	}
 	defer func() {
 		if retErr != nil {
@@ -35,27 +35,27 @@ func replaceFile(path string, data []byte) (retErr error) {
 		}
 	}()
 	if _, err := temp.Write(data); err != nil {
-		return writeError(err)
+		return WriteError(err)
 	}
 	if err := errors.Join(temp.Sync(), temp.Close()); err != nil {
-		return writeError(err)
+		return WriteError(err)
 	}
 	if err := os.Rename(temp.Name(), path); err != nil {
-		return writeError(err)
+		return WriteError(err)
 	}
-	return writeError(syncDir(dir))
+	return WriteError(syncDir(dir))
 }
 
-// replacePublic is replaceFile for what others read as well.
+// replacePublic is ReplaceFile for what others read as well.
 func replacePublic(path string, data []byte) error {
-	if err := replaceFile(path, data); err != nil {
+	if err := ReplaceFile(path, data); err != nil {
 		return err
 	}
-	return writeError(os.Chmod(path, 0o644))
+	return WriteError(os.Chmod(path, 0o644))
 }
 
-// writeError is the error of writing below the plugin folder; nil stays nil.
-func writeError(err error) error {
+// WriteError is the error of writing below a folder of amux; nil stays nil.
+func WriteError(err error) error {
 	switch {
 	case err == nil:
 		return nil

@@ -39,14 +39,14 @@ const lockTime = 30 * time.Second
 // lock waits for other writers and clears up what those that died have left.
 func (d *Folder) lock() (unlock func(), _ error) {
 	if err := os.MkdirAll(d.dir, 0o700); err != nil {
-		return nil, writeError(err)
+		return nil, WriteError(err)
 	}
 	l := flock.New(d.path(".lock"), flock.SetPermissions(0o600))
 	ctx, cancel := context.WithTimeout(context.Background(), lockTime)
 	defer cancel()
 	ok, err := l.TryLockContext(ctx, 20*time.Millisecond)
 	if err != nil && ctx.Err() == nil {
-		return nil, writeError(err)
+		return nil, WriteError(err)
 	}
 	if !ok {
 		return nil, pluginapi.Errorf(pluginapi.CodeConfigLock, "another amux is changing the plugins in %s", d.dir)
@@ -82,7 +82,7 @@ func (d *Folder) writeLock(lock *Lock) error {
 	if err := d.fault("lock to be replaced"); err != nil {
 		return err
 	}
-	if err := replaceFile(d.LockFile(), lock.Bytes()); err != nil {
+	if err := ReplaceFile(d.LockFile(), lock.Bytes()); err != nil {
 		return err
 	}
 	return d.fault("lock replaced")

@@ -51,7 +51,7 @@ type Installer struct {
 // New returns an Installer. It touches no file.
 func New(opts Options) *Installer {
 	if opts.HTTP == nil {
-		opts.HTTP = newClient()
+		opts.HTTP = NewClient()
 	}
 	if opts.GitHubAPI == "" {
 		opts.GitHubAPI = "https://api.github.com"
@@ -185,17 +185,17 @@ func (in *Installer) install(ctx context.Context, req Request) (*Result, error) 
 
 	stage := in.path("staging")
 	if err := os.MkdirAll(stage, 0o700); err != nil {
-		return nil, writeError(err)
+		return nil, WriteError(err)
 	}
 	defer removeAll(stage)
 	packed := filepath.Join(stage, "archive")
 	f, err := os.OpenFile(packed, os.O_CREATE|os.O_WRONLY|os.O_EXCL, 0o600)
 	if err != nil {
-		return nil, writeError(err)
+		return nil, WriteError(err)
 	}
 	sum, err := download(ctx, req.Source, r.version, file, f, in.fault)
 	if closeErr := f.Close(); err == nil && closeErr != nil {
-		err = writeError(closeErr)
+		err = WriteError(closeErr)
 	}
 	if err != nil {
 		return nil, err
@@ -372,11 +372,11 @@ func (in *Installer) unpackRelease(packed, tree string, r *release, file, platfo
 		return nil, nil, nil, err
 	}
 	if err := os.Mkdir(tree, 0o700); err != nil {
-		return fail(writeError(err))
+		return fail(WriteError(err))
 	}
 	root, err := os.OpenRoot(tree)
 	if err != nil {
-		return fail(writeError(err))
+		return fail(WriteError(err))
 	}
 	defer root.Close()
 	f, err := openPack(packed)
@@ -399,7 +399,7 @@ func (in *Installer) unpackRelease(packed, tree string, r *release, file, platfo
 	}
 	data, err := root.ReadFile(ManifestName)
 	if err != nil {
-		return fail(writeError(err))
+		return fail(WriteError(err))
 	}
 	manifest, warnings, err := ParseManifest(ManifestName, data)
 	if err != nil {
@@ -414,7 +414,7 @@ func (in *Installer) unpackRelease(packed, tree string, r *release, file, platfo
 			mode = 0o555
 		}
 		if err := root.Chmod(name, mode); err != nil {
-			return fail(writeError(err))
+			return fail(WriteError(err))
 		}
 	}
 	return manifest, files, warnings, in.fault("unpacked")
@@ -442,34 +442,34 @@ func (in *Installer) store(tree string, receipt *Receipt, r *release) error {
 		if file.data == nil {
 			continue
 		}
-		if err := replaceFile(filepath.Join(tree, file.name), file.data); err != nil {
+		if err := ReplaceFile(filepath.Join(tree, file.name), file.data); err != nil {
 			return err
 		}
 		if err := os.Chmod(filepath.Join(tree, file.name), 0o444); err != nil {
-			return writeError(err)
+			return WriteError(err)
 		}
 	}
 	data, err := marshalReceipt(receipt)
 	if err != nil {
 		return err
 	}
-	if err := replaceFile(filepath.Join(tree, receiptName), data); err != nil {
+	if err := ReplaceFile(filepath.Join(tree, receiptName), data); err != nil {
 		return err
 	}
 	if err := os.Chmod(filepath.Join(tree, receiptName), 0o444); err != nil {
-		return writeError(err)
+		return WriteError(err)
 	}
 	if err := in.fault("receipt written"); err != nil {
 		return err
 	}
 	if err := syncTree(tree); err != nil {
-		return writeError(err)
+		return WriteError(err)
 	}
 	if err := in.fault("synced"); err != nil {
 		return err
 	}
 	if err := os.MkdirAll(filepath.Dir(final), 0o700); err != nil {
-		return writeError(err)
+		return WriteError(err)
 	}
 	if err := in.fault("folder made"); err != nil {
 		return err
@@ -478,13 +478,13 @@ func (in *Installer) store(tree string, receipt *Receipt, r *release) error {
 		// What is there is broken, or the same files less well vouched for: the lock
 		// does not name it, or its hashes fit what comes.
 		if err := exchange(tree, final); err != nil {
-			return writeError(err)
+			return WriteError(err)
 		}
 	} else if err := os.Rename(tree, final); err != nil {
-		return writeError(err)
+		return WriteError(err)
 	}
 	if err := syncDir(filepath.Dir(final)); err != nil {
-		return writeError(err)
+		return WriteError(err)
 	}
 	return in.fault("stored")
 }

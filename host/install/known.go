@@ -46,5 +46,5 @@ func (d *Folder) Remember(name, identity string) error {
 	if err != nil {
 		return err
 	}
-	return replaceFile(d.path(knownName), append(data, '\n'))
+	return ReplaceFile(d.path(knownName), append(data, '\n'))
 }

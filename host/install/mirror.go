@@ -165,7 +165,7 @@ func (d *Folder) rememberSerial(src Source) error {
 	if err != nil {
 		return err
 	}
-	return replaceFile(d.path(seenName), append(data, '\n'))
+	return ReplaceFile(d.path(seenName), append(data, '\n'))
 }
 
 // SourcesName is the file that lists mirrors, in the configuration folder.
@@ -265,7 +265,7 @@ func (in *Installer) mirrorRelease(ctx context.Context, root string, src Source,
 	}
 	dir := filepath.Join(root, r.name)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return writeError(err)
+		return WriteError(err)
 	}
 	final := filepath.Join(dir, r.version)
 	if old, err := foreign.Read(filepath.Join(final, SumsName), foreign.Rule{Limit: maxSums, NoLink: true}); err == nil && string(old) != string(r.sumsText) {
@@ -274,14 +274,14 @@ func (in *Installer) mirrorRelease(ctx context.Context, root string, src Source,
 	}
 	staging, err := os.MkdirTemp(dir, ".staging-*")
 	if err != nil {
-		return writeError(err)
+		return WriteError(err)
 	}
 	defer os.RemoveAll(staging)
 	if err := os.Chmod(staging, 0o755); err != nil { // others read a mirror
-		return writeError(err)
+		return WriteError(err)
 	}
 	write := func(file string, data []byte) error {
-		return writeError(os.WriteFile(filepath.Join(staging, file), data, 0o644))
+		return WriteError(os.WriteFile(filepath.Join(staging, file), data, 0o644))
 	}
 	if err := write(SumsName, r.sumsText); err != nil {
 		return err
@@ -297,7 +297,7 @@ func (in *Installer) mirrorRelease(ctx context.Context, root string, src Source,
 		}
 		f, err := os.Create(filepath.Join(staging, file))
 		if err != nil {
-			return writeError(err)
+			return WriteError(err)
 		}
 		got, err := download(ctx, src, r.version, file, f, in.fault)
 		err = errors.Join(err, f.Close())
@@ -314,10 +314,10 @@ func (in *Installer) mirrorRelease(ctx context.Context, root string, src Source,
 		}
 	}
 	if err := os.RemoveAll(final); err != nil {
-		return writeError(err)
+		return WriteError(err)
 	}
 	if err := os.Rename(staging, final); err != nil {
-		return writeError(err)
+		return WriteError(err)
 	}
 	return nil
 }

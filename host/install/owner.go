@@ -67,7 +67,7 @@ func (d *Folder) writeOwners(owners map[string]string) error {
 	for _, id := range slices.Sorted(maps.Keys(owners)) {
 		fmt.Fprintf(&b, "%s = %s\n", id, quote(owners[id]))
 	}
-	if err := replaceFile(d.path(ownersName), []byte(b.String())); err != nil {
+	if err := ReplaceFile(d.path(ownersName), []byte(b.String())); err != nil {
 		return err
 	}
 	return d.fault("owners replaced")

@@ -41,18 +41,18 @@ func (p Package) Write(dir string) (*Manifest, Sums, error) {
 		return nil, nil, err
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return nil, nil, writeError(err)
+		return nil, nil, WriteError(err)
 	}
 	old, _ := filepath.Glob(filepath.Join(dir, prefix+m.Name+"_*"+archiveSuffix))
 	for _, path := range append(old, filepath.Join(dir, SumsName), filepath.Join(dir, SignatureName)) {
 		if err := os.Remove(path); err != nil && !os.IsNotExist(err) {
-			return nil, nil, writeError(err)
+			return nil, nil, WriteError(err)
 		}
 	}
 	sums := Sums{}
 	write := func(file string, data []byte) error {
 		sums[file] = sha256Hex(data)
-		return writeError(os.WriteFile(filepath.Join(dir, file), data, 0o644))
+		return WriteError(os.WriteFile(filepath.Join(dir, file), data, 0o644))
 	}
 	for _, platform := range slices.Sorted(maps.Keys(p.Binaries)) {
 		if !platformRule.MatchString(platform) {
@@ -78,7 +78,7 @@ func (p Package) Write(dir string) (*Manifest, Sums, error) {
 	if err := write(ManifestName, p.Manifest); err != nil {
 		return nil, nil, err
 	}
-	return m, sums, writeError(os.WriteFile(filepath.Join(dir, SumsName), sums.Bytes(), 0o644))
+	return m, sums, WriteError(os.WriteFile(filepath.Join(dir, SumsName), sums.Bytes(), 0o644))
 }
 
 // Release reads what a folder that Write has made is a release of, after it has

@@ -72,7 +72,7 @@ func (p Probe) Run(ctx context.Context) (Output, error) {
 	mark := markPrefix + strings.ToLower(rand.Text())
 	dir := filepath.Join(cmp.Or(p.Parent, os.TempDir()), mark)
 	if err := os.Mkdir(dir, 0o700); err != nil {
-		return Output{}, writeError(err)
+		return Output{}, WriteError(err)
 	}
 	defer os.RemoveAll(dir)
 	for tries := 0; ; tries++ {

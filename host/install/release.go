@@ -172,7 +172,7 @@ func download(ctx context.Context, src Source, version, file string, w io.Writer
 		if n > 0 {
 			h.Write(buffer[:n])
 			if _, err := w.Write(buffer[:n]); err != nil {
-				return "", writeError(err)
+				return "", WriteError(err)
 			}
 			if err := inject("archive part"); err != nil {
 				return "", err
@@ -207,7 +207,7 @@ func wrongHash(name, version, file, want, got string) error {
 func openPack(path string) (*os.File, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, writeError(err)
+		return nil, WriteError(err)
 	}
 	return f, nil
 }

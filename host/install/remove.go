@@ -73,7 +73,7 @@ func (in *Installer) Remove(name, version string) (removed []string, _ error) {
 func (in *Installer) unstore(name, version string) error {
 	stage := in.path("staging")
 	if err := os.MkdirAll(stage, 0o700); err != nil {
-		return writeError(err)
+		return WriteError(err)
 	}
 	defer removeAll(stage)
 	var gone []string
@@ -88,7 +88,7 @@ func (in *Installer) unstore(name, version string) error {
 		}
 	}
 	if err := os.Rename(filepath.Join(in.path("store"), name, version), filepath.Join(stage, "removed")); err != nil {
-		return writeError(err)
+		return WriteError(err)
 	}
 	if err := in.fault("out of the store"); err != nil {
 		return err
@@ -271,17 +271,17 @@ func (in *Installer) Complete(ctx context.Context, entry *Locked, platform strin
 	}
 	stage := in.path("staging")
 	if err := os.MkdirAll(stage, 0o700); err != nil {
-		return writeError(err)
+		return WriteError(err)
 	}
 	defer removeAll(stage)
 	packed := filepath.Join(stage, "archive")
 	f, err := os.OpenFile(packed, os.O_CREATE|os.O_WRONLY|os.O_EXCL, 0o600)
 	if err != nil {
-		return writeError(err)
+		return WriteError(err)
 	}
 	sum, err := download(ctx, src, r.version, file, f, in.fault)
 	if closeErr := f.Close(); err == nil && closeErr != nil {
-		err = writeError(closeErr)
+		err = WriteError(closeErr)
 	}
 	if err != nil {
 		return err

@@ -30,7 +30,7 @@ import (
 func (w *workshop) serve(handler http.Handler) *httptest.Server {
 	server := httptest.NewTLSServer(handler)
 	w.t.Cleanup(server.Close)
-	client := newClient()
+	client := NewClient()
 	client.Transport.(*http.Transport).TLSClientConfig = &tls.Config{RootCAs: server.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs}
 	w.opts.HTTP = client
 	return server

@@ -164,7 +164,7 @@ func (d *Folder) changeTrust(change func([]Key) ([]Key, error)) error {
 		}
 		fmt.Fprintf(&b, "\n[[key]]\nid = %s\nkey = %s\nnames = [%s]\n", quote(k.ID), quote(k.Key), strings.Join(names, ", "))
 	}
-	return replaceFile(filepath.Join(d.dir, trustName), []byte(b.String()))
+	return ReplaceFile(filepath.Join(d.dir, trustName), []byte(b.String()))
 }
 
 // signed is what a good signature says.

@@ -17,8 +17,8 @@ import (
 	"github.com/amux-dev/amux/pluginapi"
 )
 
-// newClient speaks HTTPS only, also where it is redirected to.
-func newClient() *http.Client {
+// NewClient returns a client that speaks HTTPS only, also where it is redirected to.
+func NewClient() *http.Client {
 	return &http.Client{
 		Transport: &http.Transport{
 			Proxy:                 http.ProxyFromEnvironment,

@@ -6,6 +6,7 @@ import (
 
 	"github.com/amux-dev/amux/cmd/amux/internal/settings"
 	"github.com/amux-dev/amux/host"
+	"github.com/amux-dev/amux/pluginapi"
 )
 
 // Opener opens the host of a command line when it is first needed.
@@ -82,9 +83,9 @@ func (o *Opener) OptionsFor(set settings.Settings) (host.Options, error) {
 	if o.flags.Verify != "" && o.flags.Verify != "always" {
 		return host.Options{}, Usagef("invalid --verify %q: expected always", o.flags.Verify)
 	}
-	agents := map[string]host.Launch{}
-	for name, a := range set.Agents {
-		agents[name] = host.Launch{Adapter: a.Adapter, Line: a.Line, Argv: a.Argv}
+	agents, err := o.config.Launches(set)
+	if err != nil { // other agents, and runs that exist, do not need it
+		o.config.print.Warnf("%s", pluginapi.AsError(err).Msg)
 	}
 	p := o.process
 	return host.Options{

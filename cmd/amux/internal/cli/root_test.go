@@ -63,7 +63,7 @@ func TestBadCommandLines(t *testing.T) {
 	}{
 		{"rnu", 2, `error: amux has no command "rnu"` + "\namux: hint: did you mean amux run?"},
 		{"agents lits", 2, "did you mean amux agents list?"},
-		{"agents", 2, "needs a command: auth, info, install, list, mcp, models, plugins, skills, update"},
+		{"agents", 2, "needs a command: add, auth, info, install, list, mcp, models, plugins, remove, search, skills, update"},
 		{"agents info", 2, "amux agents info needs an agent"},
 		{"agents list x", 2, `takes no argument "x"`},
 		{"logs", 2, "amux logs needs a run"},

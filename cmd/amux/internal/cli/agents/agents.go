@@ -17,7 +17,7 @@ func NewCmd(a *app.App) *cobra.Command {
 	return app.Group(&cobra.Command{
 		Use: "agents", Aliases: []string{"agent"}, Short: "List agents, install them, check sign-in",
 		Long: "List the agents that amux can run, see what they can do, install their CLIs, and check\nwhether you are signed in.",
-	}, NewCmdList(a), NewCmdInfo(a), NewCmdModels(a), NewCmdPlugins(a), NewCmdMCP(a), NewCmdSkills(a), NewCmdAuth(a), NewCmdInstall(a), NewCmdUpdate(a))
+	}, NewCmdList(a), NewCmdInfo(a), NewCmdSearch(a), NewCmdAdd(a), NewCmdRemove(a), NewCmdModels(a), NewCmdPlugins(a), NewCmdMCP(a), NewCmdSkills(a), NewCmdAuth(a), NewCmdInstall(a), NewCmdUpdate(a))
 }
 
 // working returns an agent; an error if its plugin is broken.
@@ -45,6 +45,7 @@ type agentJSON struct {
 	Auth          []authJSON     `json:"auth"`
 	Unproven      bool           `json:"unproven,omitempty"`
 	Demo          bool           `json:"demo,omitempty"`
+	Origin        *originJSON    `json:"origin,omitempty"` // of an agent added from a registry
 	Error         *app.ErrorJSON `json:"error,omitempty"`
 }
 

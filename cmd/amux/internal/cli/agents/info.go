@@ -15,6 +15,7 @@ import (
 	"github.com/amux-dev/amux/cmd/amux/internal/iostreams"
 	"github.com/amux-dev/amux/cmd/amux/internal/render"
 	"github.com/amux-dev/amux/host"
+	"github.com/amux-dev/amux/host/install/acp"
 	"github.com/amux-dev/amux/pluginapi"
 	"github.com/amux-dev/amux/pluginapi/code"
 )
@@ -25,13 +26,15 @@ type InfoOptions struct {
 	Print *app.Printer
 	Host  func() (app.Host, error)
 
+	Added func() ([]acp.Installed, error)
+
 	Agent string
 	JSON  bool
 }
 
 // NewCmdInfo makes amux agents info.
 func NewCmdInfo(a *app.App) *cobra.Command {
-	o := &InfoOptions{IO: a.IO, Print: a.Print, Host: a.Opener.Host}
+	o := &InfoOptions{IO: a.IO, Print: a.Print, Host: a.Opener.Host, Added: a.Config.Added}
 	cmd := &cobra.Command{
 		Use:   "info AGENT",
 		Short: "Show what an agent can do",
@@ -58,15 +61,16 @@ func info(o *InfoOptions) error {
 	if err != nil {
 		return err
 	}
+	added, _ := o.Added() // opening the host has warned
 	if o.JSON {
-		return printJSON(o.Print, a)
+		return printJSON(o.Print, a, added)
 	}
-	printAgent(o, a)
+	printAgent(o, a, added)
 	return nil
 }
 
 // printJSON prints what is known of an agent, and its whole description.
-func printJSON(p *app.Printer, a host.AgentInfo) error {
+func printJSON(p *app.Printer, a host.AgentInfo, added []acp.Installed) error {
 	description, err := (protojson.MarshalOptions{UseProtoNames: true}).Marshal(a.Description)
 	if err != nil {
 		return err
@@ -74,11 +78,11 @@ func printJSON(p *app.Printer, a host.AgentInfo) error {
 	return p.JSON(struct {
 		agentJSON
 		Description json.RawMessage `json:"description"`
-	}{jsonOfAgent(a), description})
+	}{withOrigin(jsonOfAgent(a), added, a), description})
 }
 
 // printAgent prints an agent for people.
-func printAgent(o *InfoOptions, a host.AgentInfo) {
+func printAgent(o *InfoOptions, a host.AgentInfo, added []acp.Installed) {
 	d := a.Description
 	o.Print.Outf("%s: %s\n", d.Id, d.Summary)
 	rows := [][]string{}
@@ -90,6 +94,10 @@ func printAgent(o *InfoOptions, a host.AgentInfo) {
 	add("name", d.DisplayName)
 	if a.Launch != nil {
 		add("command", cmp.Or(a.Launch.Line, strings.Join(a.Launch.Argv, " "))+", served by the adapter "+a.Launch.Adapter)
+	}
+	if from, ok := originOf(added, a); ok {
+		add("origin", "acp:"+from.ID+" "+from.Version+" from "+from.Registry)
+		add("package", from.What()+", "+from.Integrity)
 	}
 	add("plugin", strings.TrimSpace(a.Plugin+" "+a.PluginVersion)+", "+a.Trust)
 	installed := render.Installed(a)

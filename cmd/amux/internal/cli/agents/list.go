@@ -9,6 +9,7 @@ import (
 	"github.com/amux-dev/amux/cmd/amux/internal/app"
 	"github.com/amux-dev/amux/cmd/amux/internal/render"
 	"github.com/amux-dev/amux/host"
+	"github.com/amux-dev/amux/host/install/acp"
 )
 
 // ListOptions are what amux agents list needs.
@@ -16,6 +17,7 @@ type ListOptions struct {
 	Print *app.Printer
 	Host  func() (app.Host, error)
 	Whole func() error
+	Added func() ([]acp.Installed, error)
 
 	JSON    bool
 	Refresh bool
@@ -23,7 +25,7 @@ type ListOptions struct {
 
 // NewCmdList makes amux agents list.
 func NewCmdList(a *app.App) *cobra.Command {
-	o := &ListOptions{Print: a.Print, Host: a.Opener.Host, Whole: a.Whole}
+	o := &ListOptions{Print: a.Print, Host: a.Opener.Host, Whole: a.Whole, Added: a.Config.Added}
 	cmd := &cobra.Command{
 		Use: "list", Aliases: []string{"ls"},
 		Short: "List agents",
@@ -62,22 +64,23 @@ func list(o *ListOptions) error {
 			}
 		}
 	}
+	added, _ := o.Added() // opening the host has warned
 	if o.JSON {
 		list := []agentJSON{}
 		for _, a := range agents {
-			list = append(list, jsonOfAgent(a))
+			list = append(list, withOrigin(jsonOfAgent(a), added, a))
 		}
 		return o.Print.JSON(list)
 	}
 	rows := [][]string{{"AGENT", "INSTALLED", "AUTH", "PLUGIN", "TRUST", ""}}
 	for _, a := range agents {
-		rows = append(rows, row(a))
+		rows = append(rows, row(a, added))
 	}
 	o.Print.Table(rows)
 	return nil
 }
 
-func row(a host.AgentInfo) []string {
+func row(a host.AgentInfo, added []acp.Installed) []string {
 	plugin := strings.TrimSpace(a.Plugin + " " + a.PluginVersion)
 	if a.Err != nil {
 		return []string{a.Description.GetId(), "-", "-", plugin, a.Trust, "broken: " + render.String(a.Err.Error())}
@@ -88,6 +91,9 @@ func row(a host.AgentInfo) []string {
 	}
 	if a.Description.GetDemo() {
 		notes = append(notes, "demo")
+	}
+	if from, ok := originOf(added, a); ok {
+		notes = append(notes, "acp:"+from.ID+" "+from.Version+" from "+render.String(from.Registry))
 	}
 	return []string{a.Description.GetId(), render.Installed(a), render.SignedIn(a), plugin, a.Trust, strings.Join(notes, ", ")}
 }

@@ -184,6 +184,8 @@ func (r *request) applySettings() error {
 	}
 	if own, ok := set.Agents[spec.Agent]; ok { // for the process that hosts the run
 		spec.Launch = &host.Launch{Adapter: own.Adapter, Line: own.Line, Argv: own.Argv}
+	} else if r.agent.Launch != nil { // that of an agent added from a registry
+		spec.Launch = r.agent.Launch
 	}
 	spec.Tags = withTags(set.Tags, spec.Tags)
 	if spec.Timeout == 0 {
