@@ -53,7 +53,7 @@ func (d *Folder) lock() (unlock func(), _ error) {
 	}
 	d.supervision.sweepProbes(d.path("staging"))
 	removeAll(d.path("staging"))
-	for _, name := range []string{lockName, trustName, seenName, ownersName} {
+	for _, name := range []string{lockName, trustName, seenName, ownersName, indexesName} {
 		leftovers, _ := filepath.Glob(d.path("." + name + "-*")) // of files that were being replaced
 		for _, path := range leftovers {
 			_ = os.Remove(path)

@@ -212,6 +212,9 @@ func (in *Installer) install(ctx context.Context, req Request) (*Result, error) 
 	if current != nil && current.Version == r.version && current.SHA256[known] != "" && current.SHA256[known] != sum {
 		return nil, wrongHash(r.name, r.version, file, current.SHA256[known], sum)
 	}
+	if err := req.Listed.check(r, who, sum); err != nil {
+		return nil, err
+	}
 	unverified, err := decide(req, r, current, who, unknown, sum)
 	if err != nil {
 		return nil, err
@@ -340,6 +343,9 @@ func decide(req Request, r *release, current *Locked, who signed, unknown, sum s
 	if unknown != "" {
 		reason = "is signed by the key " + unknown + ", which is not trusted for it"
 		hint = "if that is the publisher's key: amux plugin trust add PUBLISHER RW… --names " + r.name
+	}
+	if req.Listed != nil && unknown != "" {
+		hint = req.Listed.hint(r.name)
 	}
 	switch {
 	case who.key != "":

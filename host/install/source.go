@@ -47,6 +47,9 @@ type Place struct {
 	Link       string // absolute folder of a plugin under development
 	Constraint string // of versions
 	SHA256     string // that the archive must have
+	// Listed is what the index says through which the source was found; nil: none was
+	// asked.
+	Listed *ListedAs
 }
 
 // Mirror is one entry of sources.toml.

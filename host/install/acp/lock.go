@@ -44,7 +44,7 @@ type lockFile struct {
 	Agents []Installed `json:"agents"`
 }
 
-// Read returns what is installed below dir, by name. An absent lock is none.
+// Read returns what is installed below dir, by name. Where there is no lock, nothing is.
 func Read(dir string) ([]Installed, error) {
 	path := filepath.Join(dir, lockName)
 	data, err := foreign.Read(path, foreign.Rule{Limit: maxDocument, Private: true})

@@ -125,7 +125,7 @@ func (s *Store) Add(ctx context.Context, req Request) (*Result, error) {
 	if req.DryRun {
 		return result, nil
 	}
-	same := pinned && current.Version == next.Version && reflect.DeepEqual(current.Way, next.Way)
+	same := pinned && !req.Update && current.Version == next.Version && reflect.DeepEqual(current.Way, next.Way)
 	if err := s.install(ctx, &next, current, same); err != nil {
 		return nil, err
 	}

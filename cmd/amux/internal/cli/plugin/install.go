@@ -2,11 +2,14 @@ package plugin
 
 import (
 	"context"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/amux-dev/amux/cmd/amux/internal/app"
+	"github.com/amux-dev/amux/cmd/amux/internal/render"
 	"github.com/amux-dev/amux/host/install"
+	"github.com/amux-dev/amux/pluginapi"
 )
 
 // InstallOptions are what amux plugin install needs.
@@ -20,6 +23,7 @@ type InstallOptions struct {
 	Sources []string
 	SHA256  string
 	Mirror  string
+	Index   string
 	Pin     bool
 	Replace bool
 }
@@ -36,7 +40,8 @@ func NewCmdInstall(a *app.App) *cobra.Command {
   ./dist, ./archive.tar.gz              a release made by amux plugin package
   https://host/archive.tar.gz#sha256=…  an archive; #sha256 where it is not signed
   gh:owner/repo[@version]               the releases of a repository on GitHub
-  name[@version]                        a mirror: --mirror, or sources.toml
+  name[@version]                        a mirror: --mirror, or sources.toml; or else an
+                                        index that you have added (amux plugin index add)
 
 A package needs a signature by a key you trust (amux plugin trust add), or a checksum
 that you give. Otherwise amux asks, and refuses where nobody can answer. An agent
@@ -61,6 +66,7 @@ plugin with --amux-describe.`,
 	flags.SortFlags = false
 	flags.StringVar(&o.SHA256, "sha256", "", "checksum `SUM` that the archive must have")
 	flags.StringVar(&o.Mirror, "mirror", "", "take names from the mirror at `ROOT`, a folder or an https address")
+	flags.StringVar(&o.Index, "index", "", "take names from the index `NAME`")
 	flags.BoolVar(&o.Pin, "pin", false, "stay at this version: no upgrades")
 	flags.BoolVar(&o.Replace, "replace", false, "replace a plugin of the same name from another source, or a bundled one")
 	o.addFlags(flags)
@@ -79,7 +85,7 @@ func installPlugins(o *InstallOptions) error {
 			if err != nil {
 				return err
 			}
-			if req.Place, err = in.Resolve(source, o.Cwd); err != nil {
+			if req.Place, err = o.resolve(ctx, in, source); err != nil {
 				return err
 			}
 			if o.SHA256 != "" {
@@ -98,4 +104,24 @@ func installPlugins(o *InstallOptions) error {
 		})
 	})
 	return o.printResults(results, err)
+}
+
+// resolve finds a source. A name that no mirror is set for is looked up in the indexes.
+func (o *InstallOptions) resolve(ctx context.Context, in *install.Installer, source string) (install.Place, error) {
+	if o.Index == "" {
+		place, err := in.Resolve(source, o.Cwd)
+		if name, _, _ := strings.Cut(source, "@"); err == nil || o.Mirror != "" || install.CheckName(name) != nil {
+			return place, err
+		}
+		if listed, found, listErr := in.ResolveListed(ctx, source, ""); found || listErr != nil {
+			return listed, listErr
+		}
+		return place, err
+	}
+	place, found, err := in.ResolveListed(ctx, source, o.Index)
+	if err == nil && !found {
+		err = pluginapi.Errorf(pluginapi.CodePluginNotFound, "no index %s that has a plugin %s was added", render.String(o.Index), render.String(source)).
+			WithHint("see: amux plugin index list, amux plugin search")
+	}
+	return place, err
 }

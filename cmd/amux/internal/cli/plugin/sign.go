@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"aead.dev/minisign"
 	"github.com/spf13/cobra"
 
 	"github.com/amux-dev/amux/cmd/amux/internal/app"
@@ -111,14 +112,9 @@ func sign(o *SignOptions) error {
 	if err != nil {
 		return err
 	}
-	text, err := readSecret(o.KeyFile)
+	key, err := o.secretKey()
 	if err != nil {
-		return pluginapi.Errorf(pluginapi.CodeValidation, "--key: %w", err).WithHint("make a key: amux plugin sign --generate NAME")
-	}
-	key, err := install.ParsePrivateKey(text, o.password("password of "+o.KeyFile+": "))
-	if err != nil {
-		e := pluginapi.AsError(err)
-		return &pluginapi.Error{Code: e.Code, Msg: o.KeyFile + ": " + e.Msg, Hint: e.Hint}
+		return err
 	}
 	if err := install.WriteSignature(o.Dir, install.Sign(key, name, version, sums)); err != nil {
 		return err
@@ -126,6 +122,19 @@ func sign(o *SignOptions) error {
 	o.Print.Notef("signed %s %s with %s", name, version, install.ShortKey(install.PublicKey(key)))
 	o.Print.Notef("users trust the key before they install it: amux plugin trust add PUBLISHER %s --names %s", install.PublicKey(key), name)
 	return nil
+}
+
+// secretKey reads the key that signs.
+func (o *SignOptions) secretKey() (key minisign.PrivateKey, err error) {
+	text, err := readSecret(o.KeyFile)
+	if err != nil {
+		return key, pluginapi.Errorf(pluginapi.CodeValidation, "--key: %w", err).WithHint("make a key: amux plugin sign --generate NAME")
+	}
+	if key, err = install.ParsePrivateKey(text, o.password("password of "+o.KeyFile+": ")); err != nil {
+		e := pluginapi.AsError(err)
+		return key, &pluginapi.Error{Code: e.Code, Msg: o.KeyFile + ": " + e.Msg, Hint: e.Hint}
+	}
+	return key, nil
 }
 
 func generateKey(o *SignOptions) error {
