@@ -10,9 +10,10 @@ import (
 	"time"
 )
 
-// A plugin that is not in Go passes the same checks, runs, and is installed as any
-// other. Its packages come from PyPI, into .cache.
-func TestPythonPlugin(t *testing.T) {
+// buildWhisper makes the example in Python in the folder out of a desk, and returns the
+// folder of its source. The test is skipped where that cannot be done.
+func buildWhisper(t *testing.T, d *desk) (example string) {
+	t.Helper()
 	if os.Getenv("AMUX_TEST_OFFLINE") != "" {
 		t.Skip("AMUX_TEST_OFFLINE is set: gRPC for Python is not fetched")
 	}
@@ -27,8 +28,7 @@ func TestPythonPlugin(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	example := filepath.Join(root, "docs", "example-python")
-	d := newDesk(t)
+	example = filepath.Join(root, "docs", "example-python")
 	command := func(env []string, name string, args ...string) {
 		t.Helper()
 		cmd := exec.Command(name, args...)
@@ -55,7 +55,14 @@ func TestPythonPlugin(t *testing.T) {
 		t.Fatal(err)
 	}
 	command([]string{"PYTHON=" + filepath.Join(venv, "bin", "python")}, "sh", filepath.Join(example, "build.sh"), out)
+	return example
+}
 
+// A plugin that is not in Go passes the same checks, runs, and is installed as any
+// other. Its packages come from PyPI, into .cache.
+func TestPythonPlugin(t *testing.T) {
+	d := newDesk(t)
+	example := buildWhisper(t, d)
 	if text := d.must("plugin", "test", "out"); strings.Contains(text, "✗") || strings.Count(text, "✓") < 20 || !strings.Contains(text, "✓ H3 ") { // H3 is the lifeline
 		t.Errorf("checks:\n%s", text)
 	}
