@@ -31,7 +31,6 @@ for main in plugins/*/main.go; do
 	hashes=$hashes${hashes:+,}$name=${sum%% *}
 	names="$names $name"
 done
-$GO build -trimpath -ldflags "-s -w -X main.version=$VERSION -X main.bundledHashes=$hashes" -o "$out/amux-api$exe" ./cmd/amux/amux-api
 for own in amux-shim amux-bridge amux-schema; do
 	$GO build -trimpath -ldflags "-s -w" -o "$out/$own$exe" "./cmd/$own"
 done
@@ -42,5 +41,6 @@ if [ -e .git ] && command -v git >/dev/null; then
 	date=$(git show -s --format=%cs HEAD 2>/dev/null || true)
 fi
 $GO build -trimpath -ldflags "-s -w -X main.version=$VERSION -X main.commit=$commit -X main.date=$date -X main.bundledHashes=$hashes" -o "$out/amux$exe" ./cmd/amux
+$GO build -trimpath -ldflags "-s -w -X main.version=$VERSION -X main.commit=$commit -X main.date=$date -X main.bundledHashes=$hashes" -o "$out/amux-api$exe" ./cmd/amux/amux-api
 cp LICENSE NOTICE "$out/"
 echo "built $out/amux, $out/amux-shim, $out/amux-bridge, $out/amux-schema, $out/amux-api and $out/plugins:$names"

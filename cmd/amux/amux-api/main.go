@@ -3,46 +3,42 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"flag"
-	"fmt"
 	"io"
 	"os"
 	"time"
 
 	"github.com/amux-dev/amux/cmd/amux/internal/app"
-	"github.com/amux-dev/amux/cmd/amux/internal/iostreams"
+	"github.com/amux-dev/amux/cmd/amux/internal/cli"
+	"github.com/amux-dev/amux/cmd/amux/internal/system"
 	"github.com/amux-dev/amux/cmd/amux/internal/telemetry/export"
-	"github.com/amux-dev/amux/internal/process"
-	"github.com/amux-dev/amux/internal/sys/rawio"
 )
 
 // Set by the build, as those of amux are: a run that is finished here has the plugins
 // that amux was built with.
 var (
 	version       = ""
+	commit        = ""
+	date          = ""
 	bundledHashes = ""
 )
 
 func main() {
-	rawio.CloseOnExec()
-	if len(os.Args) < 2 || os.Args[1] != "telemetry" {
-		fmt.Fprintln(os.Stderr, "amux-api is started by amux; see: amux --help")
-		os.Exit(2)
+	p := system.Process(system.Build{Version: version, Commit: commit, Date: date, BundledHashes: bundledHashes})
+	p.Executable = p.Beside(app.ProgramName("amux")) // that starts servers
+	if len(os.Args) > 1 && os.Args[1] == "telemetry" {
+		os.Exit(exportRuns(p, os.Args[2:]))
 	}
-	os.Exit(exportRuns(os.Args[2:]))
+	os.Exit(cli.Main(p, faces, os.Args[1:]))
 }
 
+// faces are what amux hands over to this program.
+var faces = cli.Faces{}
+
 // exportRuns is amux-api telemetry.
-func exportRuns(args []string) int {
-	home, _ := os.UserHomeDir()
-	executable, _ := os.Executable()
-	p := &app.Process{
-		IO: iostreams.System(os.Getenv), Env: process.Environ(os.Environ()), Home: home, Cwd: os.TempDir(), Executable: executable,
-		Version: cmp.Or(version, "dev"), BundledHashes: app.ParseHashes(bundledHashes), NewHost: app.NewHost,
-	}
-	p.Executable = p.Beside(app.ProgramName("amux")) // that starts servers
+func exportRuns(p *app.Process, args []string) int {
+	p.Cwd = os.TempDir()
 	a := app.New(p)
 	flags := flag.NewFlagSet("telemetry", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)

@@ -35,6 +35,9 @@ type Process struct {
 	Resized func() (<-chan os.Signal, func())
 	// Started is called when the process has the one run that it is for; it may be nil.
 	Started func()
+	// Become replaces the process by another program with its streams. On Windows it
+	// runs the program, and returns its exit code as an ExitError.
+	Become func(program string, args, env []string) error
 	// NewHost makes the host when a command first needs one.
 	NewHost func(host.Options) (Host, error)
 }

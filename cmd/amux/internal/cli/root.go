@@ -30,12 +30,18 @@ import (
 	"github.com/amux-dev/amux/cmd/amux/internal/cli/worktree"
 )
 
+// Faces are the ways in for other programs, which only amux-api links. A command whose
+// face is nil hands its command line over to amux-api.
+type Faces struct{}
+
 // Main runs a command line, given without the program's name, and returns the exit
 // code.
-func Main(p *app.Process, args []string) int { return app.Main(p, NewCmd, args) }
+func Main(p *app.Process, faces Faces, args []string) int {
+	return app.Main(p, func(a *app.App) *cobra.Command { return NewCmd(a, faces) }, args)
+}
 
 // NewCmd makes amux, with all its commands.
-func NewCmd(a *app.App) *cobra.Command {
+func NewCmd(a *app.App, faces Faces) *cobra.Command {
 	root := app.NewRoot(a)
 	root.Version = a.Version
 	root.SetVersionTemplate(strings.ReplaceAll(version.Line(a.Process), "{{", ""))

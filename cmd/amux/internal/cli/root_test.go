@@ -18,8 +18,10 @@ import (
 	"github.com/amux-dev/amux/pluginapi"
 )
 
+func newCmd(a *app.App) *cobra.Command { return NewCmd(a, Faces{}) }
+
 func newBench(t *testing.T, stdin string) *clitest.Bench {
-	return clitest.New(t, stdin, NewCmd)
+	return clitest.New(t, stdin, newCmd)
 }
 
 func TestVersionAndHelpMakeNoHost(t *testing.T) {
@@ -131,7 +133,7 @@ func TestBrokenStdout(t *testing.T) {
 			streams.Out = broken{test.err}
 			h := &clitest.Host{AgentList: []host.AgentInfo{clitest.Agent("alpha", nil)}, RunList: []host.RunInfo{{ID: "01ARYZ6S41TSV4RRFFQ69G5FAV", Agent: "alpha", State: "running"}}}
 			p := &app.Process{IO: streams, Home: t.TempDir(), Cwd: t.TempDir(), NewHost: func(host.Options) (app.Host, error) { return h, nil }}
-			if code := Main(p, strings.Fields(command)); code != test.code || !strings.Contains(stderr.String(), test.says) || test.says == "" && stderr.Len() > 0 {
+			if code := Main(p, Faces{}, strings.Fields(command)); code != test.code || !strings.Contains(stderr.String(), test.says) || test.says == "" && stderr.Len() > 0 {
 				t.Errorf("%s, %v: exit code %d, stderr %q", command, test.err, code, stderr)
 			}
 		}
@@ -197,7 +199,7 @@ func TestFollowersOfARunOnAFullDisk(t *testing.T) {
 // examples which are command lines of amux.
 func TestHelp(t *testing.T) {
 	t.Parallel()
-	newRoot := func() *cobra.Command { return NewCmd(app.New(clitest.New(t, "", NewCmd).Process())) }
+	newRoot := func() *cobra.Command { return newCmd(app.New(clitest.New(t, "", newCmd).Process())) }
 	leaves := 0
 	var walk func(cmd *cobra.Command)
 	walk = func(cmd *cobra.Command) {

@@ -33,7 +33,7 @@ func write(dir, version, date string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	root := cli.NewCmd(app.New(&app.Process{IO: iostreams.System(os.Getenv)}))
+	root := cli.NewCmd(app.New(&app.Process{IO: iostreams.System(os.Getenv)}), cli.Faces{})
 	root.DisableAutoGenTag = true
 	header := &doc.GenManHeader{Section: "1", Date: &day, Source: "amux " + version, Manual: "amux"}
 	return doc.GenManTree(root, header, dir)

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -16,54 +17,17 @@ import (
 
 // detach hands the run to amux serve and prints its id.
 func (r *request) detach(h app.Host) error {
-	if err := r.confirmPlugin(context.Background()); err != nil {
-		return err
-	}
-	if r.spec.RunID == "" {
-		r.spec.RunID = ulid.Make().String() // known here, in case serve dies before it answers
-	}
-	run := &serve.Run{Env: r.spec.Env}
-	for _, server := range r.spec.MCPServers {
-		run.MCP = append(run.MCP, serve.MCP{Env: server.Env, Headers: server.Headers})
-	}
-	config, err := r.Config.Dir()
-	if err != nil {
-		return err
-	}
 	ctx := context.Background() // a signal ends this process, and with it the start
-	req := serve.Request{Op: serve.OpRun, World: r.Server.World(config), Run: run}
-	ask := func() (reply serve.Reply, err error) {
-		if run.Spec, err = json.Marshal(r.spec); err == nil {
-			reply, err = r.Server.Ask(ctx, req)
-		}
-		return reply, err
+	if err := r.confirmPlugin(ctx); err != nil {
+		return err
 	}
-	reply, err := ask()
-	if r.spec.Changes && err != nil && strings.Contains(err.Error(), `unknown field "changes"`) {
-		// A server of an earlier build. Nobody has asked for it in so many words.
-		r.spec.Changes = false
-		r.Print.Notef("what the run changes is not recorded: the amux serve that runs here is of an earlier build")
-		reply, err = ask()
-	}
-	for try := 0; errors.Is(err, serve.ErrLost) && try < 2; try++ {
-		var started bool
-		if started, err = r.startedAnyway(ctx, h); err == nil && !started {
-			reply, err = ask()
-		}
-	}
-	if errors.Is(err, serve.ErrLost) {
-		err = pluginapi.Errorf(pluginapi.CodeHostGone, "amux serve died before it started the run").WithHint("try again")
-	}
+	id, err := r.handOver(ctx, h)
 	if err != nil {
 		return err
 	}
 	r.printWarnings()
 	if r.denyWarning != "" {
 		r.Print.Warnf("%s", r.denyWarning)
-	}
-	id := r.spec.RunID
-	if reply.RunID != "" {
-		id = reply.RunID
 	}
 	if !r.agent.Bundled && !r.Quiet {
 		if run, err := h.Open(ctx, id); err == nil && run.Info().Program != "" {
@@ -77,6 +41,48 @@ func (r *request) detach(h app.Host) error {
 	}
 	_, err = fmt.Fprintln(r.Process.IO.Out, id)
 	return app.IgnoreClosed(err)
+}
+
+// handOver has amux serve start the run, and returns its id. It prints nothing.
+func (r *request) handOver(ctx context.Context, h app.Host) (string, error) {
+	if r.spec.RunID == "" {
+		r.spec.RunID = ulid.Make().String() // known here, in case serve dies before it answers
+	}
+	run := &serve.Run{Env: r.spec.Env}
+	for _, server := range r.spec.MCPServers {
+		run.MCP = append(run.MCP, serve.MCP{Env: server.Env, Headers: server.Headers})
+	}
+	config, err := r.Config.Dir()
+	if err != nil {
+		return "", err
+	}
+	req := serve.Request{Op: serve.OpRun, World: r.Server.World(config), Run: run}
+	ask := func() (reply serve.Reply, err error) {
+		if run.Spec, err = json.Marshal(r.spec); err == nil {
+			reply, err = r.Server.Ask(ctx, req)
+		}
+		return reply, err
+	}
+	reply, err := ask()
+	if r.spec.Changes && err != nil && strings.Contains(err.Error(), `unknown field "changes"`) {
+		// A server of an earlier build. Nobody has asked for it in so many words.
+		r.spec.Changes = false
+		r.warnLater("what the run changes is not recorded: the amux serve that runs here is of an earlier build")
+		reply, err = ask()
+	}
+	for try := 0; errors.Is(err, serve.ErrLost) && try < 2; try++ {
+		var started bool
+		if started, err = r.startedAnyway(ctx, h); err == nil && !started {
+			reply, err = ask()
+		}
+	}
+	if errors.Is(err, serve.ErrLost) {
+		err = pluginapi.Errorf(pluginapi.CodeHostGone, "amux serve died before it started the run").WithHint("try again")
+	}
+	if err != nil {
+		return "", err
+	}
+	return cmp.Or(reply.RunID, r.spec.RunID), nil
 }
 
 // startedAnyway reports whether the run lives although its server died before it

@@ -26,6 +26,7 @@ type request struct {
 	spec     host.RunSpec
 	commands *commands // of --input ndjson
 	prompt   *string   // that was read already; nil: it was not
+	answered bool      // a program will answer what the agent asks
 
 	// warnings are printed when the run has started: an error is printed alone.
 	warnings []string
@@ -215,7 +216,7 @@ func (r *request) applySettings() error {
 // ask.
 func (r *request) chooseApprove(asks bool) {
 	set, spec := r.settings, &r.spec
-	somebody := r.Input != "" || r.Interactive || r.Process.Attended() && !r.JSON && !r.Detach && len(r.Each) == 0
+	somebody := r.answered || r.Input != "" || r.Interactive || r.Process.Attended() && !r.JSON && !r.Detach && len(r.Each) == 0
 	switch {
 	case r.Approve != "":
 		spec.Approve = host.ApproveMode(r.Approve)
