@@ -164,6 +164,9 @@ type Workspace struct {
 	Profile string `json:"profile,omitempty"`
 	// Trace, if not nil, puts the run into a trace and its agent below it.
 	Trace *Trace `json:"trace,omitempty"`
+	// StartedBy are the ids of the runs inside which the run was started, the outermost
+	// first. Start reads them from the caller's environment, whatever is set here.
+	StartedBy []string `json:"started_by,omitempty"`
 }
 
 // WorktreeSpec says which worktree a run works in. A new one is made of the last commit of

@@ -67,6 +67,11 @@ func (h *Host) Start(ctx context.Context, spec RunSpec) (_ *Run, retErr error) {
 	if err != nil {
 		return nil, err
 	}
+	env := spec.Environ
+	if env == nil {
+		env = h.opts.Env
+	}
+	spec.StartedBy = startedBy(h.store, env)
 	l := &launch{h: h, spec: spec, attempt: 1}
 	defer func() {
 		if retErr != nil {

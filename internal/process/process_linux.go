@@ -310,6 +310,31 @@ func Marked(runID string) []ID {
 	return found
 }
 
+// maxDepth is how far above itself a process looks.
+const maxDepth = 64
+
+// Enclosing returns RunEnv of the nearest process above this one that was started with it:
+// the run that this process belongs to, whatever its own environment says. It is empty
+// outside runs, and for a process whose parents have ended.
+func Enclosing() string {
+	buf := make([]byte, 16<<10)
+	for pid, depth := os.Getppid(), 0; pid > 1 && depth < maxDepth; depth++ {
+		if env, ok := environ(pid, &buf); ok {
+			for variable := range bytes.SplitSeq(env, []byte{0}) {
+				if list, ok := bytes.CutPrefix(variable, []byte(RunEnv+"=")); ok && len(list) > 0 {
+					return string(list)
+				}
+			}
+		}
+		st, ok := readStat(pid)
+		if !ok {
+			break
+		}
+		pid = st.ppid
+	}
+	return ""
+}
+
 // environ reads the environment of a process, by one call: between two it may execute
 // another program, and the second would find nothing. The buffer grows to what it takes.
 func environ(pid int, buf *[]byte) ([]byte, bool) {

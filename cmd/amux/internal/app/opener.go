@@ -18,7 +18,13 @@ type Opener struct {
 	server  *Server
 
 	host Host
+	// widen, if not nil, is the scope in place of that of the process.
+	widen *Scope
 }
+
+// Widen gives the host of this command line a scope, in place of that which the process
+// has. Call it before the host is opened.
+func (o *Opener) Widen(s Scope) { o.widen = &s }
 
 // Host returns the host.
 func (o *Opener) Host() (Host, error) { return o.open(o.Options) }
@@ -49,6 +55,13 @@ func (o *Opener) open(options func() (host.Options, error)) (Host, error) {
 		h, err := o.process.NewHost(opts)
 		if err != nil {
 			return nil, err
+		}
+		scope := o.process.scope()
+		if o.widen != nil {
+			scope = *o.widen
+		}
+		if scope.Limited {
+			h = scoped{h, scope}
 		}
 		o.host = h
 	}

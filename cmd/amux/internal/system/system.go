@@ -8,6 +8,7 @@ import (
 	"os/signal"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"sync"
 
@@ -33,7 +34,7 @@ func Process(b Build) *app.Process {
 	executable, _ := os.Executable() // empty: what lies beside it is reported missing
 	return &app.Process{
 		IO:            iostreams.System(os.Getenv),
-		Env:           process.Environ(os.Environ()),
+		Env:           inRun(process.Environ(os.Environ()), process.Enclosing()),
 		Home:          home,
 		Cwd:           cwd,
 		Executable:    executable,
@@ -47,6 +48,16 @@ func Process(b Build) *app.Process {
 		Become:        become,
 		NewHost:       app.NewHost,
 	}
+}
+
+// inRun is an environment with the mark of the run that the process belongs to. A program
+// between an agent and amux may have dropped it or changed it.
+func inRun(env []string, run string) []string {
+	if run == "" || process.EnvValue(env, process.RunEnv) == run {
+		return env
+	}
+	env = slices.DeleteFunc(env, func(v string) bool { return strings.HasPrefix(v, process.RunEnv+"=") })
+	return append(env, process.RunEnv+"="+run)
 }
 
 // moduleVersion is the version that go install has built.
