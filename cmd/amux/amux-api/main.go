@@ -9,6 +9,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/amux-dev/amux/cmd/amux/amux-api/internal/mcpserver"
 	"github.com/amux-dev/amux/cmd/amux/internal/app"
 	"github.com/amux-dev/amux/cmd/amux/internal/cli"
 	"github.com/amux-dev/amux/cmd/amux/internal/system"
@@ -34,7 +35,7 @@ func main() {
 }
 
 // faces are what amux hands over to this program.
-var faces = cli.Faces{}
+var faces = cli.Faces{MCP: mcpserver.Serve}
 
 // exportRuns is amux-api telemetry.
 func exportRuns(p *app.Process, args []string) int {

@@ -20,7 +20,7 @@ var elsewhere = map[string]map[string]string{
 		"models": "amux agents models AGENT", "pull": "amux agents install AGENT", "install": "amux agents install AGENT, or amux plugin install SOURCE",
 		"update": "amux agents update AGENT", "upgrade": "amux agents update AGENT", "search": "amux history WORD",
 		"chat": "amux run -i AGENT", "continue": "amux run AGENT --continue", "system": "amux clean", "gc": "amux clean",
-		"daemon": "amux serve", "server": "amux serve", "mcp": "amux agents mcp add AGENT NAME, or for one run: amux run AGENT --mcp NAME=COMMAND", "skills": "amux agents skills list AGENT", "skill": "amux agents skills list AGENT", "man": "amux help COMMAND",
+		"daemon": "amux serve", "server": "amux serve", "skills": "amux agents skills list AGENT", "skill": "amux agents skills list AGENT", "man": "amux help COMMAND",
 		"container": "amux ps for runs, amux run AGENT to start one", "stats": "amux top", "events": "amux logs -f --json RUN",
 		"rename": "amux run --name NAME, when it starts", "cp": "amux diff RUN --apply FOLDER", "download": "amux diff RUN --apply FOLDER",
 		"browse": "amux top", "extension": "amux plugin list", "questions": "amux inbox", "pr": "amux diff RUN, amux worktree merge NAME",

@@ -20,6 +20,7 @@ import (
 	"github.com/amux-dev/amux/cmd/amux/internal/cli/control"
 	"github.com/amux-dev/amux/cmd/amux/internal/cli/doctor"
 	"github.com/amux-dev/amux/cmd/amux/internal/cli/inbox"
+	"github.com/amux-dev/amux/cmd/amux/internal/cli/mcp"
 	"github.com/amux-dev/amux/cmd/amux/internal/cli/plugin"
 	"github.com/amux-dev/amux/cmd/amux/internal/cli/records"
 	"github.com/amux-dev/amux/cmd/amux/internal/cli/run"
@@ -32,7 +33,9 @@ import (
 
 // Faces are the ways in for other programs, which only amux-api links. A command whose
 // face is nil hands its command line over to amux-api.
-type Faces struct{}
+type Faces struct {
+	MCP mcp.Face
+}
 
 // Main runs a command line, given without the program's name, and returns the exit
 // code.
@@ -79,6 +82,7 @@ func NewCmd(a *app.App, faces Faces) *cobra.Command {
 		worktree.NewCmd(a, records.NewCmdWorktreeDiff(a)),
 		records.NewCmdReplay(a),
 		serve.NewCmd(a),
+		mcp.NewCmd(a, faces.MCP),
 		doctor.NewCmd(a),
 		version.NewCmd(a),
 	)

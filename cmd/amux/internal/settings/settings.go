@@ -64,6 +64,12 @@ type Settings struct {
 	Hooks        Hooks
 }
 
+// MCP is [mcp]: what amux mcp may do inside a run, beyond the runs below it.
+type MCP struct {
+	Grant  []string // ids of runs; "all": every run
+	Answer bool     // what agents ask
+}
+
 // Command is a command of the user's. The zero value does nothing.
 type Command struct {
 	Line string   // for a shell
@@ -95,10 +101,11 @@ func (h *Hooks) over(by Hooks) {
 	over(&h.Timeout, by.Timeout)
 }
 
-// Records say what is kept and sent of runs.
+// Records say what is kept, sent and shown of runs.
 type Records struct {
 	NoChanges bool // what runs change is not recorded
 	Telemetry Telemetry
+	MCP       MCP
 }
 
 // Telemetry is [telemetry]: where traces and metrics of runs go.
@@ -162,6 +169,8 @@ var keys = []key{
 	{"telemetry.enabled", false, onOff(func(s *Settings) *string { return &s.Telemetry.Enabled })},
 	{"telemetry.endpoint", false, endpoint(func(s *Settings) *string { return &s.Telemetry.Endpoint })},
 	{"telemetry.content", false, boolean(func(s *Settings) *bool { return &s.Telemetry.Content }, true)},
+	{"mcp.grant", false, list(func(s *Settings) *[]string { return &s.MCP.Grant })},
+	{"mcp.answer", false, boolean(func(s *Settings) *bool { return &s.MCP.Answer }, true)},
 	{"project_index", false, folders(func(s *Settings) *[]string { return &s.ProjectIndex })},
 }
 
@@ -173,6 +182,7 @@ const (
 	notifyTable    = "notify"
 	hooksTable     = "hooks"
 	telemetryTable = "telemetry"
+	mcpTable       = "mcp"
 )
 
 var agentName = regexp.MustCompile(`^[a-z][a-z0-9-]{0,39}$`)
@@ -282,8 +292,8 @@ func (s *Settings) parse(path string, data []byte, project bool) error {
 			budget, isBudget := budgetOf(expression)
 			profile, isProfile := strings.CutPrefix(name, profilesTable+".")
 			profile, ofProfile := strings.CutSuffix(profile, "."+hooksTable)
-			if !slices.Contains([]string{overridesTable, notifyTable, hooksTable, telemetryTable}, table) && !own && !isBudget && !isProfile || expression.Kind != unstable.Table {
-				return fail(first, "unknown table [%s]; the tables are [%s], [%s], [%s], [%s], [%s.NAME], [%s.NAME] and those of [%s]", name, notifyTable, hooksTable, telemetryTable, overridesTable, agentsTable, profilesTable, budgetsTable)
+			if !slices.Contains([]string{overridesTable, notifyTable, hooksTable, telemetryTable, mcpTable}, table) && !own && !isBudget && !isProfile || expression.Kind != unstable.Table {
+				return fail(first, "unknown table [%s]; the tables are [%s], [%s], [%s], [%s], [%s], [%s.NAME], [%s.NAME] and those of [%s]", name, notifyTable, hooksTable, telemetryTable, mcpTable, overridesTable, agentsTable, profilesTable, budgetsTable)
 			}
 			if isBudget && !project {
 				if budget.Kind == "" || slices.ContainsFunc(s.Budgets, func(b Budget) bool { return b.Kind == budget.Kind && b.Of == budget.Of }) {

@@ -91,7 +91,7 @@ func TestErrors(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ name, user, project, want string }{
 		{"unknown key", "agent = 'x'\n\nmodle = 'y'\n", "", "config.toml:3: unknown key modle"},
-		{"unknown table", "agent = 'x'\n[mcp]\n", "", "config.toml:2: unknown table [mcp]"},
+		{"unknown table", "agent = 'x'\n[servers]\n", "", "config.toml:2: unknown table [servers]"},
 		{"agent without an adapter", "[agents.a]\ncommand = 'x'", "", "config.toml: [agents.a] needs adapter"},
 		{"agent without a command", "[agents.a]\nadapter = 'command'", "", "config.toml: [agents.a] needs command"},
 		{"agent with an empty command", "[agents.a]\nadapter = 'command'\ncommand = []", "", "config.toml:3: agents.a.command: expected a shell command line"},
