@@ -3,7 +3,9 @@ package app
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
+	"time"
 
 	"github.com/amux-dev/amux/host"
 	"github.com/amux-dev/amux/internal/process"
@@ -39,6 +41,34 @@ func (h *fakeHost) Live(context.Context) ([]host.RunInfo, error) { return h.runs
 func (h *fakeHost) Cancel(_ context.Context, ref string, _ bool) (host.Outcome, error) {
 	h.cancelled = append(h.cancelled, ref)
 	return host.Outcome(""), nil
+}
+
+func (h *fakeHost) Spending(_ context.Context, _ time.Time, f func(*host.Spending)) (int, error) {
+	for _, r := range h.runs {
+		f(&host.Spending{Run: host.RunInfo{ID: r.ID}})
+	}
+	return 0, nil
+}
+
+func (h *fakeHost) Worktrees() Worktrees { return fakeWorktrees{} }
+
+// fakeWorktrees are one of a run below, one that it shares with another, one that none has used.
+type fakeWorktrees struct{ Worktrees }
+
+func (fakeWorktrees) List(context.Context) ([]host.Worktree, error) {
+	return []host.Worktree{
+		{Name: "below", Runs: []string{"CHILD", "GRAND"}},
+		{Name: "shared", Runs: []string{"OTHER", "CHILD"}},
+		{Name: "none"},
+	}, nil
+}
+
+func (fakeWorktrees) Drop(context.Context, string, bool) error { return nil }
+
+func (fakeWorktrees) Diff(context.Context, string) (*host.Diff, error) { return nil, nil }
+
+func (fakeWorktrees) Merge(context.Context, string) (string, []host.ChangedFile, error) {
+	return "", nil, nil
 }
 
 func run(id, name string, startedBy ...string) host.RunInfo {
@@ -77,6 +107,36 @@ func TestScopeOfARunIsWhatItStarted(t *testing.T) {
 	runs, err := in.Runs(ctx)
 	if err != nil || len(runs) != 2 || runs[0].ID != "CHILD" || runs[1].ID != "GRAND" {
 		t.Errorf("Runs returns %v, %v", runs, err)
+	}
+}
+
+func TestScopeOfMoneyAndWorktrees(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	h := &fakeHost{runs: []host.RunInfo{run("ME", ""), run("CHILD", "", "ME"), run("GRAND", "", "ME", "CHILD"), run("OTHER", "")}}
+	in := scoped{h, Scope{Limited: true, Below: []string{"ME"}}}
+	var paid []string
+	if _, err := in.Spending(ctx, time.Time{}, func(s *host.Spending) { paid = append(paid, s.Run.ID) }); err != nil || !slices.Equal(paid, []string{"CHILD", "GRAND"}) {
+		t.Errorf("Spending names %v, %v", paid, err)
+	}
+	if _, err := in.Clean(ctx, false); err == nil {
+		t.Error("Clean removes the runs of others")
+	}
+	trees := in.Worktrees()
+	list, err := trees.List(ctx)
+	if err != nil || len(list) != 1 || list[0].Name != "below" {
+		t.Errorf("List returns %v, %v", list, err)
+	}
+	if _, err := trees.Prune(ctx, false); err == nil {
+		t.Error("Prune drops the worktrees of others")
+	}
+	for _, name := range []string{"below", "shared", "none", "other"} {
+		_, diff := trees.Diff(ctx, name)
+		_, _, merge := trees.Merge(ctx, name)
+		drop := trees.Drop(ctx, name, true)
+		if below := name == "below"; (diff == nil) != below || (merge == nil) != below || (drop == nil) != below {
+			t.Errorf("%s: Diff returns %v, Merge %v, Drop %v", name, diff, merge, drop)
+		}
 	}
 }
 
