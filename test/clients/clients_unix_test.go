@@ -4,8 +4,7 @@ package clients
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,6 +16,8 @@ import (
 	"time"
 
 	"github.com/gofrs/flock"
+
+	"github.com/amux-dev/amux/internal/test/npm"
 )
 
 // patience is for a slow machine that does much besides.
@@ -108,7 +109,8 @@ func TestTypeScript(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it fetches the TypeScript compiler: make test")
 	}
-	node, npm, program := need(t, "node"), need(t, "npm"), amux(t)
+	need(t, "npm")
+	node, program := need(t, "node"), amux(t)
 	source, work := path(t, "clients", "typescript"), path(t, ".cache", "clients", "typescript")
 	if err := os.MkdirAll(filepath.Dir(work), 0o755); err != nil {
 		t.Fatal(err)
@@ -120,7 +122,11 @@ func TestTypeScript(t *testing.T) {
 		t.Fatalf("wait for another test: %v", err)
 	}
 	defer lock.Unlock()
-	install(t, npm, source, work)
+	if err := npm.Install(ctx, source, work, "tsconfig.json"); errors.Is(err, npm.ErrOffline) {
+		t.Skip(err)
+	} else if err != nil {
+		t.Fatal(err)
+	}
 	for _, dir := range []string{"src", "test", "examples", "dist"} {
 		if err := os.RemoveAll(filepath.Join(work, dir)); err != nil {
 			t.Fatal(err)
@@ -139,48 +145,4 @@ func TestTypeScript(t *testing.T) {
 	}
 	out := run(t, work, env, slices.Concat([]string{node, "--test", "--test-reporter=tap"}, tests)...)
 	atLeast(t, 20, `(?m)^# pass (\d+)`, out)
-}
-
-// install has npm fetch the compiler, exactly as the lock file has it, if that is not
-// there yet. No script of a package runs.
-func install(t *testing.T, npm, source, work string) {
-	names := []string{"package.json", "package-lock.json", "tsconfig.json"}
-	hash := sha256.New()
-	var files [][]byte
-	for _, name := range names {
-		data, err := os.ReadFile(filepath.Join(source, name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		hash.Write(data)
-		files = append(files, data)
-	}
-	stamp, want := filepath.Join(work, "stamp"), hex.EncodeToString(hash.Sum(nil))
-	if have, err := os.ReadFile(stamp); err == nil && string(have) == want {
-		return
-	}
-	if os.Getenv("AMUX_TEST_OFFLINE") != "" {
-		t.Skip("the TypeScript compiler is not in .cache, and AMUX_TEST_OFFLINE is set")
-	}
-	if err := os.RemoveAll(work); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.MkdirAll(work, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	for i, name := range names {
-		if err := os.WriteFile(filepath.Join(work, name), files[i], 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error")
-	cmd.Dir = work
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("npm ci (AMUX_TEST_OFFLINE=1 leaves this test out): %v\n%s", err, out)
-	}
-	if err := os.WriteFile(stamp, []byte(want), 0o644); err != nil {
-		t.Fatal(err)
-	}
 }
