@@ -73,6 +73,16 @@ func newHome(t *testing.T) *home {
 	}
 }
 
+// env0 is a variable of the user's environment.
+func (h *home) env0(name string) string {
+	for _, v := range h.env {
+		if value, ok := strings.CutPrefix(v, name+"="); ok {
+			return value
+		}
+	}
+	return ""
+}
+
 // sh runs a command and returns its stdout.
 func (h *home) sh(env []string, argv ...string) string {
 	h.t.Helper()

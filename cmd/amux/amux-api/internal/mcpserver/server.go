@@ -112,7 +112,8 @@ func problemOf(err error) problem {
 
 // add adds a tool. Its errors are problems.
 func add[In, Out any](to *mcp.Server, name, does string, hints mcp.ToolAnnotations, do func(ctx context.Context, progress func(float64, string), in In) (Out, error)) {
-	mcp.AddTool(to, &mcp.Tool{Name: name, Description: does, Annotations: &hints}, func(ctx context.Context, req *mcp.CallToolRequest, in In) (*mcp.CallToolResult, Out, error) {
+	tool := &mcp.Tool{Name: name, Description: does, Annotations: &hints, InputSchema: schema[In](), OutputSchema: schema[Out]()}
+	mcp.AddTool(to, tool, func(ctx context.Context, req *mcp.CallToolRequest, in In) (*mcp.CallToolResult, Out, error) {
 		progress := func(n float64, message string) {
 			if token := req.Params.GetProgressToken(); token != nil {
 				_ = req.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{ProgressToken: token, Progress: n, Message: message}) // a courtesy
