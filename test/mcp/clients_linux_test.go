@@ -11,13 +11,13 @@ import (
 )
 
 // inspect runs the MCP inspector's command line on amux mcp and returns what it prints.
-func (h *home) inspect(args ...string) (string, error) {
-	h.t.Helper()
+func (h user) inspect(args ...string) (string, error) {
+	h.T.Helper()
 	cli, err := filepath.Abs(filepath.Join(inspectorDir(), "node_modules", ".bin", "mcp-inspector"))
 	if err != nil {
-		h.t.Fatal(err)
+		h.T.Fatal(err)
 	}
-	return h.try(nil, append([]string{cli, "--cli", h.amux, "mcp"}, args...)...)
+	return h.Try(nil, append([]string{cli, "--cli", h.Amux, "mcp"}, args...)...)
 }
 
 func TestInspector(t *testing.T) {
@@ -82,7 +82,7 @@ func TestClaudeCode(t *testing.T) {
 	h := newHome(t)
 	start := func(prompt string, more map[string]any) func([]string) toolCall {
 		return func([]string) toolCall {
-			in := map[string]any{"agent": "claude", "prompt": prompt, "approve": "auto", "cwd": h.dir}
+			in := map[string]any{"agent": "claude", "prompt": prompt, "approve": "auto", "cwd": h.Dir}
 			for k, v := range more {
 				in[k] = v
 			}
@@ -90,7 +90,7 @@ func TestClaudeCode(t *testing.T) {
 		}
 	}
 	d := newDirector(t,
-		start("[fm:write="+filepath.Join(h.dir, "made.txt")+"] make it", nil),
+		start("[fm:write="+filepath.Join(h.Dir, "made.txt")+"] make it", nil),
 		func(r []string) toolCall {
 			return toolCall{"run_wait", map[string]any{"run_ids": []string{lastRun(t, r, 0)}}}
 		},
@@ -108,9 +108,9 @@ func TestClaudeCode(t *testing.T) {
 		func([]string) toolCall { return toolCall{"run_list", map[string]any{"all": true}} },
 		func([]string) toolCall { return toolCall{"run_stop", map[string]any{"run_ids": []string{"director"}}} },
 	)
-	env := append(toolchain.Env(h.env0("HOME")), toolchain.Anthropic("", d.URL)...)
-	env = append(env, "PATH="+filepath.Dir(h.amux)+":"+tc.Path())
-	out, err := h.try(env, h.amux, "run", "claude", "--approve", "auto", "--name", "director", "--mcp", "amux="+h.amux+" mcp", direction+" lead them", "--json")
+	env := append(toolchain.Env(h.User), toolchain.Anthropic("", d.URL)...)
+	env = append(env, "PATH="+filepath.Dir(h.Amux)+":"+tc.Path())
+	out, err := h.Try(env, h.Amux, "run", "claude", "--approve", "auto", "--name", "director", "--mcp", "amux="+h.Amux+" mcp", direction+" lead them", "--json")
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
@@ -129,7 +129,7 @@ func TestClaudeCode(t *testing.T) {
 	if strings.Contains(seen[6], `"director"`) {
 		t.Errorf("the list has the run above: %s", seen[6])
 	}
-	if data, err := os.ReadFile(filepath.Join(h.dir, "made.txt")); err != nil || string(data) != "hello\nworld\n" {
+	if data, err := os.ReadFile(filepath.Join(h.Dir, "made.txt")); err != nil || string(data) != "hello\nworld\n" {
 		t.Errorf("made.txt is %q, %v", data, err)
 	}
 }

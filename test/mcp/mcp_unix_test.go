@@ -3,7 +3,6 @@
 package mcp
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"os"
@@ -13,110 +12,35 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/amux-dev/amux/internal/test/home"
 )
 
 // patience is for a slow machine that does much besides.
-const patience = 2 * time.Minute
+const patience = home.Patience
 
-// home is a user with an amux of its own.
-type home struct {
-	t    *testing.T
-	amux string
-	dir  string
-	env  []string
-}
+// user is one with an amux of their own.
+type user struct{ *home.Home }
 
-func newHome(t *testing.T) *home {
+func newHome(t *testing.T) user {
 	t.Helper()
-	amux, err := filepath.Abs("../../bin/amux")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := os.Stat(amux); err != nil {
-		t.Fatal("bin/amux is not there: make build")
-	}
-	sockets, err := os.MkdirTemp("/tmp", "amux-mcp")
-	if err != nil {
-		t.Fatal(err)
-	}
-	user := t.TempDir()
-	dir := filepath.Join(user, "work")
-	if err := os.Mkdir(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	h := &home{t, amux, dir, []string{"HOME=" + user, "PATH=" + filepath.Dir(amux) + ":" + os.Getenv("PATH"), "XDG_RUNTIME_DIR=" + sockets, "GIT_CONFIG_GLOBAL=/dev/null"}}
-	h.sh(nil, "git", "init", "-q", dir)
-	h.sh(nil, "git", "-C", dir, "-c", "user.name=a", "-c", "user.email=a@example.com", "commit", "-q", "--allow-empty", "-m", "first")
-	serve := exec.Command(amux, "serve")
-	serve.Dir, serve.Env = dir, h.env
-	if err := serve.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		for id := range strings.FieldsSeq(h.sh(nil, amux, "ps", "-q")) {
-			h.sh(nil, amux, "kill", id)
-		}
-		_ = serve.Process.Signal(os.Interrupt)
-		_ = serve.Wait()
-		os.RemoveAll(sockets)
-	})
-	for end := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
-		if found, _ := filepath.Glob(filepath.Join(sockets, "amux", "serve*.sock")); len(found) > 0 {
-			return h
-		}
-		if time.Now().After(end) {
-			t.Fatal("amux serve does not come up")
-		}
-	}
-}
-
-// env0 is a variable of the user's environment.
-func (h *home) env0(name string) string {
-	for _, v := range h.env {
-		if value, ok := strings.CutPrefix(v, name+"="); ok {
-			return value
-		}
-	}
-	return ""
-}
-
-// sh runs a command and returns its stdout.
-func (h *home) sh(env []string, argv ...string) string {
-	h.t.Helper()
-	out, err := h.try(env, argv...)
-	if err != nil {
-		h.t.Fatalf("%s: %v\n%s", strings.Join(argv, " "), err, out)
-	}
-	return out
-}
-
-func (h *home) try(env []string, argv ...string) (string, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
-	cmd.Dir, cmd.Env = h.dir, append(slices.Clone(h.env), env...)
-	var out, errs bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &errs
-	err := cmd.Run()
-	if err != nil {
-		return out.String() + errs.String(), err
-	}
-	return strings.TrimSpace(out.String()), nil
+	h := home.New(t)
+	h.Serve()
+	return user{h}
 }
 
 // client connects a client to amux mcp.
-func (h *home) client(env []string, args ...string) (*mcp.ClientSession, *exec.Cmd) {
-	h.t.Helper()
-	cmd := exec.Command(h.amux, append([]string{"mcp"}, args...)...)
-	cmd.Dir, cmd.Env, cmd.Stderr = h.dir, append(slices.Clone(h.env), env...), os.Stderr
-	c, err := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil).Connect(h.t.Context(), &mcp.CommandTransport{Command: cmd}, nil)
+func (h user) client(env []string, args ...string) (*mcp.ClientSession, *exec.Cmd) {
+	h.T.Helper()
+	cmd := exec.Command(h.Amux, append([]string{"mcp"}, args...)...)
+	cmd.Dir, cmd.Env, cmd.Stderr = h.Dir, append(slices.Clone(h.Env), env...), os.Stderr
+	c, err := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil).Connect(h.T.Context(), &mcp.CommandTransport{Command: cmd}, nil)
 	if err != nil {
-		h.t.Fatal(err)
+		h.T.Fatal(err)
 	}
-	h.t.Cleanup(func() { _ = c.Close() })
+	h.T.Cleanup(func() { _ = c.Close() })
 	return c, cmd
 }
 
@@ -236,7 +160,7 @@ func TestRunAnAgent(t *testing.T) {
 		from, more = page.Next, page.More
 	}
 	var want []string
-	for line := range strings.SplitSeq(h.sh(nil, h.amux, "logs", "--json", id), "\n") {
+	for line := range strings.SplitSeq(h.Sh(nil, h.Amux, "logs", "--json", id), "\n") {
 		var head struct {
 			Type string `json:"type"`
 		}
@@ -322,7 +246,7 @@ func TestScopeInsideARun(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
 	talk := func(env []string, name string, more ...string) string {
-		return h.sh(env, append([]string{h.amux, "run", "demo", "-i", "-d", "--name", name, "hello"}, more...)...)
+		return h.Sh(env, append([]string{h.Amux, "run", "demo", "-i", "-d", "--name", name, "hello"}, more...)...)
 	}
 	me, other := talk(nil, "me"), talk(nil, "other")
 	c, _ := h.client(inside(me))
@@ -354,35 +278,35 @@ func TestScopeInsideARun(t *testing.T) {
 				t.Errorf("%s of %q: %q", tool, ref, got)
 			}
 		}
-		if out, err := h.try(inside(me), h.amux, "stop", ref); err == nil {
+		if out, err := h.Try(inside(me), h.Amux, "stop", ref); err == nil {
 			t.Errorf("amux stop %q: %s", ref, out)
 		}
-		if out, err := h.try(inside(me), h.amux, "rm", "--force", ref); err == nil {
+		if out, err := h.Try(inside(me), h.Amux, "rm", "--force", ref); err == nil {
 			t.Errorf("amux rm %q: %s", ref, out)
 		}
 	}
-	live := strings.Fields(h.sh(nil, h.amux, "ps", "-q"))
+	live := strings.Fields(h.Sh(nil, h.Amux, "ps", "-q"))
 	for _, id := range []string{me, other, child, grand} {
 		if !slices.ContainsFunc(live, func(l string) bool { return l == id }) {
 			t.Errorf("%s was stopped", id)
 		}
 	}
-	seen := strings.Fields(h.sh(inside(me), h.amux, "ps", "-q"))
+	seen := strings.Fields(h.Sh(inside(me), h.Amux, "ps", "-q"))
 	slices.Sort(seen)
 	if !slices.Equal(seen, below) {
 		t.Errorf("amux ps inside shows %q, want %q", seen, below)
 	}
 	// What an agent could type gives it nothing; what the user wrote does.
-	if out, err := h.try(inside(me), h.amux, "mcp", "--grant", "all"); err == nil || !strings.Contains(out, "inside a run") {
+	if out, err := h.Try(inside(me), h.Amux, "mcp", "--grant", "all"); err == nil || !strings.Contains(out, "inside a run") {
 		t.Errorf("--grant inside a run: %v, %s", err, out)
 	}
-	if out, err := h.try(inside("01M888J4V76P44W4R5M5EHTNQM"), h.amux, "mcp"); err == nil || !strings.Contains(out, "no such run") {
+	if out, err := h.Try(inside("01M888J4V76P44W4R5M5EHTNQM"), h.Amux, "mcp"); err == nil || !strings.Contains(out, "no such run") {
 		t.Errorf("an unknown run: %v, %s", err, out)
 	}
 	if got := call(t, c, "run_start", map[string]any{"agent": "demo", "prompt": "x", "approve": "auto"}, nil); !strings.Contains(got, "more than this run may") {
 		t.Errorf("more permission than the caller's: %q", got)
 	}
-	config := strings.TrimSpace(h.sh(nil, h.amux, "config", "path"))
+	config := strings.TrimSpace(h.Sh(nil, h.Amux, "config", "path"))
 	if err := os.MkdirAll(filepath.Dir(config), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -408,10 +332,10 @@ func TestAncestryWins(t *testing.T) {
 		t.Skip("only Linux tells a process the environment of those above it")
 	}
 	h := newHome(t)
-	me := h.sh(nil, h.amux, "run", "demo", "-i", "-d", "hello")
-	other := h.sh(nil, h.amux, "run", "demo", "-i", "-d", "hello")
+	me := h.Sh(nil, h.Amux, "run", "demo", "-i", "-d", "hello")
+	other := h.Sh(nil, h.Amux, "run", "demo", "-i", "-d", "hello")
 	for _, forge := range []string{"env -u AMUX_RUN_ID", "env AMUX_RUN_ID=" + other, "env AMUX_RUN_ID="} {
-		if out := h.sh(inside(me), "sh", "-c", forge+` "$0" ps -q; true`, h.amux); out != "" {
+		if out := h.Sh(inside(me), "sh", "-c", forge+` "$0" ps -q; true`, h.Amux); out != "" {
 			t.Errorf("%s: sees %q", forge, out)
 		}
 	}
@@ -420,8 +344,8 @@ func TestAncestryWins(t *testing.T) {
 func TestAnswers(t *testing.T) {
 	t.Parallel()
 	h := newHome(t)
-	me := h.sh(nil, h.amux, "run", "demo", "-d", "--approve", "ask", "[approve]")
-	config := strings.TrimSpace(h.sh(nil, h.amux, "config", "path"))
+	me := h.Sh(nil, h.Amux, "run", "demo", "-d", "--approve", "ask", "[approve]")
+	config := strings.TrimSpace(h.Sh(nil, h.Amux, "config", "path"))
 	if err := os.MkdirAll(filepath.Dir(config), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -455,7 +379,7 @@ func TestAnswers(t *testing.T) {
 	if waited.Runs[0].State != "completed" {
 		t.Errorf("the approved run is %+v", waited.Runs[0])
 	}
-	if out, err := h.try(inside(me), h.amux, "approve", me); err == nil {
+	if out, err := h.Try(inside(me), h.Amux, "approve", me); err == nil {
 		t.Errorf("a run approved its own request: %s", out)
 	}
 	must(t, c, "run_wait", map[string]any{"run_ids": []string{me}}, &waited)
