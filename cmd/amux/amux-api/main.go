@@ -9,6 +9,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/amux-dev/amux/cmd/amux/amux-api/internal/httpapi"
 	"github.com/amux-dev/amux/cmd/amux/amux-api/internal/mcpserver"
 	"github.com/amux-dev/amux/cmd/amux/internal/app"
 	"github.com/amux-dev/amux/cmd/amux/internal/cli"
@@ -28,14 +29,19 @@ var (
 func main() {
 	p := system.Process(system.Build{Version: version, Commit: commit, Date: date, BundledHashes: bundledHashes})
 	p.Executable = p.Beside(app.ProgramName("amux")) // that starts servers
-	if len(os.Args) > 1 && os.Args[1] == "telemetry" {
-		os.Exit(exportRuns(p, os.Args[2:]))
+	if len(os.Args) > 1 {
+		switch os.Args[1] {
+		case "telemetry":
+			os.Exit(exportRuns(p, os.Args[2:]))
+		case "openapi": // for docs/schema, and for whoever makes a client
+			os.Exit(httpapi.Describe(p, os.Stdout))
+		}
 	}
 	os.Exit(cli.Main(p, faces, os.Args[1:]))
 }
 
 // faces are what amux hands over to this program.
-var faces = cli.Faces{MCP: mcpserver.Serve}
+var faces = cli.Faces{HTTP: httpapi.Serve, MCP: mcpserver.Serve}
 
 // exportRuns is amux-api telemetry.
 func exportRuns(p *app.Process, args []string) int {

@@ -34,7 +34,8 @@ import (
 // Faces are the ways in for other programs, which only amux-api links. A command whose
 // face is nil hands its command line over to amux-api.
 type Faces struct {
-	MCP mcp.Face
+	HTTP serve.Face
+	MCP  mcp.Face
 }
 
 // Main runs a command line, given without the program's name, and returns the exit
@@ -81,7 +82,7 @@ func NewCmd(a *app.App, faces Faces) *cobra.Command {
 		records.NewCmdCompare(a),
 		worktree.NewCmd(a, records.NewCmdWorktreeDiff(a)),
 		records.NewCmdReplay(a),
-		serve.NewCmd(a),
+		serve.NewCmd(a, faces.HTTP),
 		mcp.NewCmd(a, faces.MCP),
 		doctor.NewCmd(a),
 		version.NewCmd(a),

@@ -106,6 +106,14 @@ type Records struct {
 	NoChanges bool // what runs change is not recorded
 	Telemetry Telemetry
 	MCP       MCP
+	HTTP      HTTP
+}
+
+// HTTP is [http]: what amux serve --http may start.
+type HTTP struct {
+	Agents  []string // empty: all
+	Folders []string // absolute; in these and below; empty: everywhere
+	Approve string   // the most that a run may be approved; empty: ask
 }
 
 // Telemetry is [telemetry]: where traces and metrics of runs go.
@@ -171,6 +179,9 @@ var keys = []key{
 	{"telemetry.content", false, boolean(func(s *Settings) *bool { return &s.Telemetry.Content }, true)},
 	{"mcp.grant", false, list(func(s *Settings) *[]string { return &s.MCP.Grant })},
 	{"mcp.answer", false, boolean(func(s *Settings) *bool { return &s.MCP.Answer }, true)},
+	{"http.agents", false, list(func(s *Settings) *[]string { return &s.HTTP.Agents })},
+	{"http.folders", false, folders(func(s *Settings) *[]string { return &s.HTTP.Folders })},
+	{"http.approve", false, oneOf(func(s *Settings) *string { return &s.HTTP.Approve }, "deny", "rules", "ask", "auto")},
 	{"project_index", false, folders(func(s *Settings) *[]string { return &s.ProjectIndex })},
 }
 
@@ -183,6 +194,7 @@ const (
 	hooksTable     = "hooks"
 	telemetryTable = "telemetry"
 	mcpTable       = "mcp"
+	httpTable      = "http"
 )
 
 var agentName = regexp.MustCompile(`^[a-z][a-z0-9-]{0,39}$`)
@@ -292,8 +304,8 @@ func (s *Settings) parse(path string, data []byte, project bool) error {
 			budget, isBudget := budgetOf(expression)
 			profile, isProfile := strings.CutPrefix(name, profilesTable+".")
 			profile, ofProfile := strings.CutSuffix(profile, "."+hooksTable)
-			if !slices.Contains([]string{overridesTable, notifyTable, hooksTable, telemetryTable, mcpTable}, table) && !own && !isBudget && !isProfile || expression.Kind != unstable.Table {
-				return fail(first, "unknown table [%s]; the tables are [%s], [%s], [%s], [%s], [%s], [%s.NAME], [%s.NAME] and those of [%s]", name, notifyTable, hooksTable, telemetryTable, mcpTable, overridesTable, agentsTable, profilesTable, budgetsTable)
+			if !slices.Contains([]string{overridesTable, notifyTable, hooksTable, telemetryTable, mcpTable, httpTable}, table) && !own && !isBudget && !isProfile || expression.Kind != unstable.Table {
+				return fail(first, "unknown table [%s]; the tables are [%s], [%s], [%s], [%s], [%s], [%s], [%s.NAME], [%s.NAME] and those of [%s]", name, notifyTable, hooksTable, telemetryTable, mcpTable, httpTable, overridesTable, agentsTable, profilesTable, budgetsTable)
 			}
 			if isBudget && !project {
 				if budget.Kind == "" || slices.ContainsFunc(s.Budgets, func(b Budget) bool { return b.Kind == budget.Kind && b.Of == budget.Of }) {

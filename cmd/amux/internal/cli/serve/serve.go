@@ -39,8 +39,20 @@ const (
 	endAtOnce = 4
 )
 
-// NewCmd makes amux serve.
-func NewCmd(a *app.App) *cobra.Command {
+// HTTP are what amux serve --http needs.
+type HTTP struct {
+	Address string // empty: the user's own socket
+}
+
+// Face serves HTTP until a signal ends it.
+type Face func(a *app.App, o *HTTP) error
+
+// ownSocket is --http without an address.
+const ownSocket = "socket"
+
+// NewCmd makes amux serve. Without a face it hands --http over to amux-api.
+func NewCmd(a *app.App, face Face) *cobra.Command {
+	var http string
 	o := &Options{Process: a.Process, Print: a.Print, Config: a.Config, Server: a.Server, Runs: a.Runs, Idle: app.DurationFlag{D: serveIdle}}
 	cmd := &cobra.Command{
 		Use:   "serve",
@@ -51,10 +63,27 @@ without a run. Its runs go on however it ends: the next command that needs a ser
 starts one, which adopts them. To end a run, use amux stop.
 
 With --max-runs, or max_runs in config.toml, more runs are queued. They start in order,
-and end with their server, like a run that waits for its next attempt.`,
-		Example: "  amux serve\n  amux serve --max-runs 4 --idle 0s",
+and end with their server, like a run that waits for its next attempt.
+
+With --http it serves the HTTP API instead, beside that server, which is started when a
+run needs it: on a socket of your own, or on a port of this machine, for whoever has the
+token in http.token of the configuration folder. [http] in config.toml says what may be
+started.`,
+		Example: "  amux serve\n  amux serve --max-runs 4 --idle 0s\n  amux serve --http\n  amux serve --http=127.0.0.1:8080",
 		Args:    app.ExactArgs(),
 		RunE: app.Command(func(cmd *cobra.Command, _ []string) error {
+			if cmd.Flags().Changed("http") {
+				if cmd.Flags().Changed("max-runs") || cmd.Flags().Changed("idle") {
+					return app.Usagef("--http and --max-runs or --idle cannot be combined").WithHint("give those to an amux serve of its own, or set max_runs in config.toml")
+				}
+				if face == nil {
+					return a.HandOver()
+				}
+				if http == ownSocket {
+					http = ""
+				}
+				return face(a, &HTTP{Address: http})
+			}
 			if !cmd.Flags().Changed("max-runs") {
 				set, err := o.Config.User()
 				if err != nil {
@@ -67,6 +96,8 @@ and end with their server, like a run that waits for its next attempt.`,
 	}
 	cmd.Flags().Uint16Var(&o.MaxRuns, "max-runs", 0, "run at most this `NUMBER` of runs at a time, and queue the others; 0: no limit")
 	cmd.Flags().Var(&o.Idle, "idle", "leave after this time without a run (default 1m); 0s: never")
+	cmd.Flags().StringVar(&http, "http", "", "serve HTTP on a socket of your own, or with --http=`ADDRESS` on a port of this machine")
+	cmd.Flags().Lookup("http").NoOptDefVal = ownSocket
 	cmd.Flags().BoolVar(&o.OnDemand, "on-demand", false, "")
 	_ = cmd.Flags().MarkHidden("on-demand")
 	return cmd

@@ -1,0 +1,153 @@
+//go:build unix
+
+package http
+
+import (
+	"bufio"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"os"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// A client that goes on behind its last event has every event once, whoever is killed
+// meanwhile: the server of HTTP, amux serve, the connection.
+func TestResume(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	breaks := 12
+	if full() {
+		breaks = 1000
+	}
+	random := rand.New(rand.NewPCG(1, uint64(breaks)))
+	broken, kills := 0, map[string]int{}
+	for broken < breaks {
+		r := s.begin(strings.Repeat("[lines:20][sleep:0.05]", 40), nil) // 800 lines in 2 s
+		var lines, ids []string
+		for ended := false; !ended; {
+			last := ""
+			if len(ids) > 0 {
+				last = ids[len(ids)-1]
+			}
+			most := 1 + random.IntN(200)
+			killed := make(chan struct{})
+			who := []string{"connection", "http", "serve", "both"}[random.IntN(4)]
+			go func() {
+				defer close(killed)
+				time.Sleep(time.Duration(random.IntN(150)) * time.Millisecond)
+				if who == "http" || who == "both" {
+					s.kill()
+				}
+				if who == "serve" || who == "both" {
+					s.KillServe()
+				}
+			}()
+			more, numbers, err := s.watch(r.ID, last, func(n int) bool { return who == "connection" && n >= most })
+			<-killed
+			lines, ids = append(lines, more...), append(ids, numbers...)
+			kills[who]++
+			broken++
+			if who == "http" || who == "both" {
+				s.again()
+			}
+			if who == "serve" || who == "both" {
+				s.Serve()
+			}
+			ended = err == nil && len(lines) > 0 && strings.HasPrefix(lines[len(lines)-1], `{"type":"run_end"`)
+		}
+		for i, id := range ids {
+			if id != strconv.Itoa(i+1) {
+				t.Fatalf("event %d has the number %s", i+1, id)
+			}
+		}
+		if stored := s.logs(r.ID); !slices.Equal(lines, stored) {
+			t.Fatalf("%d events were sent, %d are stored", len(lines), len(stored))
+		}
+	}
+	t.Logf("%d breaks: %v", broken, kills)
+}
+
+// memory is the resident memory of a process in MB.
+func memory(t *testing.T, pid int) int {
+	t.Helper()
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		t.Skip(err)
+	}
+	for line := range strings.Lines(string(data)) {
+		if rest, ok := strings.CutPrefix(line, "VmRSS:"); ok {
+			kb, _ := strconv.Atoi(strings.Fields(rest)[0])
+			return kb >> 10
+		}
+	}
+	t.Fatal("no VmRSS")
+	return 0
+}
+
+// Many watch one run, and a tenth of them takes nothing: the others get everything, and the
+// server holds nothing for those.
+func TestWatchers(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS != "linux" {
+		t.Skip("memory is read from /proc")
+	}
+	s := start(t)
+	many := 100
+	if full() {
+		many = 1000
+	}
+	r := s.begin(strings.Repeat("[lines:100][sleep:0.1]", 40), nil) // 4,000 lines in 4 s
+	idle := memory(t, s.cmd.Process.Pid)
+	address := strings.TrimPrefix(s.url, "http://")
+	for range many / 10 {
+		conn, err := net.Dial("tcp", address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		_ = conn.(*net.TCPConn).SetReadBuffer(4 << 10)
+		fmt.Fprintf(conn, "GET /v1/runs/%s/events HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\n\r\n", r.ID, address, s.token)
+		if line, err := bufio.NewReaderSize(conn, 16).ReadString('\n'); err != nil || !strings.Contains(line, "200") {
+			t.Fatalf("%s, %v", line, err)
+		}
+	}
+	var watching sync.WaitGroup
+	counts := make([]int, many-many/10)
+	for i := range counts {
+		watching.Go(func() {
+			lines, _, err := s.watch(r.ID, "", never)
+			if err != nil {
+				t.Errorf("watcher %d: %v", i, err)
+			}
+			counts[i] = len(lines)
+		})
+	}
+	most := 0
+	done := make(chan struct{})
+	go func() { watching.Wait(); close(done) }()
+	for ended := false; !ended; {
+		select {
+		case <-done:
+			ended = true
+		case <-time.After(100 * time.Millisecond):
+			most = max(most, memory(t, s.cmd.Process.Pid))
+		}
+	}
+	stored := len(s.logs(r.ID))
+	for i, n := range counts {
+		if n != stored {
+			t.Errorf("watcher %d has %d of %d events", i, n, stored)
+		}
+	}
+	if limit := 60 + many/2; most-idle > limit {
+		t.Errorf("%d watchers take %d MB, more than %d", many, most-idle, limit)
+	}
+	t.Logf("%d watchers of %d events: %d MB over %d", many, stored, most-idle, idle)
+}
