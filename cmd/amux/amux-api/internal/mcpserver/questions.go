@@ -3,9 +3,11 @@ package mcpserver
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"time"
 
 	"github.com/amux-dev/amux/cmd/amux/internal/app"
+	"github.com/amux-dev/amux/host"
 	"github.com/amux-dev/amux/pluginapi"
 )
 
@@ -85,5 +87,28 @@ func (s *server) answer(ctx context.Context, _ func(float64, string), in answerI
 	default:
 		err = app.Usagef("invalid answer %q: expected approve, deny or answer", in.Answer)
 	}
+	if err == nil {
+		taken(ctx, r, in.ID)
+	}
 	return doneOut{r.ID()}, err
+}
+
+// takenTime bounds how long an answer waits until the events have it.
+const takenTime = 5 * time.Second
+
+// taken returns when a question that was answered is open no more, so that a wait which
+// follows does not return because of it.
+func taken(ctx context.Context, r app.Recorded, id string) {
+	ctx, cancel := context.WithTimeout(ctx, takenTime)
+	defer cancel()
+	open := func() bool {
+		return slices.ContainsFunc(r.Questions(), func(q host.Question) bool { return q.ID == id })
+	}
+	for open() {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
 }
