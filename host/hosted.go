@@ -129,7 +129,7 @@ func (r *hosted) newEngine(state string) *engine.Engine {
 	r.budgets = newBudgets(&r.h.archive, r.id(), &r.spec)
 	policy := &engine.Policy{
 		Conversation: r.spec.Conversation, Unattended: r.spec.Unattended, AnswerTime: r.h.limits.answer,
-		Judge: r.spec.judge(r.h.opts.Env).Answer, Retry: r.attempts.next,
+		Judge: r.spec.judge(r.h.opts.Env).Answer, Preview: previewOf(r.spec.Cwd), Retry: r.attempts.next,
 		Used: r.noteUsage, Overspent: r.budgets.overspent(), Grace: cmp.Or(r.spec.Grace, spawn.DefaultGrace),
 		Interrupts: r.agent.GetCapabilities().GetInterrupt(),
 	}

@@ -78,6 +78,7 @@ var payloads = map[pluginapi.Type]func(json.RawMessage) pluginapi.Payload{
 	pluginapi.TokenUsage{}.EventType():          payload[pluginapi.TokenUsage],
 	pluginapi.InputRequired{}.EventType():       payload[pluginapi.InputRequired],
 	pluginapi.ApprovalRequest{}.EventType():     payload[pluginapi.ApprovalRequest],
+	pluginapi.ApprovalPreview{}.EventType():     payload[pluginapi.ApprovalPreview],
 	pluginapi.ApprovalGranted{}.EventType():     payload[pluginapi.ApprovalGranted],
 	pluginapi.ApprovalDenied{}.EventType():      payload[pluginapi.ApprovalDenied],
 	pluginapi.InputAnswered{}.EventType():       payload[pluginapi.InputAnswered],

@@ -1,22 +1,11 @@
 package host
 
 import (
-	"bytes"
 	"encoding/json"
-	"errors"
-	"io/fs"
-	"os"
-	"path/filepath"
-	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
-
-	"github.com/aymanbagabas/go-udiff"
 
 	"github.com/amux-dev/amux/host/internal/record"
-	"github.com/amux-dev/amux/internal/sys/foreign"
-	"github.com/amux-dev/amux/pluginapi"
 )
 
 // Question is what an agent asks people: for permission, or for an answer.
@@ -82,50 +71,4 @@ func (r *recorded) questions() []Question {
 		waiting = append(waiting, found)
 	}
 	return waiting
-}
-
-// WholeFileKeys are the arguments of tools that write a file with the whole new content.
-var WholeFileKeys = []string{"content", "contents", "file_text"}
-
-// wholeFileTools are tools that write a file whole, by their names in small letters.
-var wholeFileTools = []string{"write", "write_file", "writefile", "create", "create_file"}
-
-// maxCompared is the size of the largest file that is compared with what is to be written.
-const maxCompared = 1 << 20
-
-// wholeFile is the diff of a request that writes a file whole.
-func wholeFile(event []byte, cwd string) string {
-	var e pluginapi.ApprovalRequest
-	if json.Unmarshal(event, &e) != nil || e.ToolKind != pluginapi.ToolFile || len(e.Paths) > 1 ||
-		!slices.Contains(wholeFileTools, strings.ToLower(e.ToolName)) {
-		return ""
-	}
-	var fields map[string]json.RawMessage
-	_ = json.Unmarshal(e.Input, &fields) // other JSON has no fields
-	after, found := "", false
-	for _, key := range WholeFileKeys {
-		if raw, ok := fields[key]; ok {
-			found = json.Unmarshal(raw, &after) == nil
-		}
-	}
-	path := strings.Join(e.Paths, "")
-	if path == "" {
-		path = e.Detail
-	}
-	if !found || path == "" || len(after) > maxCompared {
-		return ""
-	}
-	full := path
-	if !filepath.IsAbs(full) {
-		full = filepath.Join(cwd, full)
-	}
-	before, err := foreign.Read(full, foreign.Rule{Limit: maxCompared})
-	old := path
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		old = os.DevNull
-	case err != nil || !utf8.Valid(before) || bytes.IndexByte(before, 0) >= 0:
-		return ""
-	}
-	return udiff.Unified(old, path, string(before), after)
 }

@@ -95,6 +95,7 @@ func (s *simulation) checkEvents(run *simulatedRun, dir *store.Run, rec *recorde
 		fail("the events have changed since Wait returned, from %d bytes to %d", len(run.events), len(now))
 	}
 	state := ""
+	asked := map[string]int{} // 1: a question, 2: it has a preview
 	for i, line := range bytes.Split(bytes.TrimSuffix(data, []byte("\n")), []byte("\n")) {
 		if s.World.Trace != nil {
 			s.World.Trace(fmt.Sprintf("event %.200s", line))
@@ -125,6 +126,18 @@ func (s *simulation) checkEvents(run *simulatedRun, dir *store.Run, rec *recorde
 				}
 			}
 			state = change.To
+		case "approval_request", "approval_preview":
+			var of pluginapi.ApprovalPreview
+			_ = e.Decode(&of)
+			if asked[of.InteractionID]++; (asked[of.InteractionID] == 1) != (e.Type == "approval_request") || asked[of.InteractionID] > 2 {
+				fail("%s number %d is about %s", e.Type, asked[of.InteractionID], of.InteractionID)
+			}
+			if e.Type == "approval_preview" {
+				s.Count("preview")
+				if of.Diff == "" || of.Path != "no-such-file" {
+					fail("the preview of %s is %s", of.InteractionID, line)
+				}
+			}
 		case "run_end":
 			rec.end = &pluginapi.RunEnd{}
 			_ = e.Decode(rec.end)

@@ -67,7 +67,7 @@ func (c *conversed) Handle(in *pluginapi.Input, out *sdk.Out) error {
 		case "turn":
 			out.TurnStarted()
 		case "ask":
-			out.RawEvent("approval_request", fmt.Appendf(nil, `{"interaction_id":%q,"action":"Bash","tool_name":"Bash"}`, rest))
+			out.RawEvent("approval_request", fmt.Appendf(nil, `{"interaction_id":%q,"action":"write","tool_name":"write_file","tool_kind":"file","paths":["no-such-file"],"input":{"content":"new\n"}}`, rest))
 		case "idle":
 			c.turns++
 			out.RawEvent("turn_end", fmt.Appendf(nil, `{"turn_index":%d}`, c.turns-1))

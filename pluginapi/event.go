@@ -352,6 +352,16 @@ type (
 		InteractionID string `json:"interaction_id"`
 		Nested
 	}
+	// ApprovalPreview comes after the ApprovalRequest of a file that is written whole, if
+	// people are to answer it: what it would change in the file as it was then. Diff is a
+	// unified diff; Truncated says that it was longer and ends at a line. The host makes it,
+	// of text files of at most 1 MiB inside the folder of the run.
+	ApprovalPreview struct {
+		InteractionID string `json:"interaction_id"`
+		Path          string `json:"path"`
+		Diff          string `json:"diff"`
+		Truncated     bool   `json:"truncated,omitempty"`
+	}
 	// ApprovalDenied also says that the agent withdrew its request, or refused
 	// by a rule of its own (then InteractionID may be the tool_call_id).
 	ApprovalDenied struct {
@@ -552,6 +562,7 @@ func (Cost) EventType() Type                { return code.EventCost }
 func (TokenUsage) EventType() Type          { return code.EventTokenUsage }
 func (InputRequired) EventType() Type       { return code.EventInputRequired }
 func (ApprovalRequest) EventType() Type     { return code.EventApprovalRequest }
+func (ApprovalPreview) EventType() Type     { return code.EventApprovalPreview }
 func (ApprovalGranted) EventType() Type     { return code.EventApprovalGranted }
 func (ApprovalDenied) EventType() Type      { return code.EventApprovalDenied }
 func (InputAnswered) EventType() Type       { return code.EventInputAnswered }
@@ -630,6 +641,7 @@ var payloads = []Payload{
 	TokenUsage{},
 	InputRequired{},
 	ApprovalRequest{},
+	ApprovalPreview{},
 	ApprovalGranted{},
 	ApprovalDenied{},
 	InputAnswered{},
@@ -674,7 +686,7 @@ type Origin struct {
 func HostOnly(t Type) bool {
 	switch t {
 	case code.EventRunState, code.EventRunEnd, code.EventAborted, code.EventTimeout, code.EventTurnLimit, code.EventCrash,
-		code.EventPaused, code.EventResumed:
+		code.EventPaused, code.EventResumed, code.EventApprovalPreview:
 		return true
 	}
 	return false

@@ -51,6 +51,7 @@ const (
 	KindRetry       Kind = 17 // Retry: the run will spawn once more
 	KindDamage      Kind = 18 // Damage: records were lost here, and what is left of them is kept
 	KindBudget      Kind = 19 // Budget: one is spent, and the run is to end
+	KindPreview     Kind = 20 // Preview: what a request would change, as it waits for people
 )
 
 const (

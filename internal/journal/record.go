@@ -118,6 +118,15 @@ type Budget struct {
 	Conversation bool `json:"conversation,omitempty"`
 }
 
+// Preview is what a request that waits for people would change in a file, as this was when
+// the host looked. Truncated says that the unified diff was longer.
+type Preview struct {
+	ID        string `json:"id"`
+	Path      string `json:"path"`
+	Diff      string `json:"diff"`
+	Truncated bool   `json:"truncated,omitempty"`
+}
+
 // Signal was sent; To is leader or tree.
 type Signal struct {
 	Name string `json:"name"`

@@ -53,6 +53,7 @@ const (
 	EventTokenUsage          = "token_usage"
 	EventInputRequired       = "input_required"
 	EventApprovalRequest     = "approval_request"
+	EventApprovalPreview     = "approval_preview"
 	EventApprovalGranted     = "approval_granted"
 	EventApprovalDenied      = "approval_denied"
 	EventInputAnswered       = "input_answered"

@@ -515,6 +515,17 @@ class ApprovalGranted(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ApprovalPreview(Event):
+    """approval_preview comes after the approval_request of a file that is written whole, if people are to answer it: what it would change in the file as it was then. diff is a unified diff; truncated says that it was longer and ends at a line. The host makes it, of text files of at most 1 MiB inside the folder of the run."""
+
+    type: Literal["approval_preview"] = "approval_preview"
+    interaction_id: str
+    path: str
+    diff: str
+    truncated: bool | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ApprovalDenied(Event):
     """approval_denied also says that the agent withdrew its request, or refused by a rule of its own (then interaction_id may be the tool_call_id)."""
 
@@ -789,6 +800,7 @@ AnyEvent = Union[
     InputRequired,
     ApprovalRequest,
     ApprovalGranted,
+    ApprovalPreview,
     ApprovalDenied,
     InputAnswered,
     ModeChanged,
@@ -1114,6 +1126,12 @@ _EVENTS: dict[str, tuple[type[Event], tuple[_Field, ...]]] = {
     "approval_granted": (ApprovalGranted, (
         _Field("interaction_id", "interaction_id", string, True),
         _Field("parent_id", "parent_id", string, False),
+    )),
+    "approval_preview": (ApprovalPreview, (
+        _Field("interaction_id", "interaction_id", string, True),
+        _Field("path", "path", string, True),
+        _Field("diff", "diff", string, True),
+        _Field("truncated", "truncated", boolean, False),
     )),
     "approval_denied": (ApprovalDenied, (
         _Field("interaction_id", "interaction_id", string, True),

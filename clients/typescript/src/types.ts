@@ -439,6 +439,15 @@ export interface ApprovalGranted extends EventBase {
   parent_id?: string;
 }
 
+/** approval_preview comes after the approval_request of a file that is written whole, if people are to answer it: what it would change in the file as it was then. diff is a unified diff; truncated says that it was longer and ends at a line. The host makes it, of text files of at most 1 MiB inside the folder of the run. */
+export interface ApprovalPreview extends EventBase {
+  type: "approval_preview";
+  interaction_id: string;
+  path: string;
+  diff: string;
+  truncated?: boolean;
+}
+
 /** approval_denied also says that the agent withdrew its request, or refused by a rule of its own (then interaction_id may be the tool_call_id). */
 export interface ApprovalDenied extends EventBase {
   type: "approval_denied";
@@ -663,6 +672,7 @@ export type Event =
   | InputRequired
   | ApprovalRequest
   | ApprovalGranted
+  | ApprovalPreview
   | ApprovalDenied
   | InputAnswered
   | ModeChanged
@@ -740,6 +750,7 @@ export const eventTypes = [
   "input_required",
   "approval_request",
   "approval_granted",
+  "approval_preview",
   "approval_denied",
   "input_answered",
   "mode_changed",

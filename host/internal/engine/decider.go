@@ -25,6 +25,9 @@ type Policy struct {
 	// "deny" with a reason, or "" if people are to answer, with the reason why. allowed
 	// are the rules that people have made with their answers.
 	Judge func(q *Question, allowed []string) (answer, reason string)
+	// Preview, if not nil, says what a request that waits for people would change, or nil if
+	// it cannot be told. It is called without the engine's mutex, and may read files.
+	Preview func(q *Question) *journal.Preview
 	// Retry says whether an attempt is made again. Nil: never.
 	Retry func(Failure) (journal.Retry, bool)
 	// Overspent says which budget is spent by what the run has used: a message, and the way
@@ -169,6 +172,10 @@ func (d *decider) judge(l *ledger, do func(func())) (waiting []string) {
 				in := journal.Input{Kind: answer, ID: q.ID, Text: reason, By: "policy"}
 				q.answered = true
 				do(func() { d.effects.Input(in) })
+			} else if q.Approval && !q.previewing && d.policy.Preview != nil {
+				q.previewing = true
+				asked := *q
+				do(func() { d.preview(&asked) })
 			}
 		}
 		if !q.answered {
@@ -176,6 +183,13 @@ func (d *decider) judge(l *ledger, do func(func())) (waiting []string) {
 		}
 	}
 	return waiting
+}
+
+// preview records what a request would change.
+func (d *decider) preview(q *Question) {
+	if p := d.policy.Preview(q); p != nil {
+		_ = d.effects.Append(journal.KindPreview, journal.Encode(p))
+	}
 }
 
 // limitAnswers has each question that waits for people now watched over, so that its

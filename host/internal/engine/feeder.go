@@ -243,6 +243,16 @@ func (f *feeder) record(rec journal.Record) error {
 				l.budget = &budget
 			}
 		})
+	case journal.KindPreview:
+		var preview journal.Preview
+		if err := rec.Decode(&preview); err != nil {
+			return err
+		}
+		f.item(rec.Time, func(at time.Time) {
+			if event, waits := l.questions.preview(&preview); waits && !Terminal(l.state) {
+				p.events.emit(event, at)
+			}
+		})
 	case journal.KindFault:
 		var fault journal.Fault
 		if err := rec.Decode(&fault); err != nil {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/amux-dev/amux/internal/journal"
 	"github.com/amux-dev/amux/pluginapi"
 	"github.com/amux-dev/amux/pluginapi/code"
 )
@@ -20,7 +21,11 @@ type Question struct {
 	Detail   string
 	Kind     string // a pluginapi.Tool… constant, or empty
 	Paths    []string
+	Input    json.RawMessage // of a tool that is about one file; else nil
 	Event    json.RawMessage // if the answered ones are collected; else nil
+
+	previewing bool // the host has looked what it would change, or another host has
+	previewed  bool // and an event says so
 
 	judged   bool // the host has answered, or left it to people
 	answered bool // the host has; what it said is not back from the journal yet
@@ -77,6 +82,9 @@ func (q *Questions) Learn(t pluginapi.Type, data []byte) {
 	if asked.Approval && asked.Kind == "" {
 		asked.Kind = guessKind(asked.Tool, asked.Detail, e.Input)
 	}
+	if q.Answered == nil && asked.Approval && asked.Kind == pluginapi.ToolFile && len(asked.Paths) <= 1 {
+		asked.Input = bytes.Clone(e.Input)
+	}
 	if q.Answered != nil {
 		asked.Event = bytes.Clone(bytes.TrimSpace(data))
 	}
@@ -96,6 +104,17 @@ func (q *Questions) Close(id string) {
 	if i := q.index(id); i >= 0 {
 		q.open = slices.Concat(q.open[:i], q.open[i+1:])
 	}
+}
+
+// preview is the event of a preview; none if its question does not wait any more, or has
+// one: two hosts may have looked, one after the other.
+func (q *Questions) preview(p *journal.Preview) (pluginapi.ApprovalPreview, bool) {
+	i := q.index(p.ID)
+	if i < 0 || q.open[i].previewed {
+		return pluginapi.ApprovalPreview{}, false
+	}
+	q.open[i].previewing, q.open[i].previewed = true, true
+	return pluginapi.ApprovalPreview{InteractionID: p.ID, Path: p.Path, Diff: p.Diff, Truncated: p.Truncated}, true
 }
 
 // Reset forgets the questions of a process that has ended.

@@ -50,6 +50,10 @@ func record(t *testing.T, path string) {
 			add(journal.KindInput, journal.Encode(journal.Input{Kind: "resume"}))
 		case 7:
 			add(journal.KindStdout, []byte("ask\n"))
+			for range 2 { // the second and those of other questions make no event
+				add(journal.KindPreview, journal.Encode(journal.Preview{ID: "q", Path: "x", Diff: "+n\n"}))
+				add(journal.KindPreview, journal.Encode(journal.Preview{ID: "other", Path: "x", Diff: "+n\n"}))
+			}
 			add(journal.KindInput, journal.Encode(journal.Input{Kind: "approve", ID: "q"}))
 		}
 	}
