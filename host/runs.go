@@ -28,7 +28,7 @@ type RunInfo struct {
 	Reason        string            `json:"reason,omitempty"`
 	Code          pluginapi.Code    `json:"code,omitempty"`
 	SessionID     string            `json:"session_id,omitempty"`
-	Prompt        string            `json:"prompt"`
+	Prompt        string            `json:"prompt"` // of a conversation that began without: its first one
 	Cwd           string            `json:"cwd"`
 	Project       string            `json:"project,omitempty"`
 	Tags          []string          `json:"tags,omitempty"`
@@ -120,8 +120,12 @@ func (r *Run) Info() RunInfo {
 
 func infoOf(found record.Info, spec RunSpec, dir *store.Run) RunInfo {
 	m := found.Meta
+	prompt := spec.Prompt
+	if prompt == "" && spec.Conversation {
+		prompt = record.FirstPrompt(dir)
+	}
 	return RunInfo{
-		ID: m.RunID, Name: m.Name, Agent: m.Agent, Prompt: spec.Prompt, Cwd: filepath.ToSlash(m.Cwd),
+		ID: m.RunID, Name: m.Name, Agent: m.Agent, Prompt: prompt, Cwd: filepath.ToSlash(m.Cwd),
 		State: found.State, Reason: found.Reason, Code: found.Code, SessionID: found.SessionID,
 		Project: filepath.ToSlash(m.Project), Tags: m.Tags, Created: m.Created, Dir: filepath.ToSlash(dir.Dir),
 		Approve: spec.Approve, Conversation: spec.Conversation, Detached: spec.Detached, Spec: spec,

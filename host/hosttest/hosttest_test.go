@@ -236,3 +236,34 @@ func TestHourOfSilence(t *testing.T) {
 		}
 	})
 }
+
+// A conversation that begins without a prompt is known by the first that it gets.
+func TestFirstPromptIsTheRuns(t *testing.T) {
+	t.Parallel()
+	h := hosttest.New(t, func(a *hosttest.Agent) {
+		for {
+			if _, ok := a.Prompt(); !ok {
+				return
+			}
+		}
+	})
+	run := start(t, h, host.RunSpec{Conversation: true})
+	if got := run.Info().Prompt; got != "" {
+		t.Errorf("before the first prompt it is %q", got)
+	}
+	for _, prompt := range []string{"first", "second"} {
+		if err := run.Send(t.Context(), prompt); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := run.End(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := run.Wait(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	runs, err := h.Runs(t.Context())
+	if err != nil || len(runs) != 1 || runs[0].Prompt != "first" {
+		t.Errorf("%+v, %v", runs, err)
+	}
+}
