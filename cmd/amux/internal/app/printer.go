@@ -154,6 +154,22 @@ func (p *Printer) Page(rows [][]string) {
 	p.Table(wrapped)
 }
 
+// Item prints a text behind a mark on stdout: at a terminal its further lines begin below
+// its first one, and break at words.
+func (p *Printer) Item(mark, text string) {
+	indent := render.Columns(mark)
+	if !p.io.OutTTY {
+		p.Outf("%s%s\n", mark, text)
+		return
+	}
+	var lines strings.Builder
+	render.Wrap(&lines, printable.Line(text), max(p.io.Width-indent, 20))
+	for line := range strings.Lines(lines.String()) {
+		p.Outf("%s%s\n", mark, strings.TrimSuffix(line, "\n"))
+		mark = strings.Repeat(" ", indent)
+	}
+}
+
 func table(w io.Writer, rows [][]string) {
 	var widths []int
 	for _, row := range rows {

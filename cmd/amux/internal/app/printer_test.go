@@ -32,3 +32,22 @@ func TestErrorsForPrograms(t *testing.T) {
 		}
 	}
 }
+
+// An item breaks at words where somebody reads it, and nowhere where a program does.
+func TestItem(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		tty  bool
+		want string
+	}{
+		{true, "✓ one two three four\n  日本 five sixsix\n  seven\n"},
+		{false, "✓ one two three four 日本 five sixsix seven\n"},
+	} {
+		var out bytes.Buffer
+		p := &Process{IO: &iostreams.IO{Out: &out, OutTTY: test.tty, Width: 22}}
+		New(p).Print.Item("✓ ", "one two three four 日本 five sixsix seven")
+		if out.String() != test.want {
+			t.Errorf("at a terminal %v:\n%swant\n%s", test.tty, &out, test.want)
+		}
+	}
+}

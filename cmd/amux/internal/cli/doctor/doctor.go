@@ -114,9 +114,9 @@ func mend(o *Options, findings []finding) (mended bool, err error) {
 func printFindings(p *app.Printer, findings []finding) {
 	marks := map[string]string{"ok": "✓", "note": "-", "fail": "✗"}
 	for _, f := range findings {
-		p.Outf("%s %s: %s\n", marks[f.Status], f.Check, f.Message)
+		p.Item(marks[f.Status]+" ", f.Check+": "+f.Message)
 		if f.Fix != "" {
-			p.Outf("    %s\n", f.Fix)
+			p.Item("    ", f.Fix)
 		}
 	}
 }
