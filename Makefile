@@ -61,11 +61,12 @@ sim: ## simulate SEEDS (10000) or MINUTES of crashes, full disks, power cuts; SE
 sim-bugs: ## plant bugs in the code and see that the simulation finds each
 	@$(GO) test ./host -count=1 -timeout 60m -v -run '^TestPlantedBugs$$' -sim.bugs
 
-lint: check-generated ## gofmt, go vet, staticcheck, generated code, vocabulary
+lint: check-generated ## gofmt, go vet, staticcheck, generated code, workflow, vocabulary
 	@test -z "$$(gofmt -l . | tee /dev/stderr)"
 	@$(GO) vet ./...
 	@$(GO) -C tools build -o ../.cache/staticcheck honnef.co/go/tools/cmd/staticcheck
 	@.cache/staticcheck ./...
+	@$(TOOL) actionlint $(addprefix ../,$(wildcard .github/workflows/*.yml))
 	@$(GO) run -C tools ./words
 	@echo "lint: clean"
 
