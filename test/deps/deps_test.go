@@ -243,7 +243,7 @@ func TestLinked(t *testing.T) {
 	}
 	for _, program := range []string{"./cmd/amux", "./cmd/amux-shim", "./cmd/amux-bridge", "./plugins/..."} {
 		for _, dep := range outside(program) {
-			if within(dep, "go.opentelemetry.io") || within(dep, "github.com/modelcontextprotocol") || within(dep, "github.com/danielgtaylor") || within(dep, "github.com/coder/websocket") {
+			if within(dep, "go.opentelemetry.io") || within(dep, "github.com/modelcontextprotocol") || within(dep, "github.com/danielgtaylor") || within(dep, "github.com/coder") {
 				t.Errorf("%s links %s; amux-api has it", program, dep)
 			}
 		}

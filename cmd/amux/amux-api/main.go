@@ -9,6 +9,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/amux-dev/amux/cmd/amux/amux-api/internal/acpagent"
 	"github.com/amux-dev/amux/cmd/amux/amux-api/internal/httpapi"
 	"github.com/amux-dev/amux/cmd/amux/amux-api/internal/mcpserver"
 	"github.com/amux-dev/amux/cmd/amux/internal/app"
@@ -41,7 +42,7 @@ func main() {
 }
 
 // faces are what amux hands over to this program.
-var faces = cli.Faces{HTTP: httpapi.Serve, MCP: mcpserver.Serve}
+var faces = cli.Faces{ACP: acpagent.Serve, HTTP: httpapi.Serve, MCP: mcpserver.Serve}
 
 // exportRuns is amux-api telemetry.
 func exportRuns(p *app.Process, args []string) int {

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/amux-dev/amux/cmd/amux/internal/app"
+	"github.com/amux-dev/amux/cmd/amux/internal/cli/acp"
 	"github.com/amux-dev/amux/cmd/amux/internal/cli/agents"
 	"github.com/amux-dev/amux/cmd/amux/internal/cli/config"
 	"github.com/amux-dev/amux/cmd/amux/internal/cli/control"
@@ -34,6 +35,7 @@ import (
 // Faces are the ways in for other programs, which only amux-api links. A command whose
 // face is nil hands its command line over to amux-api.
 type Faces struct {
+	ACP  acp.Face
 	HTTP serve.Face
 	MCP  mcp.Face
 }
@@ -84,6 +86,7 @@ func NewCmd(a *app.App, faces Faces) *cobra.Command {
 		records.NewCmdReplay(a),
 		serve.NewCmd(a, faces.HTTP),
 		mcp.NewCmd(a, faces.MCP),
+		acp.NewCmd(a, faces.ACP),
 		doctor.NewCmd(a),
 		version.NewCmd(a),
 	)

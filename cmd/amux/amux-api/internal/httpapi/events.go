@@ -111,7 +111,7 @@ func (s *api) copy(ctx context.Context, to *stream, id string, from uint64, unti
 	last := until()
 	err := error(nil)
 	if last == 0 || from <= last {
-		err = s.follows.events(sending, id, from, func(seq uint64, line []byte) error {
+		err = s.follows.Events(sending, id, from, func(seq uint64, line []byte) error {
 			if err := to.write(false, frame(seq, line)...); err != nil {
 				return err
 			}

@@ -236,7 +236,7 @@ func (s *api) addRuns(to huma.API) {
 		}
 		waiting, cancel := context.WithTimeout(ctx, time.Duration(in.Timeout*float64(time.Second)))
 		defer cancel()
-		err = s.follows.events(waiting, r.ID(), r.Info().Events+1, func(_ uint64, line []byte) error {
+		err = s.follows.Events(waiting, r.ID(), r.Info().Events+1, func(_ uint64, line []byte) error {
 			if in.Ask && (isType(line, code.EventApprovalRequest) || isType(line, code.EventInputRequired)) {
 				cancel()
 			}

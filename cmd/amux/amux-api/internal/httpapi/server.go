@@ -11,6 +11,7 @@ import (
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 	"golang.org/x/net/netutil"
 
+	"github.com/amux-dev/amux/cmd/amux/amux-api/internal/follow"
 	"github.com/amux-dev/amux/cmd/amux/internal/app"
 	command "github.com/amux-dev/amux/cmd/amux/internal/cli/serve"
 	"github.com/amux-dev/amux/cmd/amux/internal/settings"
@@ -33,7 +34,7 @@ const (
 type api struct {
 	app     *app.App
 	host    app.Host
-	follows follower
+	follows *follow.Follower
 	limits  settings.HTTP
 }
 
@@ -55,7 +56,7 @@ func Serve(a *app.App, o *command.HTTP) error {
 		return err
 	}
 	defer listener.Close()
-	mux, _ := handler(&api{app: a, host: h, follows: follower{app: a, host: h}, limits: set.HTTP})
+	mux, _ := handler(&api{app: a, host: h, follows: follow.New(a, h), limits: set.HTTP})
 	running, end := context.WithCancel(context.Background())
 	defer end()
 	server := &http.Server{
@@ -137,7 +138,7 @@ func (s *api) open(ctx context.Context, ref string) (app.Recorded, error) {
 func (s *api) live(ctx context.Context, ref string) (app.Recorded, error) {
 	r, err := s.open(ctx, ref)
 	if err == nil && r.Info().End == nil {
-		s.follows.rescue(ctx, r.ID())
+		s.follows.Rescue(ctx, r.ID())
 		r, err = s.open(ctx, r.ID())
 	}
 	return r, err

@@ -167,7 +167,7 @@ func (s *server) settle(ctx context.Context, ref string) string {
 			break
 		}
 		if failed { // its host has died
-			s.rescue(ctx, ref)
+			s.follows.Rescue(ctx, ref)
 		}
 		if !patience.Again(r.Info(), seen) {
 			break
@@ -178,17 +178,6 @@ func (s *server) settle(ctx context.Context, ref string) string {
 
 func asks(event string) bool {
 	return event == code.EventApprovalRequest || event == code.EventInputRequired
-}
-
-// rescue ends a run that has lost its host, or finds it another one.
-func (s *server) rescue(ctx context.Context, ref string) {
-	s.ask.Lock()
-	defer s.ask.Unlock()
-	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
-	defer cancel()
-	if orphan, err := s.host.RecoverRun(ctx, ref); err == nil && orphan {
-		_ = s.app.Server.FindHost(ctx) // the wait goes on, and asks again
-	}
 }
 
 type stopIn struct {
@@ -214,7 +203,7 @@ func (s *server) stop(ctx context.Context, _ func(float64, string), in stopIn) (
 	for _, ref := range in.RunIDs {
 		_, err := s.host.Cancel(ctx, ref, in.Kill)
 		if errors.Is(err, pluginapi.CodeHostGone) {
-			s.rescue(ctx, ref)
+			s.follows.Rescue(ctx, ref)
 			_, err = s.host.Cancel(ctx, ref, in.Kill)
 		}
 		if err != nil {

@@ -10,10 +10,10 @@ import (
 	"context"
 	"encoding/json"
 	"io"
-	"sync"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/amux-dev/amux/cmd/amux/amux-api/internal/follow"
 	"github.com/amux-dev/amux/cmd/amux/internal/app"
 	command "github.com/amux-dev/amux/cmd/amux/internal/cli/mcp"
 	"github.com/amux-dev/amux/host"
@@ -22,10 +22,10 @@ import (
 
 // server is what the tools share.
 type server struct {
-	app    *app.App
-	host   app.Host
-	caller *host.RunInfo // that the client is inside of; nil outside runs
-	ask    sync.Mutex    // one at a time asks for a host of orphans
+	app     *app.App
+	host    app.Host
+	caller  *host.RunInfo // that the client is inside of; nil outside runs
+	follows *follow.Follower
 }
 
 const instructions = `Tools to run coding agents. run_start starts one and returns its id at once; run_wait waits and
@@ -89,8 +89,11 @@ func open(ctx context.Context, a *app.App, o *command.Options) (*server, bool, e
 		return nil, false, err
 	}
 	a.Opener.Widen(scope)
-	s.host, err = a.Opener.ForRuns()
-	return s, answer, err
+	if s.host, err = a.Opener.ForRuns(); err != nil {
+		return nil, false, err
+	}
+	s.follows = follow.New(a, s.host)
+	return s, answer, nil
 }
 
 // problem is the error of a tool: JSON, as everywhere in amux.

@@ -1,4 +1,6 @@
-package httpapi
+// Package follow reads the events of runs as they come, whoever hosts them, for what serves
+// other programs.
+package follow
 
 import (
 	"context"
@@ -8,19 +10,22 @@ import (
 	"github.com/amux-dev/amux/cmd/amux/internal/app"
 )
 
-// follower reads the events of runs as they come, whoever hosts them.
-type follower struct {
+// Follower reads the events of the runs that a host shows. It may be used by many at once.
+type Follower struct {
 	app  *app.App
 	host app.Host
 
 	ask sync.Mutex // one at a time asks for a host
 }
 
+// New makes one.
+func New(a *app.App, h app.Host) *Follower { return &Follower{app: a, host: h} }
+
 // rescueTime bounds a look for another host of a run.
 const rescueTime = 3 * time.Second
 
-// rescue finds a run that has lost its host another one, or records its end.
-func (f *follower) rescue(ctx context.Context, id string) {
+// Rescue finds a run that has lost its host another one, or records its end.
+func (f *Follower) Rescue(ctx context.Context, id string) {
 	f.ask.Lock()
 	defer f.ask.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, rescueTime)
@@ -66,10 +71,10 @@ func (l *lines) Write(data []byte) (int, error) {
 	}
 }
 
-// events calls take with the number and the stored line of each event, from a number on,
+// Events calls take with the number and the stored line of each event, from a number on,
 // until the run has ended. A line is valid until take returns. If the run's host dies, the
 // rest comes from the record that another one makes, without a gap and without a repeat.
-func (f *follower) events(ctx context.Context, id string, from uint64, take func(seq uint64, line []byte) error) error {
+func (f *Follower) Events(ctx context.Context, id string, from uint64, take func(seq uint64, line []byte) error) error {
 	var failed error
 	to := &lines{seq: max(from, 1) - 1, take: func(seq uint64, line []byte) error {
 		failed = take(seq, line)
@@ -97,7 +102,7 @@ func (f *follower) events(ctx context.Context, id string, from uint64, take func
 			return nil
 		}
 		if err != nil {
-			f.rescue(ctx, id)
+			f.Rescue(ctx, id)
 		}
 		if !patience.Again(info, to.seq) {
 			return app.Unended(r, err)

@@ -1,0 +1,369 @@
+// Package acpagent is amux as an agent of the Agent Client Protocol: an editor drives any
+// adapter of amux by it.
+//
+// A session is a detached run, a conversation, with the run's id. What an editor is told is
+// made of the run's events (translator), so it is the same live, for a second editor, and
+// when a session is loaded again. Nothing is lost with this process.
+package acpagent
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/coder/acp-go-sdk"
+
+	"github.com/amux-dev/amux/cmd/amux/amux-api/internal/follow"
+	"github.com/amux-dev/amux/cmd/amux/internal/app"
+	command "github.com/amux-dev/amux/cmd/amux/internal/cli/acp"
+	"github.com/amux-dev/amux/cmd/amux/internal/cli/run"
+	"github.com/amux-dev/amux/cmd/amux/internal/render"
+	"github.com/amux-dev/amux/host"
+	"github.com/amux-dev/amux/pluginapi"
+)
+
+// agent implements acp.Agent.
+type agent struct {
+	app     *app.App
+	options *command.Options
+	host    app.Host
+	follows *follow.Follower
+	conn    *acp.AgentSideConnection
+	ctx     context.Context // ends with the client
+
+	mu       sync.Mutex
+	sessions map[string]*session // that the client has opened, by run
+}
+
+var (
+	_ acp.Agent       = (*agent)(nil)
+	_ acp.AgentLoader = (*agent)(nil)
+)
+
+// sessionsInPage is how many sessions a list has at once.
+const sessionsInPage = 50
+
+// Serve serves one client on the streams of the process, until stdin ends.
+func Serve(a *app.App, o *command.Options) error {
+	h, err := a.Opener.Host()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	if o.Agent != "" { // before an editor shows a session of nothing
+		if _, err := h.Agent(ctx, o.Agent); err != nil {
+			return err
+		}
+	}
+	g := &agent{app: a, options: o, host: h, follows: follow.New(a, h), ctx: ctx, sessions: map[string]*session{}}
+	g.conn = acp.NewAgentSideConnection(g, a.IO.Out, a.IO.In)
+	g.conn.SetLogger(slog.New(slog.DiscardHandler))
+	sigs, stop := a.Signals()
+	defer stop()
+	for {
+		select {
+		case <-g.conn.Done():
+			return nil
+		case sig := <-sigs:
+			if !app.IsSuspend(sig) {
+				return nil
+			}
+			app.Suspend()
+		}
+	}
+}
+
+// failed is an error of amux as one of the protocol.
+func failed(err error) error {
+	if err == nil {
+		return nil
+	}
+	e := pluginapi.AsError(err)
+	message := e.Msg
+	if e.Hint != "" {
+		message += " (" + e.Hint + ")"
+	}
+	code := -32603
+	switch e.Code {
+	case pluginapi.CodeValidation, pluginapi.CodeConfig, pluginapi.CodeCapability, pluginapi.CodeAgentNotFound:
+		code = -32602
+	case pluginapi.CodeAuth:
+		code = -32000
+	}
+	return &acp.RequestError{Code: code, Message: message, Data: map[string]any{"code": string(e.Code)}}
+}
+
+// Initialize says what amux can do for the client.
+func (g *agent) Initialize(context.Context, acp.InitializeRequest) (acp.InitializeResponse, error) {
+	title := "amux"
+	if g.options.Agent != "" {
+		title += " " + g.options.Agent
+	}
+	return acp.InitializeResponse{
+		ProtocolVersion: 1,
+		AgentInfo:       &acp.Implementation{Name: "amux", Title: &title, Version: g.app.Version},
+		AuthMethods:     []acp.AuthMethod{},
+		AgentCapabilities: acp.AgentCapabilities{
+			LoadSession:        true,
+			PromptCapabilities: acp.PromptCapabilities{EmbeddedContext: true},
+			McpCapabilities:    acp.McpCapabilities{Http: true, Sse: true},
+			SessionCapabilities: acp.SessionCapabilities{
+				List: &acp.SessionListCapabilities{}, Resume: &acp.SessionResumeCapabilities{}, Close: &acp.SessionCloseCapabilities{},
+				AdditionalDirectories: &acp.SessionAdditionalDirectoriesCapabilities{},
+			},
+		},
+	}, nil
+}
+
+// Authenticate is for agents that the client signs in; those of amux are signed in by
+// themselves.
+func (g *agent) Authenticate(context.Context, acp.AuthenticateRequest) (acp.AuthenticateResponse, error) {
+	return acp.AuthenticateResponse{}, failed(app.Usagef("amux signs in nobody").WithHint("sign in the agent itself: amux agents auth AGENT"))
+}
+
+// NewSession starts a run.
+func (g *agent) NewSession(ctx context.Context, in acp.NewSessionRequest) (acp.NewSessionResponse, error) {
+	id, err := g.start(ctx, run.Task{Cwd: in.Cwd, AddDirs: in.AdditionalDirectories, MCP: servers(in.McpServers)})
+	if err != nil {
+		return acp.NewSessionResponse{}, failed(err)
+	}
+	g.open(id, id, 1, false)
+	return acp.NewSessionResponse{SessionId: acp.SessionId(id)}, nil
+}
+
+// start starts a run for a session.
+func (g *agent) start(ctx context.Context, t run.Task) (string, error) {
+	for _, dir := range append([]string{t.Cwd}, t.AddDirs...) {
+		if !filepath.IsAbs(dir) {
+			return "", app.Usagef("invalid folder %q: expected an absolute path", dir)
+		}
+		if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+			return "", app.Usagef("there is no folder %q", dir)
+		}
+	}
+	t.Agent, t.Model, t.Approve = g.options.Agent, g.options.Model, g.options.Approve
+	t.Conversation, t.Tags = true, []string{command.Tag}
+	return run.Start(ctx, g.app, t)
+}
+
+// servers are the MCP servers of a client.
+func servers(in []acp.McpServer) (out []host.MCPServer) {
+	for _, s := range in {
+		switch {
+		case s.Stdio != nil:
+			env := map[string]string{}
+			for _, v := range s.Stdio.Env {
+				env[v.Name] = v.Value
+			}
+			out = append(out, host.MCPServer{Name: s.Stdio.Name, Transport: "stdio", Command: s.Stdio.Command, Args: s.Stdio.Args, Env: env})
+		case s.Http != nil:
+			out = append(out, host.MCPServer{Name: s.Http.Name, Transport: "http", URL: s.Http.Url, Headers: headers(s.Http.Headers)})
+		case s.Sse != nil:
+			out = append(out, host.MCPServer{Name: s.Sse.Name, Transport: "sse", URL: s.Sse.Url, Headers: headers(s.Sse.Headers)})
+		}
+	}
+	return out
+}
+
+func headers(in []acp.HttpHeader) map[string]string {
+	out := map[string]string{}
+	for _, h := range in {
+		out[h.Name] = h.Value
+	}
+	return out
+}
+
+// LoadSession sends all that happened, then goes on with what comes.
+func (g *agent) LoadSession(ctx context.Context, in acp.LoadSessionRequest) (acp.LoadSessionResponse, error) {
+	r, err := g.find(ctx, string(in.SessionId))
+	if err != nil {
+		return acp.LoadSessionResponse{}, failed(err)
+	}
+	s := g.open(string(in.SessionId), r.ID(), 1, true)
+	select {
+	case <-s.shown:
+	case <-ctx.Done():
+		return acp.LoadSessionResponse{}, ctx.Err()
+	}
+	return acp.LoadSessionResponse{}, nil
+}
+
+// ResumeSession goes on with what comes.
+func (g *agent) ResumeSession(ctx context.Context, in acp.ResumeSessionRequest) (acp.ResumeSessionResponse, error) {
+	r, err := g.find(ctx, string(in.SessionId))
+	if err != nil {
+		return acp.ResumeSessionResponse{}, failed(err)
+	}
+	s := g.open(string(in.SessionId), r.ID(), r.Info().Events+1, false)
+	for _, q := range r.Questions() {
+		s.ask(q.ID)
+	}
+	return acp.ResumeSessionResponse{}, nil
+}
+
+// find opens the run of a session, and finds it a host if it has lost its own.
+func (g *agent) find(ctx context.Context, id string) (app.Recorded, error) {
+	r, err := g.host.Open(ctx, id)
+	if err != nil || r.ID() != id {
+		return nil, app.Usagef("there is no session %q", render.String(id))
+	}
+	if r.Info().End == nil {
+		g.follows.Rescue(ctx, id)
+		return g.host.Open(ctx, id)
+	}
+	return r, nil
+}
+
+// open follows a run for the client, in place of what followed it for that session before.
+func (g *agent) open(id, runID string, from uint64, replay bool) *session {
+	ctx, cancel := context.WithCancel(g.ctx)
+	s := &session{agent: g, id: acp.SessionId(id), run: runID, ctx: ctx, cancel: cancel, shown: make(chan struct{}), asked: map[string]context.CancelFunc{}}
+	g.mu.Lock()
+	old := g.sessions[id]
+	g.sessions[id] = s
+	g.mu.Unlock()
+	if old != nil {
+		old.cancel()
+	}
+	go s.follow(from, replay)
+	return s
+}
+
+// session is one that the client has opened.
+func (g *agent) session(id acp.SessionId) (*session, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	s := g.sessions[string(id)]
+	if s == nil {
+		return nil, failed(app.Usagef("session %q is not open", render.String(string(id))).WithHint("load or resume it first"))
+	}
+	return s, nil
+}
+
+// ListSessions lists the runs that were started through ACP, the newest first.
+func (g *agent) ListSessions(ctx context.Context, in acp.ListSessionsRequest) (acp.ListSessionsResponse, error) {
+	runs, err := g.host.Runs(ctx)
+	if err != nil {
+		return acp.ListSessionsResponse{}, failed(err)
+	}
+	slices.SortFunc(runs, func(a, b host.RunInfo) int { return strings.Compare(b.ID, a.ID) }) // ids begin with the time
+	out := acp.ListSessionsResponse{Sessions: []acp.SessionInfo{}}
+	for _, i := range runs {
+		switch {
+		case !slices.Contains(i.Tags, command.Tag), g.options.Agent != "" && i.Agent != g.options.Agent,
+			in.Cwd != nil && filepath.Clean(*in.Cwd) != filepath.FromSlash(i.Cwd), in.Cursor != nil && i.ID >= *in.Cursor:
+			continue
+		case len(out.Sessions) == sessionsInPage:
+			last := string(out.Sessions[sessionsInPage-1].SessionId)
+			out.NextCursor = &last
+			return out, nil
+		}
+		info := acp.SessionInfo{SessionId: acp.SessionId(i.ID), Cwd: filepath.FromSlash(i.Cwd)}
+		if title := render.Excerpt(i.Prompt, 80); title != "" {
+			info.Title = &title
+		}
+		updated := i.Created
+		if i.Ended != nil {
+			updated = *i.Ended
+		}
+		at := updated.UTC().Format(time.RFC3339)
+		info.UpdatedAt = &at
+		out.Sessions = append(out.Sessions, info)
+	}
+	return out, nil
+}
+
+// CloseSession ends the conversation.
+func (g *agent) CloseSession(ctx context.Context, in acp.CloseSessionRequest) (acp.CloseSessionResponse, error) {
+	s, err := g.session(in.SessionId)
+	if err != nil {
+		return acp.CloseSessionResponse{}, err
+	}
+	g.mu.Lock()
+	delete(g.sessions, string(in.SessionId))
+	g.mu.Unlock()
+	s.cancel()
+	r, err := g.find(ctx, s.run)
+	if err != nil || r.Info().End != nil {
+		return acp.CloseSessionResponse{}, failed(err)
+	}
+	_ = r.Interrupt(ctx) // where a turn goes on
+	if err := r.End(ctx); err != nil && !errors.Is(err, pluginapi.CodeRunNotActive) {
+		return acp.CloseSessionResponse{}, failed(err)
+	}
+	return acp.CloseSessionResponse{}, nil
+}
+
+// Cancel interrupts the agent's turn.
+func (g *agent) Cancel(ctx context.Context, in acp.CancelNotification) error {
+	s, err := g.session(in.SessionId)
+	if err != nil {
+		return err
+	}
+	return s.interrupt(ctx)
+}
+
+// Prompt sends a prompt, and returns at the end of its turn.
+func (g *agent) Prompt(ctx context.Context, in acp.PromptRequest) (acp.PromptResponse, error) {
+	s, err := g.session(in.SessionId)
+	if err != nil {
+		return acp.PromptResponse{}, err
+	}
+	text, err := textOf(in.Prompt)
+	if err != nil {
+		return acp.PromptResponse{}, failed(err)
+	}
+	reason, err := s.prompt(ctx, text)
+	if err != nil {
+		return acp.PromptResponse{}, failed(err)
+	}
+	return acp.PromptResponse{StopReason: reason}, nil
+}
+
+// SetSessionMode is for agents with modes; amux shows none.
+func (g *agent) SetSessionMode(context.Context, acp.SetSessionModeRequest) (acp.SetSessionModeResponse, error) {
+	return acp.SetSessionModeResponse{}, failed(app.Usagef("there are no modes"))
+}
+
+// SetSessionConfigOption is for agents with options; amux shows none.
+func (g *agent) SetSessionConfigOption(context.Context, acp.SetSessionConfigOptionRequest) (acp.SetSessionConfigOptionResponse, error) {
+	return acp.SetSessionConfigOptionResponse{}, failed(app.Usagef("there are no options"))
+}
+
+// textOf is a prompt as a text: the files that it names by their paths, those that it holds
+// with what is in them.
+func textOf(blocks []acp.ContentBlock) (string, error) {
+	var b strings.Builder
+	for _, block := range blocks {
+		switch {
+		case block.Text != nil:
+			b.WriteString(block.Text.Text)
+		case block.ResourceLink != nil:
+			b.WriteString(pathOf(block.ResourceLink.Uri))
+		case block.Resource != nil && block.Resource.Resource.TextResourceContents != nil:
+			r := block.Resource.Resource.TextResourceContents
+			b.WriteString("\n\n" + pathOf(r.Uri) + ":\n```\n" + r.Text + "\n```\n\n")
+		default:
+			return "", app.Usagef("a prompt may hold texts, links and text files only").WithHint("name the file in the prompt")
+		}
+	}
+	if strings.TrimSpace(b.String()) == "" {
+		return "", app.Usagef("no prompt")
+	}
+	return b.String(), app.CheckPrompt(b.String())
+}
+
+// pathOf is the path of a file's address, or the address.
+func pathOf(uri string) string {
+	if path, ok := strings.CutPrefix(uri, "file://"); ok {
+		return path
+	}
+	return uri
+}

@@ -1,0 +1,45 @@
+// An editor made with the official SDK. It checks what it receives by the SDK's own schema,
+// and prints one line of JSON: what it has seen.
+import { spawn } from "node:child_process";
+import { Readable, Writable } from "node:stream";
+import { client, methods, ndJsonStream } from "@agentclientprotocol/sdk";
+
+const [program, cwd] = process.argv.slice(2);
+const amux = spawn(program, ["acp", "--agent", "demo"], { stdio: ["pipe", "pipe", "inherit"] });
+const stream = ndJsonStream(Writable.toWeb(amux.stdin), Readable.toWeb(amux.stdout));
+
+const seen = { updates: {}, text: "", asked: [], reasons: [] };
+const editor = client({ name: "test" })
+  .onRequest(methods.client.session.requestPermission, ({ params }) => {
+    seen.asked.push(params.options.map((o) => o.kind));
+    return { outcome: { outcome: "selected", optionId: params.options[0].optionId } };
+  })
+  .onNotification(methods.client.session.update, ({ params }) => {
+    const kind = params.update.sessionUpdate;
+    seen.updates[kind] = (seen.updates[kind] ?? 0) + 1;
+    if (kind === "agent_message_chunk") seen.text += params.update.content.text;
+  });
+
+await editor.connectWith(stream, async (ctx) => {
+  const say = async (sessionId, text) => {
+    const { stopReason } = await ctx.request(methods.agent.session.prompt, { sessionId, prompt: [{ type: "text", text }] });
+    seen.reasons.push(stopReason);
+  };
+  const init = await ctx.request(methods.agent.initialize, { protocolVersion: 1, clientCapabilities: {} });
+  seen.version = init.protocolVersion;
+  const { sessionId } = await ctx.request(methods.agent.session.new, { cwd, mcpServers: [] });
+  await say(sessionId, "hello");
+  await say(sessionId, "[approve][think:hm][say:bye]");
+  const before = seen.text;
+  seen.text = "";
+  await ctx.request(methods.agent.session.load, { sessionId, cwd, mcpServers: [] });
+  seen.same = seen.text === before;
+  const waiting = say(sessionId, "[sleep:600]");
+  setTimeout(() => ctx.notify(methods.agent.session.cancel, { sessionId }), 300);
+  await waiting;
+  const { sessions } = await ctx.request(methods.agent.session.list, {});
+  seen.sessions = sessions.length;
+  await ctx.request(methods.agent.session.close, { sessionId });
+});
+console.log(JSON.stringify(seen));
+amux.stdin.end();
