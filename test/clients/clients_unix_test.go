@@ -101,7 +101,7 @@ func TestPython(t *testing.T) {
 	}
 	env := []string{"HOME=" + t.TempDir(), "AMUX_PROGRAM=" + program, "PYTHONDONTWRITEBYTECODE=1"}
 	out := run(t, dir, env, python, "-W", "error::ResourceWarning", "-m", "unittest")
-	atLeast(t, 30, `Ran (\d+) tests`, out)
+	atLeast(t, 39, `Ran (\d+) tests`, out)
 }
 
 func TestTypeScript(t *testing.T) {
@@ -144,5 +144,5 @@ func TestTypeScript(t *testing.T) {
 		t.Fatalf("%d files of tests: %v", len(tests), err)
 	}
 	out := run(t, work, env, slices.Concat([]string{node, "--test", "--test-reporter=tap"}, tests)...)
-	atLeast(t, 20, `(?m)^# pass (\d+)`, out)
+	atLeast(t, 26, `(?m)^# pass (\d+)`, out)
 }

@@ -3,6 +3,7 @@
 from . import events
 from .client import Client, Result, Run, RunInfo
 from .errors import AmuxError
+from .http import HTTPTransport
 from .process import ProcessTransport, find_program
 from .transport import Channel, RunSpec, Transport
 
@@ -10,6 +11,7 @@ __all__ = [
     "AmuxError",
     "Channel",
     "Client",
+    "HTTPTransport",
     "ProcessTransport",
     "Result",
     "Run",

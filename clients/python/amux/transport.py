@@ -1,8 +1,7 @@
 """How a client reaches amux: the interface that every way implements.
 
-ProcessTransport (amux.process) starts the amux command. A transport over HTTP fits the
-same interface: open is a stream of server-sent events that resumes behind a seq, and
-input lines are the bodies of requests.
+ProcessTransport (amux.process) starts the amux command. HTTPTransport (amux.http) asks
+amux serve --http.
 """
 
 from __future__ import annotations

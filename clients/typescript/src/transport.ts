@@ -56,9 +56,8 @@ export interface Channel {
 }
 
 /**
- * How a client reaches amux. ProcessTransport starts the amux command. One over HTTP fits
- * too: open is a stream of server-sent events that resumes behind a seq, and input lines
- * are the bodies of requests.
+ * How a client reaches amux. ProcessTransport starts the amux command, HTTPTransport asks
+ * amux serve --http.
  */
 export interface Transport {
   /** Starts a run that ends with this connection. */
