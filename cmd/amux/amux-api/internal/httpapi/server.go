@@ -12,6 +12,7 @@ import (
 	"golang.org/x/net/netutil"
 
 	"github.com/amux-dev/amux/cmd/amux/amux-api/internal/follow"
+	"github.com/amux-dev/amux/cmd/amux/amux-api/internal/mcpserver"
 	"github.com/amux-dev/amux/cmd/amux/internal/app"
 	command "github.com/amux-dev/amux/cmd/amux/internal/cli/serve"
 	"github.com/amux-dev/amux/cmd/amux/internal/settings"
@@ -56,7 +57,14 @@ func Serve(a *app.App, o *command.HTTP) error {
 		return err
 	}
 	defer listener.Close()
-	mux, _ := handler(&api{app: a, host: h, follows: follow.New(a, h), limits: set.HTTP})
+	tools, err := mcpserver.Handler(a)
+	if err != nil {
+		return err
+	}
+	api, _ := handler(&api{app: a, host: h, follows: follow.New(a, h), limits: set.HTTP})
+	mux := http.NewServeMux()
+	mux.Handle("/", api)
+	mux.Handle("/mcp", http.MaxBytesHandler(tools, maxBody))
 	running, end := context.WithCancel(context.Background())
 	defer end()
 	server := &http.Server{

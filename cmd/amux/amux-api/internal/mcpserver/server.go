@@ -10,6 +10,7 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"net/http"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -45,6 +46,19 @@ func Serve(a *app.App, o *command.Options) error {
 		return pluginapi.Errorf(pluginapi.CodeValidation, "MCP on stdin: %w", err)
 	}
 	return nil
+}
+
+// Handler serves MCP over HTTP, streamable and without sessions, so that nothing is lost
+// with the server. Who may ask is decided before. Its host ends with the process.
+func Handler(a *app.App) (http.Handler, error) {
+	own := app.New(a.Process) // whose host shows what the scope allows
+	*own.Flags = *a.Flags
+	s, answer, err := open(context.Background(), own, &command.Options{})
+	if err != nil {
+		return nil, err
+	}
+	tools := s.tools(answer)
+	return mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return tools }, &mcp.StreamableHTTPOptions{Stateless: true}), nil
 }
 
 type noClose struct{ io.Writer }
