@@ -1,6 +1,7 @@
 package app
 
 import (
+	"context"
 	"slices"
 	"strconv"
 	"strings"
@@ -82,6 +83,36 @@ func (r *Runs) Select(s *Selection) ([]host.RunInfo, error) {
 		return nil, err
 	}
 	return slices.DeleteFunc(runs, func(info host.RunInfo) bool { return !fits(info) }), nil
+}
+
+// SelectLive returns the selected runs that have not ended, the newest first. It costs
+// nothing for those that have.
+func (r *Runs) SelectLive(s *Selection) ([]host.RunInfo, error) {
+	fits, err := s.Compile(r.process)
+	if err != nil {
+		return nil, err
+	}
+	h, err := r.opener.ForRuns()
+	if err != nil {
+		return nil, err
+	}
+	r.RecoverAll(h)
+	runs, err := h.Live(context.Background())
+	if runs == nil {
+		runs = []host.RunInfo{} // [] in JSON
+	}
+	runs = slices.DeleteFunc(runs, func(info host.RunInfo) bool { return HasEnded(info) || !fits(info) })
+	slices.SortStableFunc(runs, func(a, b host.RunInfo) int { return b.Created.Compare(a.Created) })
+	return runs, err
+}
+
+// Count is how many runs are recorded, whether they have ended or not.
+func (r *Runs) Count() int {
+	h, err := r.opener.ForRuns()
+	if err != nil {
+		return 0
+	}
+	return h.Count()
 }
 
 // mostPicked is how many runs a person is offered.

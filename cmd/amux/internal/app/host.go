@@ -69,6 +69,7 @@ type Records interface {
 	Open(ctx context.Context, ref string) (Recorded, error)
 	Runs(ctx context.Context) ([]host.RunInfo, error)
 	Live(ctx context.Context) ([]host.RunInfo, error)
+	Count() int
 	Recover(ctx context.Context) error
 	RecoverRun(ctx context.Context, ref string) (orphan bool, err error)
 	ReplayWith(ctx context.Context, ref string, o host.ReplayOptions, w io.Writer) error

@@ -52,6 +52,12 @@ func (h scoped) Live(ctx context.Context) ([]host.RunInfo, error) {
 	return h.within(h.Host.Live(ctx))
 }
 
+// Count is how many runs may be seen.
+func (h scoped) Count() int {
+	runs, _ := h.Runs(context.Background()) // none can be seen if they cannot be read
+	return len(runs)
+}
+
 func (h scoped) ReplayWith(ctx context.Context, ref string, o host.ReplayOptions, w io.Writer) error {
 	id, err := h.check(ctx, ref)
 	if err != nil {

@@ -173,7 +173,10 @@ func (h *Host) Open(_ context.Context, ref string) (app.Recorded, error) {
 	return h.Run, nil
 }
 
-func (h *Host) Runs(context.Context) ([]host.RunInfo, error) { return h.RunList, nil }
+func (h *Host) Runs(context.Context) ([]host.RunInfo, error) {
+	h.Asked = append(h.Asked, "all runs")
+	return h.RunList, nil
+}
 
 func (h *Host) Spending(_ context.Context, since time.Time, f func(*host.Spending)) (int, error) {
 	for _, s := range h.SpendList {
@@ -183,6 +186,8 @@ func (h *Host) Spending(_ context.Context, since time.Time, f func(*host.Spendin
 	}
 	return 0, h.Refuse
 }
+
+func (h *Host) Count() int { return len(h.RunList) }
 
 func (h *Host) Live(context.Context) ([]host.RunInfo, error) {
 	return slices.DeleteFunc(slices.Clone(h.RunList), func(r host.RunInfo) bool { return r.End != nil }), nil

@@ -81,7 +81,12 @@ func ps(o *PsOptions) error {
 	case o.JSON && (o.Quiet || o.Format != "") || o.Quiet && o.Format != "":
 		return app.Usagef("--quiet, --json and --format cannot be combined")
 	}
-	runs, err := o.Runs.Select(&o.Selection)
+	live := o.Last < 0 && !o.All && !o.Selection.State()
+	look := o.Runs.Select
+	if live {
+		look = o.Runs.SelectLive
+	}
+	runs, err := look(&o.Selection)
 	if err != nil {
 		return err
 	}
@@ -97,14 +102,9 @@ func ps(o *PsOptions) error {
 		}
 		runs = slices.DeleteFunc(runs, func(r host.RunInfo) bool { return r.Project != filepath.ToSlash(here) })
 	}
-	ended := 0
 	if o.Last >= 0 {
 		slices.SortStableFunc(runs, func(a, b host.RunInfo) int { return b.Created.Compare(a.Created) })
 		runs = runs[:min(o.Last, len(runs))]
-	} else if !o.All && !o.Selection.State() {
-		all := len(runs)
-		runs = slices.DeleteFunc(runs, app.HasEnded)
-		ended = all - len(runs)
 	}
 	warnDamaged(o.Print, runs)
 	switch {
@@ -119,8 +119,10 @@ func ps(o *PsOptions) error {
 		return printFormat(o.Print, format, runs...)
 	case len(runs) > 0:
 		o.Print.Table(columns(runs, o.Width, o.Now()))
-	case ended > 0:
-		o.Print.Notef("no live runs; with the %s: amux ps -a", render.Plural(ended, "ended one"))
+	case live && (o.Here || o.Selection.Given()):
+		o.Print.Notef("no live runs that match; also those that have ended: amux ps -a")
+	case live && o.Runs.Count() > 0:
+		o.Print.Notef("no live runs; with the %s: amux ps -a", render.Plural(o.Runs.Count(), "ended one"))
 	default:
 		o.Print.Notef("no runs")
 	}

@@ -14,6 +14,8 @@ type Runs interface {
 	Open(ref string) (app.Recorded, error)
 	List() ([]host.RunInfo, error)
 	Select(s *app.Selection) ([]host.RunInfo, error)
+	SelectLive(s *app.Selection) ([]host.RunInfo, error)
+	Count() int
 	Questions(info host.RunInfo) []host.Question
 	Choose(cmd *cobra.Command, named []string, s *app.Selection, fits func(host.RunInfo) bool) ([]string, error)
 	Wait(run app.Recorded) (host.Result, error)

@@ -170,6 +170,9 @@ func TestPs(t *testing.T) {
 	if code := b.Main("ps"); code != 0 || b.Err.String() != "amux: no live runs; with the 3 ended ones: amux ps -a\n" {
 		t.Errorf("code %d: %s", code, b.Err)
 	}
+	if b.Main("ps", "--tag", "nightly"); len(b.Host.Asked) > 0 {
+		t.Errorf("for the live runs the host is asked for %q", b.Host.Asked) // which costs something for each that has ended
+	}
 	b = newBench(t, "")
 	b.Host.RunList = runs
 	if b.Main("__complete", "wait", ""); !strings.HasPrefix(b.Out.String(), "DG0879\talpha running: a b") || !strings.Contains(b.Out.String(), "the-one\t") || strings.Contains(b.Out.String(), "timed_out") {
