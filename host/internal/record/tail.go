@@ -25,6 +25,7 @@ func Tail(dir *store.Run, n int, w io.Writer) error {
 	if n <= 0 {
 		return nil
 	}
+	reader.Seek(tailStart(reader, src, n))
 	last := make([][]byte, 0, min(n, 1000))
 	add := func(line []byte) {
 		if len(last) == n {
@@ -55,7 +56,9 @@ func Tail(dir *store.Run, n int, w io.Writer) error {
 				begun[stream] = nil
 			}
 			if line[len(line)-1] == '\n' {
-				add(line)
+				if add(line); len(begun[1-stream]) > 0 {
+					first = 1 - stream
+				}
 				continue
 			}
 			begun[stream] = line
@@ -78,4 +81,60 @@ func Tail(dir *store.Run, n int, w io.Writer) error {
 		}
 	}
 	return nil
+}
+
+// output is a record of the agent's output.
+type output struct {
+	offset int64
+	ends   int   // line breaks in it
+	open   int64 // where the first line begins that is not whole before it; its own offset if none
+}
+
+// tailStart is the place in the journal from which on the last n lines can be found. It
+// counts line breaks, which is much cheaper than making lines, and keeps what the last n of
+// them need.
+func tailStart(reader *journal.Reader, src *File, n int) int64 {
+	var recent []output
+	ends := 0                 // in recent
+	begun := [2]int64{-1, -1} // the record in which a line of each stream began that has no end yet
+	for {
+		rec, err := reader.Next(src.Committed())
+		if err != nil {
+			break // the end, or what is being written
+		}
+		stream := 0
+		switch rec.Kind {
+		case journal.KindStdout:
+		case journal.KindStderr:
+			stream = 1
+		default:
+			continue
+		}
+		o := output{rec.Offset, bytes.Count(rec.Payload, []byte{'\n'}), rec.Offset}
+		for _, at := range begun {
+			if at >= 0 {
+				o.open = min(o.open, at)
+			}
+		}
+		switch {
+		case len(rec.Payload) == 0:
+			continue
+		case rec.Payload[len(rec.Payload)-1] == '\n':
+			begun[stream] = -1
+		case o.ends > 0 || begun[stream] < 0:
+			begun[stream] = rec.Offset
+		}
+		recent = append(recent, o)
+		ends += o.ends
+		drop := 0
+		for ends-recent[drop].ends >= n {
+			ends -= recent[drop].ends
+			drop++
+		}
+		recent = recent[drop:]
+	}
+	if len(recent) == 0 {
+		return reader.Offset()
+	}
+	return recent[0].open
 }

@@ -1,0 +1,97 @@
+package record
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/amux-dev/amux/internal/journal"
+	"github.com/amux-dev/amux/internal/store"
+)
+
+// printed is a piece of an agent's output.
+type printed struct {
+	kind journal.Kind
+	text string
+}
+
+// tailOf is what Tail writes, by the simplest way: all lines in the order of their ends,
+// then those that have none in the order of their beginnings.
+func tailOf(pieces []printed, n int) string {
+	var lines []string
+	begun, since := map[journal.Kind]string{}, map[journal.Kind]int{}
+	for i, p := range pieces {
+		for line := range strings.Lines(p.text) {
+			if begun[p.kind] == "" {
+				since[p.kind] = i
+			}
+			begun[p.kind] += line
+			if strings.HasSuffix(line, "\n") {
+				lines = append(lines, begun[p.kind])
+				begun[p.kind] = ""
+			}
+		}
+	}
+	first, second := journal.KindStdout, journal.KindStderr
+	if since[second] < since[first] {
+		first, second = second, first
+	}
+	for _, kind := range []journal.Kind{first, second} {
+		if begun[kind] != "" {
+			lines = append(lines, begun[kind])
+		}
+	}
+	var b strings.Builder
+	lines = lines[max(0, len(lines)-n):]
+	for i, line := range lines {
+		if b.WriteString(line); i < len(lines)-1 && !strings.HasSuffix(line, "\n") {
+			b.WriteString("\n")
+		}
+	}
+	return b.String()
+}
+
+func TestTailOfAnything(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(300) {
+		r := rand.New(rand.NewPCG(seed, 1))
+		dir := &store.Run{Dir: t.TempDir(), ID: "x"}
+		w, err := journal.OpenWriter(dir.Path("journal"), time.Now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var pieces []printed
+		for range r.IntN(40) {
+			p := printed{journal.KindStdout, ""}
+			if r.IntN(3) == 0 {
+				p.kind = journal.KindStderr
+			}
+			for range r.IntN(6) {
+				p.text += []string{"a", "bc", "\n", "d\n", "\n\n"}[r.IntN(5)]
+			}
+			if r.IntN(5) == 0 {
+				p.kind = journal.KindNote
+			}
+			if err := w.Append(p.kind, []byte(p.text)); err != nil {
+				t.Fatal(err)
+			}
+			if p.kind != journal.KindNote {
+				pieces = append(pieces, p)
+			}
+		}
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+		for n := range 12 {
+			var got bytes.Buffer
+			if err := Tail(dir, n, &got); err != nil {
+				t.Fatal(err)
+			}
+			if want := tailOf(pieces, n); got.String() != want {
+				t.Fatalf("seed %d, %d lines of %q: %q, want %q", seed, n, pieces, &got, want)
+			}
+		}
+	}
+}
