@@ -7,6 +7,7 @@ import (
 
 	"github.com/coder/acp-go-sdk"
 
+	"github.com/amux-dev/amux/cmd/amux/amux-api/internal/excerpt"
 	"github.com/amux-dev/amux/host"
 	"github.com/amux-dev/amux/pluginapi"
 )
@@ -154,12 +155,13 @@ func (t *translator) ended(id string, status acp.ToolCallStatus, text string) ac
 	return acp.UpdateToolCall(acp.ToolCallId(id), options...)
 }
 
-// clip shortens an output, between characters.
+// clip shortens an output.
 func clip(text string) string {
-	if len(text) <= mostOutput {
-		return text
+	text, cut := excerpt.Text(text, mostOutput)
+	if cut {
+		text += "…"
 	}
-	return strings.ToValidUTF8(text[:mostOutput], "") + "…"
+	return text
 }
 
 // outputOf is the result of a tool as a text.

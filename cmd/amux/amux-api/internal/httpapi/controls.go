@@ -6,6 +6,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/amux-dev/amux/cmd/amux/amux-api/internal/excerpt"
 	"github.com/amux-dev/amux/cmd/amux/internal/app"
 )
 
@@ -139,12 +140,9 @@ func (s *api) diff(ctx context.Context, in *diffQuery) (*diffAnswer, error) {
 	if !in.Patch {
 		return out, nil
 	}
-	patching, cancel := context.WithCancel(ctx)
-	defer cancel()
-	w := &beginning{left: maxPatch, full: cancel}
-	if err := d.Patch(patching, w, false); err != nil && w.left > 0 {
+	out.Body.Patch, out.Body.Truncated, err = excerpt.Patch(ctx, d, maxPatch)
+	if err != nil {
 		return nil, err
 	}
-	out.Body.Patch, out.Body.Truncated = w.text(), w.left == 0
 	return out, nil
 }

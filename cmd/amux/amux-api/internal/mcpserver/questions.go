@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/amux-dev/amux/cmd/amux/amux-api/internal/excerpt"
 	"github.com/amux-dev/amux/cmd/amux/internal/app"
 	"github.com/amux-dev/amux/host"
 	"github.com/amux-dev/amux/pluginapi"
@@ -50,7 +51,7 @@ func (s *server) questions(ctx context.Context, _ func(float64, string), in ques
 			return out, err
 		}
 		for _, q := range r.Questions() {
-			diff, _ := clip(q.Diff, defaultRead)
+			diff, _ := excerpt.Text(q.Diff, defaultRead)
 			out.Questions = append(out.Questions, questionOut{r.ID(), q.ID, q.Approval, q.Asked.UTC().Format(time.RFC3339Nano), diff, q.Event})
 			if len(out.Questions) == maxRuns {
 				return out, nil

@@ -5,8 +5,8 @@ import (
 	"context"
 	"encoding/json"
 	"strings"
-	"unicode/utf8"
 
+	"github.com/amux-dev/amux/cmd/amux/amux-api/internal/excerpt"
 	"github.com/amux-dev/amux/cmd/amux/internal/app"
 	"github.com/amux-dev/amux/host"
 	"github.com/amux-dev/amux/pluginapi/code"
@@ -16,17 +16,6 @@ const (
 	defaultRead = 32 << 10
 	mostRead    = 256 << 10
 )
-
-// clip shortens a text to at most n bytes, between characters.
-func clip(text string, n int) (string, bool) {
-	if len(text) <= n {
-		return text, false
-	}
-	for n > 0 && !utf8.RuneStart(text[n]) {
-		n--
-	}
-	return text[:n], true
-}
 
 func size(n int) (int, error) {
 	switch {
@@ -54,7 +43,7 @@ func lastAnswer(i host.RunInfo) string {
 	recent := i.Recent(200)
 	for n := len(recent) - 1; n >= 0; n-- {
 		if text := message(recent[n]); text != "" {
-			text, _ = clip(text, maxAnswer)
+			text, _ = excerpt.Text(text, maxAnswer)
 			return text
 		}
 	}
@@ -111,7 +100,7 @@ func (s *server) read(ctx context.Context, _ func(float64, string), in readIn) (
 			out.More = true
 			break
 		}
-		cut, long := clip(piece, most)
+		cut, long := excerpt.Text(piece, most)
 		used += len(cut)
 		switch {
 		case in.Format != "events":
@@ -182,28 +171,6 @@ func (s *server) diff(ctx context.Context, _ func(float64, string), in diffIn) (
 	if !in.Patch {
 		return out, nil
 	}
-	patching, cancel := context.WithCancel(ctx)
-	defer cancel()
-	w := &first{left: most + 1, full: cancel}
-	if err := d.Patch(patching, w, false); err != nil && w.left > 0 {
-		return out, err
-	}
-	out.Patch, out.Truncated = clip(strings.ToValidUTF8(w.text.String(), "\uFFFD"), most)
-	return out, nil
-}
-
-// first keeps the beginning of what is written, and says when it is full.
-type first struct {
-	text strings.Builder
-	left int
-	full func()
-}
-
-func (f *first) Write(p []byte) (int, error) {
-	n := min(len(p), f.left)
-	f.text.Write(p[:n])
-	if f.left -= n; f.left == 0 {
-		f.full()
-	}
-	return len(p), nil
+	out.Patch, out.Truncated, err = excerpt.Patch(ctx, d, most)
+	return out, err
 }

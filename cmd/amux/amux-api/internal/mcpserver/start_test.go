@@ -44,17 +44,3 @@ func TestARunGivesNoMoreThanItHas(t *testing.T) {
 		}
 	}
 }
-
-func TestClip(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct {
-		text string
-		n    int
-		want string
-		cut  bool
-	}{{"abc", 3, "abc", false}, {"abc", 2, "ab", true}, {"aé", 2, "a", true}, {"é", 1, "", true}, {"", 0, "", false}} {
-		if got, cut := clip(c.text, c.n); got != c.want || cut != c.cut {
-			t.Errorf("clip(%q, %d) = %q, %v", c.text, c.n, got, cut)
-		}
-	}
-}
