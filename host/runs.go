@@ -76,9 +76,9 @@ func (h *Host) Runs(ctx context.Context) ([]RunInfo, error) {
 	return infos, err
 }
 
-// Count is how many runs are recorded, whether they have ended or not. It opens none of
-// them.
-func (h *Host) Count() int { return len(h.store.List()) }
+// Count is how many runs a host has recorded, whether they have ended or not. It opens none
+// of them.
+func Count(h *Host) int { return len(h.store.List()) }
 
 func inspect(ctx context.Context, all *store.Store, ids []string) (infos []RunInfo, err error) {
 	for _, id := range ids {

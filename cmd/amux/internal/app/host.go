@@ -163,6 +163,9 @@ func (h realHost) Worktrees() Worktrees { return host.WorktreesOf(h.Host) }
 // Own is host.Host's.
 func (h realHost) Own(agent string) Own { return h.Host.Own(agent) }
 
+// Count is host.Count.
+func (h realHost) Count() int { return host.Count(h.Host) }
+
 // Start keeps a nil *host.Run from becoming a Run that is not nil.
 func (h realHost) Start(ctx context.Context, spec host.RunSpec) (Run, error) {
 	r, err := h.Host.Start(ctx, spec)
