@@ -288,8 +288,8 @@ func NewReader(src io.ReaderAt) (*Reader, error) {
 // Offset is where the next record starts.
 func (r *Reader) Offset() int64 { return r.offset }
 
-// Seek goes to a place where a record starts, as Offset has said.
-func (r *Reader) Seek(offset int64) { r.offset = offset }
+// Goto goes to a place where a record starts, as Offset has said.
+func (r *Reader) Goto(offset int64) { r.offset = offset }
 
 // Next returns the record at the reader's position. limit is the committed size
 // of the file: io.EOF says that the position has reached it. ErrTorn says that

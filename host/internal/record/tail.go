@@ -25,7 +25,7 @@ func Tail(dir *store.Run, n int, w io.Writer) error {
 	if n <= 0 {
 		return nil
 	}
-	reader.Seek(tailStart(reader, src, n))
+	reader.Goto(tailStart(reader, src, n))
 	last := make([][]byte, 0, min(n, 1000))
 	add := func(line []byte) {
 		if len(last) == n {
