@@ -49,6 +49,9 @@ func TestMCP(t *testing.T) {
 	_, id, _ := strings.Cut(started, `"run_id":"`)
 	id, _, _ = strings.Cut(id, `"`)
 	s.again() // nothing is lost with the server
+	if got := call("run_start", map[string]any{"agent": "demo", "prompt": "hello", "cwd": s.Dir, "approve": "auto"}); !strings.Contains(got, "HTTP may start no run with approve auto") {
+		t.Errorf("run_start beyond [http] returns %s", got)
+	}
 	if got := call("run_wait", map[string]any{"run_ids": []string{id}}); !strings.Contains(got, `"completed"`) {
 		t.Errorf("run_wait returns %s", got)
 	}

@@ -85,6 +85,11 @@ func TestOversizedAndSlow(t *testing.T) {
 	if got := s.raw(head("Content-Length: 10000\r\n\r\n{"), 0); strings.HasPrefix(got, "HTTP/1.1 2") {
 		t.Errorf("a body without end: %.100s", got)
 	}
+	began = time.Now()
+	stranger := "POST /v1/runs HTTP/1.1\r\nHost: " + strings.TrimPrefix(s.url, "http://") + "\r\nContent-Length: 100\r\n\r\n"
+	if got := s.raw(stranger, 0); !strings.HasPrefix(got, "HTTP/1.1 401") || time.Since(began) > home.Patience/2 {
+		t.Errorf("a stranger without end: %.100s after %v", got, time.Since(began))
+	}
 	s.must("GET", "/v1/health", nil, nil)
 }
 

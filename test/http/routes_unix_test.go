@@ -124,6 +124,10 @@ func TestRoutes(t *testing.T) {
 	// A question is answered once.
 	asks := s.begin("[approve]", nil)
 	question := s.ask(asks.ID)
+	var waits run
+	if s.must("GET", "/v1/runs/"+asks.ID+"/wait?questions=true&timeout=600", nil, &waits); waits.State != "waiting" {
+		t.Errorf("a run that asks is %+v", waits)
+	}
 	var all struct {
 		Questions []struct {
 			RunID string `json:"run_id"`
@@ -185,6 +189,7 @@ func TestRoutes(t *testing.T) {
 		{"POST", "/v1/runs", map[string]any{"agent": "demo", "prompt": "x", "cwd": "relative"}, 400},
 		{"POST", "/v1/runs", map[string]any{"agent": "demo", "prompt": "x", "cwd": "/no/such/folder"}, 400},
 		{"POST", "/v1/runs", map[string]any{"agent": "demo", "prompt": "x", "cwd": s.Dir, "approve": "auto"}, 403},
+		{"POST", "/v1/runs", map[string]any{"agent": "demo", "prompt": "x", "cwd": s.Dir, "allow": []string{"*"}}, 403},
 		{"POST", "/v1/runs/first/prompts", map[string]any{"prompt": "x"}, 409},
 	} {
 		if status, text := s.do(s.request(bad.method, bad.path, bad.body), nil); status != bad.status || !strings.Contains(text, `"code":"`) || !strings.Contains(text, `"message":"`) {

@@ -16,6 +16,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/amux-dev/amux/cmd/amux/internal/app"
 	"github.com/amux-dev/amux/host"
@@ -25,6 +26,9 @@ import (
 
 // TokenFile in the configuration folder has the token of TCP.
 const TokenFile = "http.token"
+
+// refusedTime is how long a request that was refused may take to end.
+const refusedTime = time.Second
 
 // guard decides who may ask.
 type guard struct {
@@ -39,21 +43,27 @@ func (g *guard) check(next http.Handler) http.Handler {
 		w.Header().Set("X-Content-Type-Options", "nosniff")
 		w.Header().Set("Referrer-Policy", "no-referrer")
 		w.Header().Set("Cache-Control", "no-store")
+		refuse := func(status int, code pluginapi.Code, message, hint string) {
+			// Nobody waits for the body of a stranger.
+			_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(refusedTime))
+			w.Header().Set("Connection", "close")
+			writeProblem(w, status, code, message, hint)
+		}
 		if g.hosts != nil && !slices.Contains(g.hosts, strings.ToLower(r.Host)) {
-			writeProblem(w, http.StatusMisdirectedRequest, pluginapi.CodeValidation, "this server does not answer to that host name", "use the address that amux serve printed")
+			refuse(http.StatusMisdirectedRequest, pluginapi.CodeValidation, "this server does not answer to that host name", "use the address that amux serve printed")
 			return
 		}
 		if origin := r.Header.Get("Origin"); origin != "" && (g.hosts == nil || !slices.ContainsFunc(g.hosts, func(h string) bool { return origin == "http://"+h })) {
-			writeProblem(w, http.StatusForbidden, pluginapi.CodeValidation, "requests of other origins are refused", "")
+			refuse(http.StatusForbidden, pluginapi.CodeValidation, "requests of other origins are refused", "")
 			return
 		}
 		if !g.knows(r) {
 			w.Header().Set("WWW-Authenticate", `Bearer realm="amux"`)
-			writeProblem(w, http.StatusUnauthorized, pluginapi.CodeAuth, "the token is missing or wrong", "send Authorization: Bearer with the content of "+TokenFile+" in the configuration folder")
+			refuse(http.StatusUnauthorized, pluginapi.CodeAuth, "the token is missing or wrong", "send Authorization: Bearer with the content of "+TokenFile+" in the configuration folder")
 			return
 		}
 		if kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); r.ContentLength != 0 && kind != "application/json" {
-			writeProblem(w, http.StatusUnsupportedMediaType, pluginapi.CodeValidation, "the body is not said to be JSON", "send Content-Type: application/json") // what a form cannot
+			refuse(http.StatusUnsupportedMediaType, pluginapi.CodeValidation, "the body is not said to be JSON", "send Content-Type: application/json") // what a form cannot
 			return
 		}
 		next.ServeHTTP(w, r)

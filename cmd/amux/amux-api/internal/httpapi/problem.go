@@ -25,6 +25,11 @@ type Problem struct {
 
 func (p *Problem) Error() string { return p.Message }
 
+// Unwrap is the error as amux has it, for those who answer otherwise than by a status.
+func (p *Problem) Unwrap() error {
+	return &pluginapi.Error{Code: p.Code, Msg: p.Message, Hint: p.Hint}
+}
+
 // GetStatus is the status of the answer.
 func (p *Problem) GetStatus() int { return p.status }
 

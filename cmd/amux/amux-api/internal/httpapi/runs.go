@@ -115,22 +115,37 @@ func (s *api) task(in NewRun) (run.Task, error) {
 	if t.Approve == "" {
 		t.Approve = string(host.ApproveAsk)
 	}
+	return t, s.allowed(t)
+}
+
+// allowed refuses what the user's settings do not let HTTP start, whichever way it came in.
+func (s *api) allowed(t run.Task) error {
 	most := host.ApproveMode(s.limits.Approve)
 	if most == "" {
 		most = host.ApproveAsk
 	}
-	if slices.Index(modes, host.ApproveMode(t.Approve)) > slices.Index(modes, most) {
-		return t, refused(`set approve = "`+t.Approve+`" in [http] of config.toml`, "HTTP may start no run with approve %s", t.Approve)
+	approve := host.ApproveMode(t.Approve)
+	if approve == "" {
+		approve = host.ApproveAsk
+	}
+	if slices.Index(modes, approve) > slices.Index(modes, most) {
+		return refused(`set approve = "`+t.Approve+`" in [http] of config.toml`, "HTTP may start no run with approve %s", t.Approve)
+	}
+	if len(t.Allow) > 0 && most != host.ApproveAuto { // a rule may allow everything
+		return refused(`set approve = "auto" in [http] of config.toml`, "HTTP may start no run with rules of what is approved")
 	}
 	if len(s.limits.Agents) > 0 && !slices.Contains(s.limits.Agents, t.Agent) {
-		return t, refused("add it to agents in [http] of config.toml", "HTTP may not start agent %q", t.Agent)
+		return refused("add it to agents in [http] of config.toml", "HTTP may not start agent %q", t.Agent)
 	}
-	for _, dir := range append([]string{t.Cwd}, t.AddDirs...) {
-		if len(s.limits.Folders) > 0 && !slices.ContainsFunc(s.limits.Folders, func(f string) bool { return within(f, dir) }) {
-			return t, refused("add it to folders in [http] of config.toml", "HTTP may not start runs in %q", dir)
+	for _, path := range slices.Concat([]string{t.Cwd}, t.AddDirs, t.Files) {
+		if !filepath.IsAbs(path) {
+			path = filepath.Join(t.Cwd, path)
+		}
+		if len(s.limits.Folders) > 0 && !slices.ContainsFunc(s.limits.Folders, func(f string) bool { return within(f, path) }) {
+			return refused("add it to folders in [http] of config.toml", "HTTP may not start runs in %q", path)
 		}
 	}
-	return t, nil
+	return nil
 }
 
 // within reports whether a folder is another one, or inside it, whatever links there are.
@@ -233,6 +248,9 @@ func (s *api) addRuns(to huma.API) {
 		r, err := s.open(ctx, in.Run)
 		if err != nil {
 			return nil, err
+		}
+		if in.Ask && len(r.Questions()) > 0 {
+			return &runAnswer{runOf(r.Info())}, nil
 		}
 		waiting, cancel := context.WithTimeout(ctx, time.Duration(in.Timeout*float64(time.Second)))
 		defer cancel()

@@ -57,13 +57,14 @@ func Serve(a *app.App, o *command.HTTP) error {
 		return err
 	}
 	defer listener.Close()
-	tools, err := mcpserver.Handler(a)
+	s := &api{app: a, host: h, follows: follow.New(a, h), limits: set.HTTP}
+	tools, err := mcpserver.Handler(a, s.allowed)
 	if err != nil {
 		return err
 	}
-	api, _ := handler(&api{app: a, host: h, follows: follow.New(a, h), limits: set.HTTP})
+	operations, _ := handler(s)
 	mux := http.NewServeMux()
-	mux.Handle("/", api)
+	mux.Handle("/", operations)
 	mux.Handle("/mcp", http.MaxBytesHandler(tools, maxBody))
 	running, end := context.WithCancel(context.Background())
 	defer end()

@@ -17,6 +17,7 @@ import (
 	"github.com/amux-dev/amux/cmd/amux/amux-api/internal/follow"
 	"github.com/amux-dev/amux/cmd/amux/internal/app"
 	command "github.com/amux-dev/amux/cmd/amux/internal/cli/mcp"
+	"github.com/amux-dev/amux/cmd/amux/internal/cli/run"
 	"github.com/amux-dev/amux/host"
 	"github.com/amux-dev/amux/pluginapi"
 )
@@ -25,7 +26,8 @@ import (
 type server struct {
 	app     *app.App
 	host    app.Host
-	caller  *host.RunInfo // that the client is inside of; nil outside runs
+	allowed func(run.Task) error // what may be started; nil: anything
+	caller  *host.RunInfo        // that the client is inside of; nil outside runs
 	follows *follow.Follower
 }
 
@@ -49,14 +51,16 @@ func Serve(a *app.App, o *command.Options) error {
 }
 
 // Handler serves MCP over HTTP, streamable and without sessions, so that nothing is lost
-// with the server. Who may ask is decided before. Its host ends with the process.
-func Handler(a *app.App) (http.Handler, error) {
+// with the server. Who may ask is decided before; allowed decides what may be started. Its
+// host ends with the process.
+func Handler(a *app.App, allowed func(run.Task) error) (http.Handler, error) {
 	own := app.New(a.Process) // whose host shows what the scope allows
 	*own.Flags = *a.Flags
 	s, answer, err := open(context.Background(), own, &command.Options{})
 	if err != nil {
 		return nil, err
 	}
+	s.allowed = allowed
 	tools := s.tools(answer)
 	return mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return tools }, &mcp.StreamableHTTPOptions{Stateless: true}), nil
 }

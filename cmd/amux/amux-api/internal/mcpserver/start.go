@@ -57,6 +57,11 @@ func (s *server) start(ctx context.Context, _ func(float64, string), in startIn)
 	if t.Approve == "" {
 		t.Approve = string(host.ApproveAsk)
 	}
+	if s.allowed != nil {
+		if err := s.allowed(t); err != nil {
+			return startOut{}, err
+		}
+	}
 	id, err := run.Start(ctx, s.app, t)
 	return startOut{id, t.Approve}, err
 }
