@@ -4,7 +4,6 @@ package follow
 
 import (
 	"context"
-	"sync"
 	"time"
 
 	"github.com/amux-dev/amux/cmd/amux/internal/app"
@@ -15,19 +14,25 @@ type Follower struct {
 	app  *app.App
 	host app.Host
 
-	ask sync.Mutex // one at a time asks for a host
+	ask chan struct{} // one at a time asks for a host
 }
 
 // New makes one.
-func New(a *app.App, h app.Host) *Follower { return &Follower{app: a, host: h} }
+func New(a *app.App, h app.Host) *Follower {
+	return &Follower{app: a, host: h, ask: make(chan struct{}, 1)}
+}
 
 // rescueTime bounds a look for another host of a run.
 const rescueTime = 3 * time.Second
 
 // Rescue finds a run that has lost its host another one, or records its end.
 func (f *Follower) Rescue(ctx context.Context, id string) {
-	f.ask.Lock()
-	defer f.ask.Unlock()
+	select {
+	case f.ask <- struct{}{}:
+		defer func() { <-f.ask }()
+	case <-ctx.Done():
+		return
+	}
 	ctx, cancel := context.WithTimeout(ctx, rescueTime)
 	defer cancel()
 	if orphan, err := f.host.RecoverRun(ctx, id); err == nil && orphan {
