@@ -4,9 +4,11 @@ package http
 
 import (
 	"bufio"
+	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"net/http"
 	"os"
 	"runtime"
 	"slices"
@@ -15,6 +17,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/amux-dev/amux/internal/test/home"
 )
 
 // A client that goes on behind its last event has every event once, whoever is killed
@@ -150,4 +154,61 @@ func TestWatchers(t *testing.T) {
 		t.Errorf("%d watchers take %d MB, more than %d", many, most-idle, limit)
 	}
 	t.Logf("%d watchers of %d events: %d MB over %d", many, stored, most-idle, idle)
+}
+
+// The stream over all runs says what there is, what each run asks, and how it ends; a log that
+// breaks off is told apart from one that was sent whole.
+func TestWatch(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	waits := s.begin("[approve]", map[string]any{"approve": "ask"})
+	s.ask(waits.ID)
+	answer, err := (&http.Client{}).Do(s.request("GET", "/v1/watch", nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	end := time.AfterFunc(home.Patience, func() { answer.Body.Close() })
+	defer end.Stop()
+	in := bufio.NewReader(answer.Body)
+	type change struct {
+		Type string
+		Run  run
+		ID   string `json:"interaction_id"`
+	}
+	until := func(what string, is func(change) bool) {
+		t.Helper()
+		for {
+			line, err := in.ReadString('\n')
+			if err != nil {
+				t.Fatalf("%s: %v", what, err)
+			}
+			data, ok := strings.CutPrefix(line, "data: ")
+			if !ok {
+				continue
+			}
+			var c change
+			if err := json.Unmarshal([]byte(data), &c); err != nil {
+				t.Fatalf("%v: %s", err, data)
+			}
+			if is(c) {
+				return
+			}
+			if what == "the beginning" && c.Type == "current" {
+				t.Fatal("the question is not there at the beginning")
+			}
+		}
+	}
+	until("the beginning", func(c change) bool { return c.Type == "question" && c.ID == "ask-1" })
+	until("current", func(c change) bool { return c.Type == "current" })
+	s.must("POST", "/v1/runs/"+waits.ID+"/questions/ask-1", map[string]any{"answer": "approve"}, nil)
+	until("the answer", func(c change) bool { return c.Type == "answered" && c.ID == "ask-1" })
+	long := strings.Repeat("a", 5000)
+	other := s.begin("[say:"+long+"][sleep:2]", nil)
+	until("another run", func(c change) bool {
+		return c.Type == "run" && c.Run.ID == other.ID && c.Run.State == "running" && len(c.Run.Prompt) < 600
+	})
+	until("its end", func(c change) bool {
+		return c.Type == "run" && c.Run.ID == other.ID && c.Run.State == "completed"
+	})
 }

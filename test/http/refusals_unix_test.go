@@ -18,7 +18,7 @@ func TestStrangers(t *testing.T) {
 	t.Parallel()
 	s := start(t)
 	r := s.begin("[sleep:600]", map[string]any{"name": "secret-name"})
-	paths := []string{"/v1/runs", "/v1/runs/" + r.ID, "/v1/runs/" + r.ID + "/events", "/v1/openapi.json", "/v1/health", "/", "/v1/runs/" + r.ID + "/screen"}
+	paths := []string{"/v1/runs", "/v1/runs/" + r.ID, "/v1/runs/" + r.ID + "/events", "/v1/openapi.json", "/v1/health", "/v1/watch", "/mcp", "/v1/runs/" + r.ID + "/screen"}
 	for name, change := range map[string]struct {
 		set    func(*http.Request)
 		status int

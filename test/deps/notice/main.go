@@ -125,6 +125,8 @@ func notice() ([]byte, error) {
 		return nil, err
 	}
 	modules["Go standard library"] = module{Path: "Go standard library", Dir: strings.TrimSpace(string(root))}
+	// The page of amux-api has a terminal.
+	modules["@xterm/xterm, @xterm/addon-fit"] = module{Path: "@xterm/xterm, @xterm/addon-fit", Version: "6.0.0, 0.11.0", Dir: "cmd/amux/amux-api/internal/page/site/xterm"}
 	users := map[string][]string{} // modules by text
 	var b bytes.Buffer
 	b.WriteString("amux links these modules into its programs. Their licences follow.\n" +

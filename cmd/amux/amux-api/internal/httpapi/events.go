@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"strconv"
@@ -127,8 +128,12 @@ func (s *api) copy(ctx context.Context, to *stream, id string, from uint64, unti
 	}
 	end()
 	flusher.Wait()
-	_ = err // the client sees that the stream ends, and goes on with Last-Event-ID
-	_ = to.write(true)
+	if err == nil || errors.Is(err, errEnough) {
+		err = to.write(true)
+	}
+	if err != nil {
+		panic(http.ErrAbortHandler) // the client sees that the stream broke off, and goes on with Last-Event-ID
+	}
 }
 
 var errEnough = io.EOF
@@ -198,8 +203,9 @@ func (s *api) addEvents(to huma.API) {
 			if lines == 0 {
 				lines = 1 << 30
 			}
-			_ = r.Tail(lines, pieces{to}) // the client sees the end
-			_ = to.write(true)
+			if err := errors.Join(r.Tail(lines, pieces{to}), to.write(true)); err != nil {
+				panic(http.ErrAbortHandler) // the client sees that this was not all
+			}
 		}}, nil
 	})
 }

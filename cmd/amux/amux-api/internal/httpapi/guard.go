@@ -2,8 +2,6 @@ package httpapi
 
 import (
 	"crypto/rand"
-	"crypto/sha256"
-	"crypto/subtle"
 	"encoding/base64"
 	"errors"
 	"io/fs"
@@ -18,6 +16,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/amux-dev/amux/cmd/amux/amux-api/internal/page"
 	"github.com/amux-dev/amux/cmd/amux/internal/app"
 	"github.com/amux-dev/amux/host"
 	"github.com/amux-dev/amux/internal/sys/foreign"
@@ -33,7 +32,7 @@ const refusedTime = time.Second
 // guard decides who may ask.
 type guard struct {
 	hosts []string // names that a client may have for this server; empty: any
-	token []byte   // its hash; nil: whoever reaches the socket is the user
+	users *users   // nil: whoever reaches the socket is the user
 }
 
 // check lets through what the user has sent. A page of another origin, which a browser has
@@ -57,7 +56,7 @@ func (g *guard) check(next http.Handler) http.Handler {
 			refuse(http.StatusForbidden, pluginapi.CodeValidation, "requests of other origins are refused", "")
 			return
 		}
-		if !g.knows(r) {
+		if !public(r) && !g.knows(r) {
 			w.Header().Set("WWW-Authenticate", `Bearer realm="amux"`)
 			refuse(http.StatusUnauthorized, pluginapi.CodeAuth, "the token is missing or wrong", "send Authorization: Bearer with the content of "+TokenFile+" in the configuration folder")
 			return
@@ -66,17 +65,38 @@ func (g *guard) check(next http.Handler) http.Handler {
 			refuse(http.StatusUnsupportedMediaType, pluginapi.CodeValidation, "the body is not said to be JSON", "send Content-Type: application/json") // what a form cannot
 			return
 		}
-		next.ServeHTTP(w, r)
+		next.ServeHTTP(&timed{w}, r)
 	})
 }
 
+// public reports whether a request is answered without a sign-in: it is one, or it wants the
+// page itself, which holds nothing of the user's.
+func public(r *http.Request) bool {
+	return r.URL.Path == signInPath && r.Method == http.MethodPost || page.Has(r.URL.Path) && (r.Method == http.MethodGet || r.Method == http.MethodHead)
+}
+
 func (g *guard) knows(r *http.Request) bool {
-	if g.token == nil {
+	if g.users == nil {
 		return true
 	}
-	scheme, given, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-	sum := sha256.Sum256([]byte(given))
-	return strings.EqualFold(scheme, "Bearer") && subtle.ConstantTimeCompare(sum[:], g.token) == 1
+	if scheme, given, ok := strings.Cut(r.Header.Get("Authorization"), " "); ok {
+		return strings.EqualFold(scheme, "Bearer") && g.users.isToken(given)
+	}
+	return g.users.browser(r)
+}
+
+// timed gives a client writeTime for each piece of an answer.
+type timed struct{ http.ResponseWriter }
+
+// Unwrap is for http.ResponseController.
+func (t *timed) Unwrap() http.ResponseWriter { return t.ResponseWriter }
+
+// Write implements http.ResponseWriter.
+func (t *timed) Write(data []byte) (int, error) {
+	if err := http.NewResponseController(t.ResponseWriter).SetWriteDeadline(time.Now().Add(writeTime)); err != nil {
+		return 0, err
+	}
+	return t.ResponseWriter.Write(data)
 }
 
 // listen opens the socket: the user's own for an empty address, else a port of loopback.
@@ -114,8 +134,7 @@ func listen(a *app.App, address string) (_ net.Listener, _ *guard, where string,
 		return nil, nil, "", pluginapi.Errorf(pluginapi.CodeConfig, "listen on %s: %w", address, err).WithHint("choose another port")
 	}
 	_, port, _ := net.SplitHostPort(listener.Addr().String())
-	sum := sha256.Sum256([]byte(token))
-	g := &guard{token: sum[:], hosts: []string{"127.0.0.1:" + port, "localhost:" + port, "[::1]:" + port}}
+	g := &guard{users: newUsers(token, port), hosts: []string{"127.0.0.1:" + port, "localhost:" + port, "[::1]:" + port}}
 	return listener, g, "http://" + listener.Addr().String() + "; the token is in " + filepath.Join(dir, TokenFile), nil
 }
 

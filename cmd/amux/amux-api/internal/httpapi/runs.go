@@ -134,6 +134,9 @@ func (s *api) allowed(t run.Task) error {
 	if len(t.Allow) > 0 && most != host.ApproveAuto { // a rule may allow everything
 		return refused(`set approve = "auto" in [http] of config.toml`, "HTTP may start no run with rules of what is approved")
 	}
+	if len(s.limits.Agents) > 0 && t.Agent == "" {
+		return refused("name one of agents in [http] of config.toml", "no agent is named, and HTTP may not start any")
+	}
 	if len(s.limits.Agents) > 0 && !slices.Contains(s.limits.Agents, t.Agent) {
 		return refused("add it to agents in [http] of config.toml", "HTTP may not start agent %q", t.Agent)
 	}

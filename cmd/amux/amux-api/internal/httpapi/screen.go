@@ -59,7 +59,7 @@ func (s *api) addScreen(mux *http.ServeMux, doc *huma.OpenAPI) {
 			writeProblem(w, http.StatusUpgradeRequired, pluginapi.CodeValidation, "this address is a WebSocket", "")
 			return
 		}
-		socket, err := websocket.Accept(w, r, &websocket.AcceptOptions{OriginPatterns: []string{r.Host}, CompressionMode: websocket.CompressionDisabled})
+		socket, err := websocket.Accept(w, r, &websocket.AcceptOptions{Subprotocols: []string{screenProtocol}, OriginPatterns: []string{r.Host}, CompressionMode: websocket.CompressionDisabled})
 		if err != nil {
 			return // it has answered
 		}

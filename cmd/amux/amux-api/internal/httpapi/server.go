@@ -13,6 +13,7 @@ import (
 
 	"github.com/amux-dev/amux/cmd/amux/amux-api/internal/follow"
 	"github.com/amux-dev/amux/cmd/amux/amux-api/internal/mcpserver"
+	"github.com/amux-dev/amux/cmd/amux/amux-api/internal/page"
 	"github.com/amux-dev/amux/cmd/amux/internal/app"
 	command "github.com/amux-dev/amux/cmd/amux/internal/cli/serve"
 	"github.com/amux-dev/amux/cmd/amux/internal/settings"
@@ -37,6 +38,8 @@ type api struct {
 	host    app.Host
 	follows *follow.Follower
 	limits  settings.HTTP
+	users   *users // nil: whoever reaches the socket is the user
+	feed    *feed
 }
 
 // Serve serves HTTP until a signal ends it.
@@ -57,14 +60,21 @@ func Serve(a *app.App, o *command.HTTP) error {
 		return err
 	}
 	defer listener.Close()
-	s := &api{app: a, host: h, follows: follow.New(a, h), limits: set.HTTP}
+	s := &api{app: a, host: h, follows: follow.New(a, h), limits: set.HTTP, users: g.users}
+	s.feed = &feed{api: s}
 	tools, err := mcpserver.Handler(a, s.allowed)
 	if err != nil {
 		return err
 	}
 	operations, _ := handler(s)
 	mux := http.NewServeMux()
-	mux.Handle("/", operations)
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		if g.users != nil && page.Has(r.URL.Path) {
+			page.Serve(w, r)
+			return
+		}
+		operations.ServeHTTP(w, r)
+	})
 	mux.Handle("/mcp", http.MaxBytesHandler(tools, maxBody))
 	running, end := context.WithCancel(context.Background())
 	defer end()
@@ -78,6 +88,10 @@ func Serve(a *app.App, o *command.HTTP) error {
 	done := make(chan error, 1)
 	go func() { done <- server.Serve(netutil.LimitListener(listener, maxConnections)) }()
 	a.Print.Notef("serving HTTP on %s", where)
+	if g.users != nil && a.Process.IO.ErrTTY { // a file that keeps what is printed is not to have a way in
+		code, _ := g.users.link()
+		a.Print.Notef("the page: http://%s%s (works once, within %d minutes)", listener.Addr(), linkPath(code), int(linkTime.Minutes()))
+	}
 	for {
 		select {
 		case err := <-done:
@@ -106,8 +120,10 @@ func handler(s *api) (http.Handler, *huma.OpenAPI) {
 	config.CreateHooks = nil // no links to schemas in answers
 	config.DocsPath, config.SchemasPath, config.OpenAPIPath = "", "", "/v1/openapi"
 	config.RejectUnknownQueryParameters = true
-	config.Components.SecuritySchemes = map[string]*huma.SecurityScheme{"token": {Type: "http", Scheme: "bearer"}}
-	config.Security = []map[string][]string{{"token": {}}}
+	config.Components.SecuritySchemes = map[string]*huma.SecurityScheme{
+		"token": {Type: "http", Scheme: "bearer"}, "cookie": {Type: "apiKey", In: "cookie", Name: "amux-PORT"}, "key": {Type: "apiKey", In: "header", Name: keyHeader},
+	}
+	config.Security = []map[string][]string{{"token": {}}, {"cookie": {}, "key": {}}}
 	config.Servers = []*huma.Server{{URL: "http://localhost"}}
 	to := humago.New(mux, config)
 	s.addRuns(to)
@@ -115,6 +131,8 @@ func handler(s *api) (http.Handler, *huma.OpenAPI) {
 	s.addQuestions(to)
 	s.addEvents(to)
 	s.addAgents(to)
+	s.addWatch(to)
+	s.addSignIn(to)
 	s.addScreen(mux, to.OpenAPI())
 	for _, item := range to.OpenAPI().Paths {
 		for _, op := range []*huma.Operation{item.Get, item.Post, item.Put, item.Delete} {
