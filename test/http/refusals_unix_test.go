@@ -90,6 +90,11 @@ func TestOversizedAndSlow(t *testing.T) {
 	if got := s.raw(stranger, 0); !strings.HasPrefix(got, "HTTP/1.1 401") || time.Since(began) > home.Patience/2 {
 		t.Errorf("a stranger without end: %.100s after %v", got, time.Since(began))
 	}
+	large := s.request("POST", "/v1/sign-in", map[string]any{"code": "x", "more": strings.Repeat("a", 1<<20)})
+	large.Header.Del("Authorization")
+	if status, text := s.do(large, nil); status != http.StatusRequestEntityTooLarge {
+		t.Errorf("a large sign-in: %d %.200s", status, text)
+	}
 	s.must("GET", "/v1/health", nil, nil)
 }
 

@@ -185,6 +185,18 @@ test("the server is killed and comes back: nothing is lost", async () => {
 	await page.getByText("the server does not answer").waitFor({ state: "detached" });
 });
 
+test("who clicks slowly on a list that changes hits it", async () => {
+	const prompt = "[say:x][sleep:0.2]".repeat(15);
+	const begun = await Promise.all([run(prompt), run(prompt), run(prompt)]);
+	const row = page.locator(`#side a[href="#/runs/${begun[1].run_id}"]`);
+	await row.click({ delay: 1500 });
+	await until("its run is shown", async () => page.url().endsWith(begun[1].run_id));
+	// Who is on it with the keyboard stays there when it ends.
+	await row.focus();
+	await until("it has ended", async () => /completed/.test(await row.textContent()));
+	assert.ok(await row.evaluate(node => node === document.activeElement));
+});
+
 test("a conversation, stopped", async () => {
 	const { run_id } = await run("[say:first]", { conversation: true });
 	await page.goto(`${url}/#/runs/${run_id}`);

@@ -1,4 +1,4 @@
-import { acting, ago, failure, fill, h, say } from "./dom.js";
+import { acting, ago, failure, fill, h, plain, say } from "./dom.js";
 import { ask, events, signIn, signOut } from "./api.js";
 import { listen, more, older, questions, reached, runs, watch } from "./store.js";
 import { inbox } from "./questions.js";
@@ -42,20 +42,46 @@ function home() {
 }
 const link = h("div");
 
+// The list of runs keeps its elements while it changes, so that who clicks on one hits it.
+const rows = new Map(); // by id
+const liveTitle = h("h2"), liveRuns = h("ul", { class: "runs" }), endedRuns = h("ul", { class: "runs" });
+const olderRow = h("div", { class: "row" }, h("button", { onclick: acting(older) }, "Older ones"));
+fill(side, liveTitle, liveRuns, h("h2", {}, "Ended"), endedRuns, olderRow);
+
+const write = (node, text) => { if (node.textContent !== text) node.textContent = text; };
+
+function row(run, open) {
+	let r = rows.get(run.run_id);
+	if (!r) {
+		r = { title: h("span", { class: "title" }), state: h("span"), more: h("span", { class: "faint" }) };
+		r.link = h("a", { href: `#/runs/${run.run_id}` }, r.title, r.state, r.more);
+		r.node = h("li", {}, r.link);
+		rows.set(run.run_id, r);
+	}
+	write(r.title, plain(run.name || run.prompt || "a conversation"));
+	write(r.state, run.state.replace("_", " "));
+	r.state.className = `state state-${run.state}${run.state === "running" ? " live" : ""}`;
+	write(r.more, plain(` · ${run.agent} · ${ago(run.ended ?? run.created)}`));
+	run.run_id === open ? r.link.setAttribute("aria-current", "page") : r.link.removeAttribute("aria-current");
+	return r.node;
+}
+
+function place(list, nodes) {
+	if (nodes.length === list.children.length && nodes.every((n, i) => n === list.children[i])) return;
+	list.replaceChildren(...nodes);
+}
+
 function drawSide() {
-	const at = location.hash.split("/")[2];
-	const row = run => h("li", {}, h("a", { href: `#/runs/${run.run_id}`, "aria-current": run.run_id === at ? "page" : null },
-		h("span", { class: "title" }, run.name || run.prompt || "a conversation"),
-		h("span", { class: `state state-${run.state}${run.state === "running" ? " live" : ""}` }, run.state.replace("_", " ")),
-		h("span", { class: "faint" }, ` · ${run.agent} · ${ago(run.ended ?? run.created)}`)));
+	const open = location.hash.split("/")[2];
 	const sorted = [...runs.values()].sort((a, b) => a.run_id < b.run_id ? 1 : -1);
-	const live = sorted.filter(r => !r.ended), ended = sorted.filter(r => r.ended);
-	const held = side.contains(document.activeElement) ? document.activeElement.getAttribute("href") : null;
-	fill(side,
-		h("h2", {}, `Live (${live.length})`), h("ul", { class: "runs" }, live.map(row)),
-		h("h2", {}, "Ended"), h("ul", { class: "runs" }, ended.slice(0, 500).map(row)),
-		more && ended.length < 500 ? h("div", { class: "row" }, h("button", { onclick: acting(older) }, "Older ones")) : null);
-	if (held) side.querySelector(`a[href="${CSS.escape(held)}"]`)?.focus();
+	const held = document.activeElement;
+	const live = sorted.filter(r => !r.ended), ended = sorted.filter(r => r.ended).slice(0, 500);
+	for (const id of rows.keys()) if (!runs.has(id)) rows.delete(id);
+	write(liveTitle, `Live (${live.length})`);
+	place(liveRuns, live.map(r => row(r, open)));
+	place(endedRuns, ended.map(r => row(r, open)));
+	if (held !== document.activeElement && side.contains(held)) held.focus();
+	olderRow.hidden = !more || ended.length === 500;
 }
 
 let told = "";

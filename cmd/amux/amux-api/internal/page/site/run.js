@@ -32,8 +32,10 @@ function redrawItem(item, element) {
 	const at = element.querySelector(":scope > .text");
 	// A message that grows gets what is new.
 	if (at && (item.kind === "message" || item.kind === "log") && !item.aborted) {
-		const shown = Number(at.dataset.shown ?? 0);
+		const version = String(item.version ?? 0);
+		const shown = at.dataset.version === version ? Number(at.dataset.shown) : 0;
 		if (shown === 0) at.replaceChildren();
+		at.dataset.version = version;
 		at.append(...fill(h("span"), item.text.slice(shown)).childNodes);
 		at.dataset.shown = item.text.length;
 		return;

@@ -34,7 +34,7 @@ export function open(at, id) {
 	const fit = new FitAddon();
 	term.loadAddon(fit);
 	const box = h("div", { class: "terminal" }), line = h("span", { role: "status" }, "connecting …");
-	let to, held = false, left = false, wait = 200, over = false;
+	let to, held = false, left = false, wait = 200;
 	const say = message => to?.readyState === WebSocket.OPEN && to.send(JSON.stringify(message));
 	const resize = () => { if (held && box.clientWidth > 0) { const size = fit.proposeDimensions(); if (size) say({ type: "resize", ...size }); } };
 	const take = h("button", { onclick: () => { say({ type: "take", steal: true }); term.focus(); } }, "Take the keyboard");
@@ -67,7 +67,6 @@ export function open(at, id) {
 				resize();
 				break;
 			case "error":
-				over = !held && !term.buffer.active.length;
 				line.textContent = plain(message.message);
 			}
 		};

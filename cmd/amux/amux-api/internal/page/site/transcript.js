@@ -36,7 +36,10 @@ export class Transcript {
 		const item = this.open.get(key) ?? (all ? this.add(kind, { parent: event.parent_id }) : null);
 		this.open.delete(key);
 		if (!item) return;
-		if (all) item.text = cut(all);
+		if (all && cut(all) !== item.text) { // the agent took something back
+			item.text = cut(all);
+			item.version = (item.version ?? 0) + 1;
+		}
 		item.aborted = event.aborted;
 		this.list.change(item);
 	}
