@@ -211,4 +211,11 @@ func TestWatch(t *testing.T) {
 	until("its end", func(c change) bool {
 		return c.Type == "run" && c.Run.ID == other.ID && c.Run.State == "completed"
 	})
+	// Runs that live shorter than it takes to look again.
+	for range 5 {
+		id := s.Sh(nil, s.Amux, "run", "demo", "--detach", "[say:x]")
+		until("the end of a short run", func(c change) bool {
+			return c.Type == "run" && c.Run.ID == id && c.Run.State == "completed"
+		})
+	}
 }

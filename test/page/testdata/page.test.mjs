@@ -167,6 +167,15 @@ test("an approval after its diff, seen in a second browser", async () => {
 	await other.getByRole("button", { name: "Answer" }).click();
 	await page.goto(`${url}/#/runs/${asks.run_id}`);
 	await page.getByText(/green/).first().waitFor();
+	// Two at once, with choices.
+	const both = await run("what do you like?", { agent: "claude", approve: "ask" });
+	await other.getByLabel("green").check();
+	await other.getByLabel("small").check();
+	await other.getByLabel("large").check();
+	await usable(other, "two questions");
+	await other.getByRole("button", { name: "Answer" }).click();
+	await page.goto(`${url}/#/runs/${both.run_id}`);
+	await page.getByText('You said {"Which colour?":"green","Which sizes?":"small, large"}').waitFor();
 	await other.context().close();
 });
 

@@ -26,9 +26,6 @@ import (
 // TokenFile in the configuration folder has the token of TCP.
 const TokenFile = "http.token"
 
-// maxStranger bounds what somebody may send who is not signed in, in bytes.
-const maxStranger = 4 << 10
-
 // refusedTime is how long a request that was refused may take to end.
 const refusedTime = time.Second
 
@@ -67,9 +64,6 @@ func (g *guard) check(next http.Handler) http.Handler {
 		if kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); r.ContentLength != 0 && kind != "application/json" {
 			refuse(http.StatusUnsupportedMediaType, pluginapi.CodeValidation, "the body is not said to be JSON", "send Content-Type: application/json") // what a form cannot
 			return
-		}
-		if public(r) {
-			r.Body = http.MaxBytesReader(w, r.Body, maxStranger)
 		}
 		next.ServeHTTP(&timed{w}, r)
 	})

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"net/http"
@@ -201,11 +202,14 @@ var (
 // created are the statuses of operations that are not the usual ones.
 var created = map[string]int{"POST /v1/runs": http.StatusCreated}
 
+// bodies are how large they may be, in bytes, where that is not maxBody.
+var bodies = map[string]int64{"POST " + signInPath: maxSignIn}
+
 // add adds an operation.
 func add[In, Out any](to huma.API, id, method, path, summary string, errs []int, do func(ctx context.Context, in *In) (*Out, error)) {
 	huma.Register(to, huma.Operation{
 		OperationID: id, Method: method, Path: path, Summary: summary, Tags: []string{strings.SplitN(strings.TrimPrefix(path, "/v1/"), "/", 2)[0]},
-		Errors: errs, DefaultStatus: created[method+" "+path], MaxBodyBytes: maxBody, BodyReadTimeout: bodyTime,
+		Errors: errs, DefaultStatus: created[method+" "+path], MaxBodyBytes: cmp.Or(bodies[method+" "+path], maxBody), BodyReadTimeout: bodyTime,
 	}, func(ctx context.Context, in *In) (*Out, error) {
 		out, err := do(ctx, in)
 		if err != nil {

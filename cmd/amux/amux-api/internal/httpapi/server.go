@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"net/http"
+	"path/filepath"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -40,6 +41,7 @@ type api struct {
 	limits  settings.HTTP
 	users   *users // nil: whoever reaches the socket is the user
 	feed    *feed
+	runs    string // the folder of runs
 }
 
 // Serve serves HTTP until a signal ends it.
@@ -61,7 +63,11 @@ func Serve(a *app.App, o *command.HTTP) error {
 	}
 	defer listener.Close()
 	s := &api{app: a, host: h, follows: follow.New(a, h), limits: set.HTTP, users: g.users}
-	s.feed = &feed{api: s}
+	dir, err := a.Config.Dir()
+	if err != nil {
+		return err
+	}
+	s.feed, s.runs = &feed{api: s}, filepath.Join(dir, "runs")
 	tools, err := mcpserver.Handler(a, s.allowed)
 	if err != nil {
 		return err

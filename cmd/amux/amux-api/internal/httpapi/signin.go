@@ -20,6 +20,8 @@ import (
 
 const (
 	signInPath = "/v1/sign-in"
+	// maxSignIn bounds what somebody may send who is not signed in, in bytes.
+	maxSignIn = 4 << 10
 	// linkTime is how long a link signs a browser in that nobody has opened yet.
 	linkTime = 10 * time.Minute
 	maxLinks = 16

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"maps"
 	"net/http"
+	"os"
 	"slices"
 	"sync"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/amux-dev/amux/cmd/amux/internal/app"
+	"github.com/amux-dev/amux/host"
 	"github.com/amux-dev/amux/pluginapi/code"
 )
 
@@ -22,6 +24,10 @@ const (
 	lookEvery = 500 * time.Millisecond
 	// maxTitle is how much of a run's prompt is in a list that is sent again and again.
 	maxTitle = 500
+	// overlap is how far a look for runs that have ended goes back behind the look before.
+	overlap = 2 * time.Second
+	// maxEnded is how many of them are kept for those who watch slowly.
+	maxEnded = 1000
 )
 
 // change is a line of the stream over all runs.
@@ -41,7 +47,23 @@ type state struct {
 	runs      map[string]json.RawMessage // those that live
 	questions map[asked]json.RawMessage
 	order     []asked // the first asked first
+	ended     []ended // those that ended of late, the oldest first
 	err       error
+}
+
+// ended is a run that has ended. It may have lived between two looks.
+type ended struct {
+	number int // from 1, in the order in which they were found
+	id     string
+	run    json.RawMessage
+}
+
+// lastEnded is the number of the newest one; 0: none is known.
+func (s *state) lastEnded() int {
+	if len(s.ended) == 0 {
+		return 0
+	}
+	return s.ended[len(s.ended)-1].number
 }
 
 // feed looks at the live runs for all who watch them: once for all, and only while anybody
@@ -92,9 +114,16 @@ func (f *feed) next(ctx context.Context, seen *state) (*state, error) {
 }
 
 func (f *feed) look(ctx context.Context) {
+	var found []ended
+	last := time.Now()
 	for {
 		began := time.Now()
 		now := f.api.state(ctx)
+		if now.err == nil {
+			found, now.err = f.api.ended(ctx, found, last.Add(-overlap))
+			now.ended = found
+		}
+		last = began
 		if ctx.Err() != nil {
 			return
 		}
@@ -144,6 +173,32 @@ func (s *api) state(ctx context.Context) *state {
 	return out
 }
 
+// ended adds the runs that ended since a time to those that are known. It costs a look at the
+// folder of runs alone, if none was made in that time.
+func (s *api) ended(ctx context.Context, known []ended, since time.Time) ([]ended, error) {
+	if info, err := os.Stat(s.runs); err != nil || info.ModTime().Before(since) {
+		return known, nil
+	}
+	var ids []string
+	_, err := s.host.Spending(ctx, since, func(sp *host.Spending) {
+		if sp.Run.Ended != nil && !slices.ContainsFunc(known, func(e ended) bool { return e.id == sp.Run.ID }) {
+			ids = append(ids, sp.Run.ID)
+		}
+	})
+	if err != nil {
+		return known, err
+	}
+	number := (&state{ended: known}).lastEnded()
+	known = slices.Clone(known[max(0, len(known)-maxEnded):])
+	for _, id := range ids {
+		if r, err := s.host.Open(ctx, id); err == nil { // else it was deleted meanwhile
+			number++
+			known = append(known, ended{number, id, line(titled(runOf(r.Info())))})
+		}
+	}
+	return known, nil
+}
+
 // titled cuts the prompt of a run.
 func titled(r Run) Run {
 	if len(r.Prompt) > maxTitle {
@@ -176,6 +231,11 @@ func (s *api) changes(ctx context.Context, from, to *state) (all []change) {
 	for _, key := range to.order {
 		if !bytes.Equal(from.questions[key], to.questions[key]) {
 			all = append(all, change{Type: "question", Question: to.questions[key], RunID: key.run, ID: key.id})
+		}
+	}
+	for _, e := range to.ended {
+		if e.number > from.lastEnded() && from.runs[e.id] == nil {
+			all = append(all, change{Type: "run", Run: e.run})
 		}
 	}
 	for _, id := range slices.Sorted(maps.Keys(from.runs)) {
@@ -226,6 +286,9 @@ func (s *api) watch(ctx context.Context, to *stream) error {
 		}
 		if now.err != nil {
 			return now.err
+		}
+		if first {
+			seen.ended = now.ended
 		}
 		all := s.changes(ctx, seen, now)
 		if first {

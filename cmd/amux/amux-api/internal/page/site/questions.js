@@ -43,9 +43,11 @@ function text(e, send) {
 		const kind = asks.multiple ? "checkbox" : "radio";
 		const boxes = (asks.options ?? []).map(option => h("input", { type: kind, name: `answer-${i}`, "data-option": option }));
 		const node = h("fieldset", {}, h("legend", {}, asks.header || asks.question), boxes.map(b => h("label", { class: "check" }, b, b.dataset.option)), other);
-		return { node, value: () => [...boxes.filter(b => b.checked).map(b => b.dataset.option), other.value].filter(Boolean).join(", ") };
+		return { node, question: asks.question, value: () => [...boxes.filter(b => b.checked).map(b => b.dataset.option), other.value].filter(Boolean).join(", ") };
 	});
-	return h("form", { onsubmit: send(() => ({ answer: "answer", text: read.map(r => r.value()).join("\n") })) },
+	// Several are answered by an object: question → answer.
+	const answer = () => e.questions?.length ? JSON.stringify(Object.fromEntries(read.map(r => [r.question, r.value()]))) : read[0].value();
+	return h("form", { onsubmit: send(() => ({ answer: "answer", text: answer() })) },
 		e.context ? h("p", {}, e.context) : null, read.map(r => r.node), h("button", { class: "first" }, "Answer"));
 }
 
