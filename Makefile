@@ -78,7 +78,7 @@ proof: build agents ## run all tests of the real agents and record in test/real/
 
 docs: build ## regenerate what is generated in docs: pages, the schemas, the types of the clients
 	@$(GO) test ./test/docs -update >/dev/null && echo "docs/agents.md is written"
-	@$(GO) test ./test/contract -run '^TestGenerated$$' -update >/dev/null && $(GO) test ./test/http -run '^TestDocument$$' -update >/dev/null && echo "docs/schema is written"
+	@$(GO) test ./test/http -run '^TestDocument$$' -update >/dev/null && $(GO) test ./test/contract -run '^TestGenerated$$' -update >/dev/null && echo "docs/schema is written"
 
 generate: ## regenerate the Go code of the protocol from its proto file
 	@$(GO) -C tools run ./protogen ../pluginapi/amuxplugin1 amuxplugin1.proto

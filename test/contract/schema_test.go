@@ -227,8 +227,10 @@ func (k kind) schema() ordered {
 
 // TestGenerated compares the schemas and the clients' types with the Go types.
 func TestGenerated(t *testing.T) {
-	s := read(t)
+	s, http := read(t), api(t)
 	for path, want := range map[string][]byte{
+		"clients/python/amux/api.py":      pythonAPI(http),
+		"clients/typescript/src/api.ts":   typescriptAPI(http),
 		"docs/schema/events.schema.json":  eventSchema(s),
 		"docs/schema/input.schema.json":   inputSchema(lines),
 		"clients/python/amux/events.py":   pythonTypes(s),

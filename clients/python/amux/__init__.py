@@ -1,6 +1,6 @@
 """A client of amux: run coding agents, follow what they do, answer what they ask."""
 
-from . import events
+from . import api, events
 from .client import Client, Result, Run, RunInfo
 from .errors import AmuxError
 from .http import HTTPTransport
@@ -18,6 +18,7 @@ __all__ = [
     "RunInfo",
     "RunSpec",
     "Transport",
+    "api",
     "events",
     "find_program",
 ]

@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
 
+from . import api
 from .errors import AmuxError
 from .transport import Channel, RunSpec
 
@@ -101,7 +102,7 @@ class HTTPTransport:
             "files": list(spec.files), "env": dict(spec.env), "max_turns": spec.max_turns, "max_cost_usd": spec.max_cost,
             "max_tokens": spec.max_tokens, "timeout_seconds": spec.timeout,
         }  # fmt: skip
-        run = await self._ask("POST", "/v1/runs", {name: value for name, value in body.items() if value not in (None, [], {}, False)})
+        run: api.Run = await self._ask("POST", "/v1/runs", {name: value for name, value in body.items() if value not in (None, [], {}, False)})
         return str(run["run_id"])
 
     async def open(self, run_id: str, after: int) -> Channel:
@@ -119,15 +120,15 @@ class HTTPTransport:
             query["tag"] = tags[0]
         found: list[dict[str, Any]] = []
         while True:
-            page = await self._ask("GET", "/v1/runs?" + urlencode(query))
-            found += [run for run in page["runs"] if set(tags) <= set(run.get("tags") or ())]
+            page: api.ListAnswer = await self._ask("GET", "/v1/runs?" + urlencode(query))
+            found += [dict(run) for run in page["runs"] if set(tags) <= set(run.get("tags") or ())]
             if not page["more"]:
                 return found
             query["after"] = page["runs"][-1]["run_id"]
 
     async def inspect(self, run_id: str) -> dict[str, Any]:
-        run: dict[str, Any] = await self._ask("GET", _path(run_id))
-        return run
+        run: api.Run = await self._ask("GET", _path(run_id))
+        return dict(run)
 
 
 def _path(run_id: str, *more: str) -> str:

@@ -5,6 +5,7 @@ import { homedir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 
+import type { ListAnswer, NewRun, Problem, QuestionsAnswer, Run as APIRun } from "./api.js";
 import { AmuxError } from "./errors.js";
 import type { Channel, ListOptions, RunSpec, Transport } from "./transport.js";
 import type { InputLine } from "./types.js";
@@ -73,16 +74,16 @@ export class HTTPTransport implements Transport {
     }
     if ((answer.statusCode ?? 0) < 300) return answer;
     const text = await whole(answer);
-    let raw: Json = {};
+    let raw: Partial<Problem> = {};
     try {
-      raw = JSON.parse(text) as Json;
+      raw = JSON.parse(text) as Partial<Problem>;
     } catch {
       // no answer of amux
     }
     throw new AmuxError(
-      typeof raw["code"] === "string" ? raw["code"] : "INTERNAL",
-      typeof raw["message"] === "string" ? raw["message"] : `amux answered with status ${answer.statusCode}`,
-      { hint: typeof raw["hint"] === "string" ? raw["hint"] : undefined },
+      typeof raw.code === "string" ? raw.code : "INTERNAL",
+      typeof raw.message === "string" ? raw.message : `amux answered with status ${answer.statusCode}`,
+      { hint: typeof raw.hint === "string" ? raw.hint : undefined },
     );
   }
 
@@ -120,16 +121,16 @@ export class HTTPTransport implements Transport {
       max_cost_usd: spec.maxCost,
       max_tokens: spec.maxTokens,
       timeout_seconds: spec.timeout,
-    })) as { run_id: string };
+    } satisfies NewRun)) as APIRun;
     return run.run_id;
   }
 
   async open(runId: string, after: number): Promise<Channel> {
-    const run = (await this.inspect(runId)) as { run_id: string };
+    const run = await this.inspect(runId);
     return new HTTPChannel(this, run.run_id, after, false);
   }
 
-  async list(options: ListOptions): Promise<unknown[]> {
+  async list(options: ListOptions): Promise<APIRun[]> {
     const query = new URLSearchParams({ limit: "1000" });
     for (const [name, value] of Object.entries(options.filters ?? {})) {
       if (name !== "agent" && name !== "state") {
@@ -140,9 +141,9 @@ export class HTTPTransport implements Transport {
     if (options.ended) query.set("all", "true");
     const tags = options.tags ?? [];
     if (tags[0] !== undefined) query.set("tag", tags[0]);
-    const found: unknown[] = [];
+    const found: APIRun[] = [];
     for (;;) {
-      const page = (await this.ask("GET", `/v1/runs?${query}`)) as { runs: { run_id: string; tags?: string[] }[]; more: boolean };
+      const page = (await this.ask("GET", `/v1/runs?${query}`)) as ListAnswer;
       found.push(...page.runs.filter((run) => tags.every((tag) => run.tags?.includes(tag))));
       const last = page.runs.at(-1);
       if (!page.more || last === undefined) return found;
@@ -150,8 +151,8 @@ export class HTTPTransport implements Transport {
     }
   }
 
-  inspect(runId: string): Promise<unknown> {
-    return this.ask("GET", path(runId));
+  async inspect(runId: string): Promise<APIRun> {
+    return (await this.ask("GET", path(runId))) as APIRun;
   }
 }
 
@@ -253,7 +254,7 @@ class HTTPChannel implements Channel {
 
   /** The id of the only open question. */
   async #only(): Promise<string> {
-    const { questions } = (await this.transport.ask("GET", path(this.runId, "questions"))) as { questions: { interaction_id: string }[] };
+    const { questions } = (await this.transport.ask("GET", path(this.runId, "questions"))) as QuestionsAnswer;
     const [first, second] = questions;
     if (first === undefined || second !== undefined) {
       throw new AmuxError(first === undefined ? "NO_PENDING_INTERACTION" : "VALIDATION_ERROR", `the run asks ${questions.length} questions`, {

@@ -1,3 +1,4 @@
+export type * as api from "./api.js";
 export { check, Client, isKnown, Run, type Result, type RunInfo } from "./client.js";
 export { AmuxError, type ErrorDetails } from "./errors.js";
 export { HTTPTransport, type HTTPOptions } from "./http.js";
