@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -48,6 +49,8 @@ func TestOfficialSDK(t *testing.T) {
 		Asked    [][]string
 		Reasons  []string
 		Same     bool
+		Options  []string
+		Refused  string
 		Sessions int
 	}
 	if err := json.Unmarshal(out, &seen); err != nil {
@@ -56,6 +59,12 @@ func TestOfficialSDK(t *testing.T) {
 	if seen.Version != 1 || !seen.Same || seen.Sessions != 1 || len(seen.Asked) != 1 || strings.Join(seen.Asked[0], " ") != "allow_once allow_always reject_once" ||
 		strings.Join(seen.Reasons, " ") != "end_turn end_turn cancelled" {
 		t.Errorf("it has seen %s", out)
+	}
+	if want := []string{"model: demo-small of demo-small demo-large", "model: demo-large of demo-small demo-large", "model: demo-large of demo-small demo-large"}; !slices.Equal(seen.Options, want) || !strings.Contains(seen.Refused, "no-such-model") {
+		t.Errorf("the options are %q; another model: %s", seen.Options, seen.Refused)
+	}
+	if log := h.Sh(nil, h.Amux, "logs", "--json", h.Sh(nil, h.Amux, "ps", "-aq")); !strings.Contains(log, `"model":"demo-large"`) {
+		t.Error("the agent has not used the model that was chosen")
 	}
 	for _, kind := range []string{"agent_message_chunk", "agent_thought_chunk", "tool_call", "tool_call_update", "user_message_chunk"} {
 		if seen.Updates[kind] == 0 {

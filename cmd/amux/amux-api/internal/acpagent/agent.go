@@ -38,7 +38,8 @@ type agent struct {
 	ctx     context.Context // ends with the client
 
 	mu       sync.Mutex
-	sessions map[string]*session // that the client has opened, by run
+	sessions map[string]*session           // that the client has opened, by run
+	asked    map[string][]*pluginapi.Model // the models that agents have named, by agent
 }
 
 var (
@@ -62,7 +63,7 @@ func Serve(a *app.App, o *command.Options) error {
 			return err
 		}
 	}
-	g := &agent{app: a, options: o, host: h, follows: follow.New(a, h), ctx: ctx, sessions: map[string]*session{}}
+	g := &agent{app: a, options: o, host: h, follows: follow.New(a, h), ctx: ctx, sessions: map[string]*session{}, asked: map[string][]*pluginapi.Model{}}
 	g.conn = acp.NewAgentSideConnection(g, a.IO.Out, a.IO.In)
 	g.conn.SetLogger(slog.New(slog.DiscardHandler))
 	sigs, stop := a.Signals()
@@ -134,8 +135,8 @@ func (g *agent) NewSession(ctx context.Context, in acp.NewSessionRequest) (acp.N
 	if err != nil {
 		return acp.NewSessionResponse{}, failed(err)
 	}
-	g.open(id, id, 1, false)
-	return acp.NewSessionResponse{SessionId: acp.SessionId(id)}, nil
+	s := g.open(id, id, 1, false)
+	return acp.NewSessionResponse{SessionId: acp.SessionId(id), ConfigOptions: s.config(ctx)}, nil
 }
 
 // start starts a run for a session.
@@ -148,7 +149,10 @@ func (g *agent) start(ctx context.Context, t run.Task) (string, error) {
 			return "", app.Usagef("there is no folder %q", dir)
 		}
 	}
-	t.Agent, t.Model, t.Approve = g.options.Agent, g.options.Model, g.options.Approve
+	t.Agent, t.Approve = g.options.Agent, g.options.Approve
+	if t.Model == "" {
+		t.Model = g.options.Model
+	}
 	t.Conversation, t.Tags = true, []string{command.Tag}
 	return run.Start(ctx, g.app, t)
 }
@@ -192,7 +196,7 @@ func (g *agent) LoadSession(ctx context.Context, in acp.LoadSessionRequest) (acp
 	case <-ctx.Done():
 		return acp.LoadSessionResponse{}, ctx.Err()
 	}
-	return acp.LoadSessionResponse{}, nil
+	return acp.LoadSessionResponse{ConfigOptions: s.config(ctx)}, nil
 }
 
 // ResumeSession goes on with what comes.
@@ -205,7 +209,7 @@ func (g *agent) ResumeSession(ctx context.Context, in acp.ResumeSessionRequest) 
 	for _, q := range r.Questions() {
 		s.ask(q.ID)
 	}
-	return acp.ResumeSessionResponse{}, nil
+	return acp.ResumeSessionResponse{ConfigOptions: s.config(ctx)}, nil
 }
 
 // find opens the run of a session, and finds it a host if it has lost its own.
@@ -227,6 +231,9 @@ func (g *agent) open(id, runID string, from uint64, replay bool) *session {
 	s := &session{agent: g, id: acp.SessionId(id), run: runID, ctx: ctx, cancel: cancel, shown: make(chan struct{}), asked: map[string]context.CancelFunc{}}
 	g.mu.Lock()
 	old := g.sessions[id]
+	if old != nil {
+		s.model = old.chosen()
+	}
 	g.sessions[id] = s
 	g.mu.Unlock()
 	if old != nil {
@@ -330,11 +337,6 @@ func (g *agent) Prompt(ctx context.Context, in acp.PromptRequest) (acp.PromptRes
 // SetSessionMode is for agents with modes; amux shows none.
 func (g *agent) SetSessionMode(context.Context, acp.SetSessionModeRequest) (acp.SetSessionModeResponse, error) {
 	return acp.SetSessionModeResponse{}, failed(app.Usagef("there are no modes"))
-}
-
-// SetSessionConfigOption is for agents with options; amux shows none.
-func (g *agent) SetSessionConfigOption(context.Context, acp.SetSessionConfigOptionRequest) (acp.SetSessionConfigOptionResponse, error) {
-	return acp.SetSessionConfigOptionResponse{}, failed(app.Usagef("there are no options"))
 }
 
 // textOf is a prompt as a text: the files that it names by their paths, those that it holds

@@ -26,6 +26,7 @@ type session struct {
 
 	mu       sync.Mutex
 	run      string // a session that has ended goes on in another run
+	model    string // that the client has chosen; empty: none
 	turn     *turn  // that the client waits for
 	question string // that waits for a text, which the next prompt is
 	asked    map[string]context.CancelFunc
@@ -178,12 +179,19 @@ func (s *session) send(ctx context.Context, id, question, text string) error {
 	if info.SessionID == "" {
 		return pluginapi.Errorf(pluginapi.CodeRunNotActive, "the session has ended").WithHint("begin a new one")
 	}
-	next, err := s.agent.start(ctx, run.Task{Cwd: info.Cwd, Resume: info.SessionID, Prompt: text})
+	next, err := s.agent.start(ctx, run.Task{Cwd: info.Cwd, Resume: info.SessionID, Prompt: text, Model: s.chosen()})
 	if err != nil {
 		return err
 	}
 	s.agent.goOn(s, next)
 	return nil
+}
+
+// chosen is the model that the client has chosen; empty: none.
+func (s *session) chosen() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.model
 }
 
 // goOn has a session go on in another run, for which its client waits.
