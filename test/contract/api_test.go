@@ -54,7 +54,7 @@ func (s apiSchema) kind(t *testing.T) kind {
 		return kind{base: "array", items: &items, null: null}
 	case types[0] == "object":
 		if texts, ok := s.Others.(map[string]any); !ok || texts["type"] != "string" {
-			t.Fatalf("an object that is none of texts: %v", s)
+			t.Fatalf("an object whose values are not texts: %v", s)
 		}
 		return kind{null: null}
 	}
