@@ -109,19 +109,7 @@ func TestWatchers(t *testing.T) {
 	}
 	r := s.begin(strings.Repeat("[lines:100][sleep:0.1]", 40), nil) // 4,000 lines in 4 s
 	idle := memory(t, s.cmd.Process.Pid)
-	address := strings.TrimPrefix(s.url, "http://")
-	for range many / 10 {
-		conn, err := net.Dial("tcp", address)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer conn.Close()
-		_ = conn.(*net.TCPConn).SetReadBuffer(4 << 10)
-		fmt.Fprintf(conn, "GET /v1/runs/%s/events HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\n\r\n", r.ID, address, s.token)
-		if line, err := bufio.NewReaderSize(conn, 16).ReadString('\n'); err != nil || !strings.Contains(line, "200") {
-			t.Fatalf("%s, %v", line, err)
-		}
-	}
+	s.stall(r.ID, many/10)
 	var watching sync.WaitGroup
 	counts := make([]int, many-many/10)
 	for i := range counts {
@@ -154,6 +142,61 @@ func TestWatchers(t *testing.T) {
 		t.Errorf("%d watchers take %d MB, more than %d", many, most-idle, limit)
 	}
 	t.Logf("%d watchers of %d events: %d MB over %d", many, stored, most-idle, idle)
+}
+
+// stall opens connections that ask for the events of a run and take nothing.
+func (s *server) stall(id string, many int) {
+	s.T.Helper()
+	address := strings.TrimPrefix(s.url, "http://")
+	for range many {
+		conn, err := net.Dial("tcp", address)
+		if err != nil {
+			s.T.Fatal(err)
+		}
+		s.T.Cleanup(func() { conn.Close() })
+		_ = conn.(*net.TCPConn).SetReadBuffer(4 << 10)
+		fmt.Fprintf(conn, "GET /v1/runs/%s/events HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\n\r\n", id, address, s.token)
+		if line, err := bufio.NewReaderSize(conn, 16).ReadString('\n'); err != nil || !strings.Contains(line, "200") {
+			s.T.Fatalf("%s, %v", line, err)
+		}
+	}
+}
+
+// Those who take nothing hold up nobody: 900 watchers read a run in the same time with a
+// hundred of them beside. The best of several times is compared, in turns.
+func TestStalledWatchers(t *testing.T) {
+	if !full() {
+		t.Skip("AMUX_TEST_HTTP=1 measures")
+	}
+	s := start(t)
+	r := s.begin("[lines:2000]", nil)
+	s.must("GET", "/v1/runs/"+r.ID+"/wait", nil, nil)
+	read := func() time.Duration {
+		began := time.Now()
+		var watching sync.WaitGroup
+		for range 900 {
+			watching.Go(func() {
+				if _, _, err := s.watch(r.ID, "", never); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		watching.Wait()
+		return time.Since(began)
+	}
+	alone, beside := time.Hour, time.Hour
+	long := s.begin("[lines:200000]", nil) // more than a connection holds
+	s.must("GET", "/v1/runs/"+long.ID+"/wait", nil, nil)
+	for range 5 {
+		alone = min(alone, read())
+		s.stall(long.ID, 100)
+		beside = min(beside, read())
+		s.again() // without them
+	}
+	t.Logf("900 watchers read %d events in %v, with 100 beside that take nothing in %v", len(s.logs(r.ID)), alone, beside)
+	if beside > alone*6/5 {
+		t.Errorf("more than 20 %% slower")
+	}
 }
 
 // The stream over all runs says what there is, what each run asks, and how it ends; a log that

@@ -139,8 +139,11 @@ async function load() {
 		try {
 			await signIn({ code });
 		} catch (error) {
-			enter(failure(error));
-			return;
+			// The link of a browser that is signed in may be opened again.
+			if (!await ask("GET", "/v1/health").catch(() => null)) {
+				enter(failure(error));
+				return;
+			}
 		}
 	}
 	begin();

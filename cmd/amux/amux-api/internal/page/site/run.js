@@ -77,9 +77,12 @@ function heading(at, id, tab, view = { transcript: null }) {
 	return { draw, end: listen(draw) };
 }
 
-/** known makes sure that a run is in the store. */
-async function known(id) {
-	if (!runs.has(id)) put(await ask("GET", `/v1/runs/${encodeURIComponent(id)}`));
+/** known makes sure that a run is in the store, and returns its id; the address may have its name. */
+async function known(ref) {
+	if (runs.has(ref)) return ref;
+	const run = await ask("GET", `/v1/runs/${encodeURIComponent(ref)}`);
+	put(run);
+	return run.run_id;
 }
 
 // composer sends more prompts to a conversation.
@@ -103,8 +106,8 @@ function composer(at, id) {
 }
 
 /** transcript is the view of what a run does, live. */
-export async function transcript(main, id) {
-	await known(id);
+export async function transcript(main, ref) {
+	const id = await known(ref);
 	const list = new List(drawItem, redrawItem);
 	const view = { transcript: new Transcript(list) };
 	const head = h("div", { class: "head" }), open = h("div"), foot = h("div", { class: "foot" }, open);
@@ -127,8 +130,8 @@ export async function transcript(main, id) {
 }
 
 /** changes is the view of what a run has changed in its work tree. */
-export async function changes(main, id) {
-	await known(id);
+export async function changes(main, ref) {
+	const id = await known(ref);
 	const head = h("div", { class: "head" }), at = h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Diff" });
 	main.className = "whole";
 	fill(main, head, at);
@@ -145,8 +148,8 @@ export async function changes(main, id) {
 }
 
 /** terminal is the view of the screen of a run. */
-export async function terminal(main, id) {
-	await known(id);
+export async function terminal(main, ref) {
+	const id = await known(ref);
 	const head = h("div", { class: "head" }), at = h("div", { class: "scroll" });
 	main.className = "whole";
 	fill(main, head, at);
