@@ -8,6 +8,8 @@ from typing import Any, NotRequired, TypedDict
 class Agent(TypedDict):
     agent: str
     installed: bool
+    models: NotRequired[list[Model]]
+    """that its adapter knows of; the agent may take others"""
     name: str
     plugin: str
     problem: NotRequired[str]
@@ -79,6 +81,12 @@ class ListAnswer(TypedDict):
     """there are older ones"""
     runs: list[Run]
     """the newest first"""
+
+
+class Model(TypedDict):
+    default: NotRequired[bool]
+    id: str
+    name: NotRequired[str]
 
 
 class ModelIn(TypedDict):

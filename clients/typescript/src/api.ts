@@ -5,6 +5,8 @@ import type { Json } from "./types.js";
 export interface Agent {
   agent: string;
   installed: boolean;
+  /** that its adapter knows of; the agent may take others */
+  models?: readonly Model[];
   name: string;
   plugin: string;
   /** why it cannot be used */
@@ -76,6 +78,12 @@ export interface ListAnswer {
   more: boolean;
   /** the newest first */
   runs: readonly Run[];
+}
+
+export interface Model {
+  default?: boolean;
+  id: string;
+  name?: string;
 }
 
 export interface ModelIn {

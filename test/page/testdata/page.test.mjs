@@ -134,6 +134,7 @@ test("start a run and watch it", async () => {
 	await page.getByLabel("Agent", { exact: true }).selectOption("demo");
 	await page.getByLabel("Prompt", { exact: true }).fill("[think:well][say:one][sleep:1][say:<b>two</b>\u202e]");
 	await page.getByLabel("Folder", { exact: true }).fill(WORK);
+	assert.equal(await page.locator("#models option").first().getAttribute("value"), "demo-small");
 	await usable(page, "the form");
 	await page.getByRole("button", { name: "Start" }).click();
 	await page.getByText("one", { exact: true }).waitFor();

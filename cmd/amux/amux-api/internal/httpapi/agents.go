@@ -14,14 +14,22 @@ import (
 
 // Agent is one that can be run.
 type Agent struct {
-	ID        string `json:"agent"`
-	Name      string `json:"name"`
-	Plugin    string `json:"plugin"`
-	Trust     string `json:"trust,omitempty" doc:"who vouches for the plugin"`
-	Installed bool   `json:"installed"`
-	SignedIn  bool   `json:"signed_in"`
-	Version   string `json:"version,omitempty" doc:"of its program"`
-	Problem   string `json:"problem,omitempty" doc:"why it cannot be used"`
+	ID        string  `json:"agent"`
+	Name      string  `json:"name"`
+	Plugin    string  `json:"plugin"`
+	Trust     string  `json:"trust,omitempty" doc:"who vouches for the plugin"`
+	Installed bool    `json:"installed"`
+	SignedIn  bool    `json:"signed_in"`
+	Version   string  `json:"version,omitempty" doc:"of its program"`
+	Problem   string  `json:"problem,omitempty" doc:"why it cannot be used"`
+	Models    []Model `json:"models,omitempty" nullable:"false" doc:"that its adapter knows of; the agent may take others"`
+}
+
+// Model is one that an agent can use.
+type Model struct {
+	ID      string `json:"id"`
+	Name    string `json:"name,omitempty"`
+	Default bool   `json:"default,omitempty"`
 }
 
 type agentsAnswer struct {
@@ -96,6 +104,9 @@ func (s *api) addAgents(to huma.API) {
 			row := Agent{Plugin: a.Plugin, Trust: a.Trust, Installed: a.Installed, SignedIn: a.SignedIn, Version: a.Version}
 			if a.Description != nil {
 				row.ID, row.Name = a.Description.GetId(), a.Description.GetDisplayName()
+				for _, m := range a.Description.GetModels() {
+					row.Models = append(row.Models, Model{m.GetId(), m.GetDisplayName(), m.GetIsDefault()})
+				}
 			}
 			if a.Err != nil {
 				row.Problem = problemOf(a.Err).Message
