@@ -23,7 +23,7 @@ import (
 
 const (
 	maxConnections = 4096
-	maxHeader      = 16 << 10
+	maxHeader      = 64 << 10 // the longest folder in an address, escaped, is 48 KiB
 	maxBody        = 20 << 20 // a prompt of 16 MiB as JSON
 	headTime       = 5 * time.Second
 	bodyTime       = 10 * time.Second
