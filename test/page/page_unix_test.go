@@ -44,7 +44,7 @@ func TestPage(t *testing.T) {
 	node, err := exec.LookPath("node")
 	browser, missing := exec.LookPath("chromium")
 	if testing.Short() || err != nil || missing != nil {
-		t.Skip("it needs Node.js and chromium, and -short leaves it out")
+		t.Skip("it needs Node.js and chromium (make test installs that for root), and -short leaves it out")
 	}
 	work, err := filepath.Abs("../../.cache/page")
 	if err != nil {

@@ -150,7 +150,7 @@ export async function changes(main, ref) {
 /** terminal is the view of the screen of a run. */
 export async function terminal(main, ref) {
 	const id = await known(ref);
-	const head = h("div", { class: "head" }), at = h("div", { class: "scroll" });
+	const head = h("div", { class: "head" }), at = h("div", { class: "screen" });
 	main.className = "whole";
 	fill(main, head, at);
 	const top = heading(head, id, "terminal");

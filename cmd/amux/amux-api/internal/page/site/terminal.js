@@ -39,7 +39,6 @@ export function open(at, id) {
 	const resize = () => { if (held && box.clientWidth > 0) { const size = fit.proposeDimensions(); if (size) say({ type: "resize", ...size }); } };
 	const take = h("button", { onclick: () => { say({ type: "take", steal: true }); term.focus(); } }, "Take the keyboard");
 	const give = h("button", { hidden: true, onclick: () => say({ type: "give" }) }, "Give it back");
-	at.className = "whole scroll";
 	fill(at, h("div", { class: "row" }, take, give, line), box);
 	term.open(box);
 	const unstyle = sheets(box);

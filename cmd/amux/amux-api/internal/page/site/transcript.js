@@ -11,7 +11,7 @@ const text = value => typeof value === "string" ? value : value == null ? "" : J
 /** Transcript makes items of events. list.add(item) and list.change(item) get them. */
 export class Transcript {
 	constructor(list) {
-		Object.assign(this, { list, seq: 0, open: new Map(), tools: new Map(), asked: new Map(), usage: { input: 0, output: 0, usd: null }, end: null, state: "" });
+		Object.assign(this, { list, seq: 0, open: new Map(), tools: new Map(), asked: new Map(), usage: { input: 0, output: 0, usd: null } });
 	}
 
 	add(kind, more) {
@@ -64,50 +64,49 @@ export class Transcript {
 	take(event) {
 		if (event.seq <= this.seq) return;
 		this.seq = event.seq;
-		this[event.type]?.(event);
+		this[`on_${event.type}`]?.(event); // a type that is not known is left out
 	}
 
-	user_message(e) { this.add("user", { text: cut(e.text), parent: e.parent_id }); }
-	text_delta(e) { this.piece("message", e, e.delta); }
-	message_stop(e) { this.whole("message", e, e.text); }
-	thinking_delta(e) { this.piece("thinking", e, e.delta); }
-	thinking_stop(e) { this.whole("thinking", e, e.thinking); }
+	on_user_message(e) { this.add("user", { text: cut(e.text), parent: e.parent_id }); }
+	on_text_delta(e) { this.piece("message", e, e.delta); }
+	on_message_stop(e) { this.whole("message", e, e.text); }
+	on_thinking_delta(e) { this.piece("thinking", e, e.delta); }
+	on_thinking_stop(e) { this.whole("thinking", e, e.thinking); }
 
-	tool_call_start(e) { this.tool(e); }
-	tool_call_ready(e) { const t = this.tool(e); t.name = e.tool_name; t.input = cut(text(e.input)); t.title = t.title ?? title(e.input); }
-	tool_result(e) { const t = this.tool(e); t.state = "done"; t.output ||= cut(text(e.output)); this.tools.delete(e.tool_call_id); }
-	tool_error(e) { const t = this.tool(e); t.state = "failed"; t.output ||= cut(e.error); this.tools.delete(e.tool_call_id); }
-	shell_start(e) { if (this.tools.has(e.tool_call_id)) this.tool(e).title = e.command; }
-	shell_stdout_delta(e) { if (this.tools.has(e.tool_call_id)) { const t = this.tool(e); if (t.output.length < most) t.output = cut(t.output + e.delta); } }
-	shell_stderr_delta(e) { this.shell_stdout_delta(e); }
-	file_patch(e) { const t = this.tools.has(e.tool_call_id) ? this.tool(e) : this.add("tool", { name: "patch", state: "done", input: "", output: "", diff: "" }); t.title = e.path; t.diff = cut(t.diff + e.diff); }
+	on_tool_call_start(e) { this.tool(e); }
+	on_tool_call_ready(e) { const t = this.tool(e); t.name = e.tool_name; t.input = cut(text(e.input)); t.title = t.title ?? title(e.input); }
+	on_tool_result(e) { const t = this.tool(e); t.state = "done"; t.output ||= cut(text(e.output)); this.tools.delete(e.tool_call_id); }
+	on_tool_error(e) { const t = this.tool(e); t.state = "failed"; t.output ||= cut(e.error); this.tools.delete(e.tool_call_id); }
+	on_shell_start(e) { if (this.tools.has(e.tool_call_id)) this.tool(e).title = e.command; }
+	on_shell_stdout_delta(e) { if (this.tools.has(e.tool_call_id)) { const t = this.tool(e); if (t.output.length < most) t.output = cut(t.output + e.delta); } }
+	on_shell_stderr_delta(e) { this.on_shell_stdout_delta(e); }
+	on_file_patch(e) { const t = this.tools.has(e.tool_call_id) ? this.tool(e) : this.add("tool", { name: "patch", state: "done", input: "", output: "", diff: "" }); t.title = e.path; t.diff = cut(t.diff + e.diff); }
 
-	approval_request(e) { this.asked.set(e.interaction_id, this.add("question", { text: `${e.action}: ${e.detail}`, state: "open" })); }
-	input_required(e) { this.asked.set(e.interaction_id, this.add("question", { text: e.question, state: "open" })); }
-	approval_preview(e) { this.question(e).diff = cut(e.diff); }
-	approval_granted(e) { this.question(e).state = "approved"; }
-	approval_denied(e) { this.question(e).state = e.reason ? `denied: ${e.reason}` : "denied"; }
-	input_answered(e) { this.question(e).state = e.cancelled ? "withdrawn" : "answered"; }
+	on_approval_request(e) { this.asked.set(e.interaction_id, this.add("question", { text: `${e.action}: ${e.detail}`, state: "open" })); }
+	on_input_required(e) { this.asked.set(e.interaction_id, this.add("question", { text: e.question, state: "open" })); }
+	on_approval_preview(e) { this.question(e).diff = cut(e.diff); }
+	on_approval_granted(e) { this.question(e).state = "approved"; }
+	on_approval_denied(e) { this.question(e).state = e.reason ? `denied: ${e.reason}` : "denied"; }
+	on_input_answered(e) { this.question(e).state = e.cancelled ? "withdrawn" : "answered"; }
 
-	todo_update(e) { this.add("todo", { text: e.items.map(i => `${i.status === "completed" ? "☑" : "☐"} ${i.text}`).join("\n") }); }
-	subagent_spawn(e) { this.note(`${e.agent_name} begins: ${cut(e.prompt)}`); }
-	subagent_result(e) { this.note(`${e.agent_name} has finished`); }
-	subagent_error(e) { this.note(`${e.agent_name} failed: ${e.error}`, true); }
-	token_usage(e) { this.usage.input += e.input_tokens ?? 0; this.usage.output += e.output_tokens ?? 0; }
-	cost(e) { this.usage.usd = (this.usage.usd ?? 0) + e.cost.usd; }
-	retry(e) { this.note(`tries again (${e.attempt}): ${e.reason}`); }
-	rate_limited() { this.note("the provider asks it to wait"); }
-	context_compacted() { this.note("it has summed up the conversation"); }
-	interrupted() { this.note("interrupted"); }
-	stream_fallback(e) { this.note(`it asks the model again: ${e.reason}`); }
-	paused() { this.note("paused"); }
-	resumed() { this.note("goes on"); }
-	auth_error(e) { this.note(`${e.message}. ${e.guidance}`, true); }
-	crash(e) { this.note(`the agent ended by itself (${e.signal ?? e.exit_code}) ${e.stderr}`, true); }
-	error(e) { this.note(e.hint ? `${e.message}. ${e.hint}` : e.message, true); }
-	run_state(e) { this.state = e.to; }
+	on_todo_update(e) { this.add("todo", { text: e.items.map(i => `${i.status === "completed" ? "☑" : "☐"} ${i.text}`).join("\n") }); }
+	on_subagent_spawn(e) { this.note(`${e.agent_name} begins: ${cut(e.prompt)}`); }
+	on_subagent_result(e) { this.note(`${e.agent_name} has finished`); }
+	on_subagent_error(e) { this.note(`${e.agent_name} failed: ${e.error}`, true); }
+	on_token_usage(e) { this.usage.input += e.input_tokens ?? 0; this.usage.output += e.output_tokens ?? 0; }
+	on_cost(e) { this.usage.usd = (this.usage.usd ?? 0) + e.cost.usd; }
+	on_retry(e) { this.note(`tries again (${e.attempt}): ${e.reason}`); }
+	on_rate_limited() { this.note("the provider asks it to wait"); }
+	on_context_compacted() { this.note("it has summed up the conversation"); }
+	on_interrupted() { this.note("interrupted"); }
+	on_stream_fallback(e) { this.note(`it asks the model again: ${e.reason}`); }
+	on_paused() { this.note("paused"); }
+	on_resumed() { this.note("goes on"); }
+	on_auth_error(e) { this.note(`${e.message}. ${e.guidance}`, true); }
+	on_crash(e) { this.note(`the agent ended by itself (${e.signal ?? e.exit_code}) ${e.stderr}`, true); }
+	on_error(e) { this.note(e.hint ? `${e.message}. ${e.hint}` : e.message, true); }
 
-	log(e) {
+	on_log(e) {
 		const last = this.list.items.at(-1);
 		if (last?.kind === "log" && last.lines < 50) {
 			last.text += `\n${e.line}`;
@@ -116,8 +115,7 @@ export class Transcript {
 		} else this.add("log", { text: e.line, lines: 1 });
 	}
 
-	run_end(e) {
-		this.end = e;
+	on_run_end(e) {
 		const spent = e.cost ? `, $${e.cost.usd.toFixed(4)}` : "";
 		this.note(`${e.state}${e.message ? `: ${e.message}` : ""} (${(e.duration_ms / 1000).toFixed(1)} s${spent})`, e.code !== "");
 	}
