@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -50,6 +51,25 @@ type answerIn struct {
 	}
 }
 
+// questions are what the agents of live runs ask, the first asked first.
+func (s *api) questions(ctx context.Context, live []host.RunInfo) []Question {
+	all := []Question{}
+	for _, i := range live {
+		if i.State != code.StateWaiting && i.State != code.StatePaused {
+			continue
+		}
+		r, err := s.host.Open(ctx, i.ID)
+		if err != nil {
+			continue // it was deleted meanwhile
+		}
+		for _, q := range r.Questions() {
+			all = append(all, questionOf(i, q))
+		}
+	}
+	slices.SortStableFunc(all, func(a, b Question) int { return a.Asked.Compare(b.Asked) })
+	return all
+}
+
 func (s *api) addQuestions(to huma.API) {
 	add(to, "listQuestions", http.MethodGet, "/v1/questions", "List what the agents of all runs ask", reads, func(ctx context.Context, _ *struct{}) (*questionsAnswer, error) {
 		live, err := s.host.Live(ctx)
@@ -57,19 +77,7 @@ func (s *api) addQuestions(to huma.API) {
 			return nil, err
 		}
 		out := &questionsAnswer{}
-		out.Body.Questions = []Question{}
-		for _, i := range live {
-			if i.State != code.StateWaiting && i.State != code.StatePaused {
-				continue
-			}
-			r, err := s.host.Open(ctx, i.ID)
-			if err != nil {
-				continue // it was deleted meanwhile
-			}
-			for _, q := range r.Questions() {
-				out.Body.Questions = append(out.Body.Questions, questionOf(i, q))
-			}
-		}
+		out.Body.Questions = s.questions(ctx, live)
 		return out, nil
 	})
 	add(to, "listQuestionsOfRun", http.MethodGet, "/v1/runs/{run}/questions", "List what the agent of a run asks", reads, func(ctx context.Context, in *RunRef) (*questionsAnswer, error) {

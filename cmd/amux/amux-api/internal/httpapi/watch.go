@@ -15,7 +15,6 @@ import (
 
 	"github.com/amux-dev/amux/cmd/amux/internal/app"
 	"github.com/amux-dev/amux/host"
-	"github.com/amux-dev/amux/pluginapi/code"
 )
 
 const (
@@ -150,31 +149,21 @@ func (s *api) state(ctx context.Context) *state {
 		out.err = err
 		return out
 	}
-	times := map[asked]time.Time{}
 	for _, i := range live {
-		if app.HasEnded(i) {
-			continue
-		}
-		out.runs[i.ID] = line(titled(runOf(i)))
-		if i.State != code.StateWaiting && i.State != code.StatePaused {
-			continue
-		}
-		r, err := s.host.Open(ctx, i.ID)
-		if err != nil {
-			continue // it was deleted meanwhile
-		}
-		for _, q := range r.Questions() {
-			key := asked{i.ID, q.ID}
-			out.questions[key], times[key] = line(questionOf(i, q)), q.Asked
-			out.order = append(out.order, key)
+		if !app.HasEnded(i) {
+			out.runs[i.ID] = line(titled(runOf(i)))
 		}
 	}
-	slices.SortStableFunc(out.order, func(a, b asked) int { return times[a].Compare(times[b]) })
+	for _, q := range s.questions(ctx, live) {
+		key := asked{q.RunID, q.ID}
+		out.questions[key] = line(q)
+		out.order = append(out.order, key)
+	}
 	return out
 }
 
-// ended adds the runs that ended since a time to those that are known. It costs a look at the
-// folder of runs alone, if none was made in that time.
+// ended adds the runs that ended since a time to those that are known. If no run was made or
+// deleted in that time, none can have ended unseen, and the index is not read.
 func (s *api) ended(ctx context.Context, known []ended, since time.Time) ([]ended, error) {
 	if info, err := os.Stat(s.runs); err != nil || info.ModTime().Before(since) {
 		return known, nil
