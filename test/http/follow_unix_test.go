@@ -166,7 +166,7 @@ func (s *server) stall(id string, many int) {
 // hundred of them beside. The best of several times is compared, in turns.
 func TestStalledWatchers(t *testing.T) {
 	if !full() {
-		t.Skip("AMUX_TEST_HTTP=1 measures")
+		t.Skip("it compares times, which needs a quiet machine: AMUX_TEST_HTTP=1")
 	}
 	s := start(t)
 	r := s.begin("[lines:2000]", nil)

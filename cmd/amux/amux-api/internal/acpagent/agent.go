@@ -39,7 +39,7 @@ type agent struct {
 
 	mu       sync.Mutex
 	sessions map[string]*session           // that the client has opened, by run
-	asked    map[string][]*pluginapi.Model // the models that agents have named, by agent
+	listed   map[string][]*pluginapi.Model // the models that agents have named, by agent
 }
 
 var (
@@ -63,7 +63,7 @@ func Serve(a *app.App, o *command.Options) error {
 			return err
 		}
 	}
-	g := &agent{app: a, options: o, host: h, follows: follow.New(a, h), ctx: ctx, sessions: map[string]*session{}, asked: map[string][]*pluginapi.Model{}}
+	g := &agent{app: a, options: o, host: h, follows: follow.New(a, h), ctx: ctx, sessions: map[string]*session{}, listed: map[string][]*pluginapi.Model{}}
 	g.conn = acp.NewAgentSideConnection(g, a.IO.Out, a.IO.In)
 	g.conn.SetLogger(slog.New(slog.DiscardHandler))
 	sigs, stop := a.Signals()

@@ -33,18 +33,18 @@ func (g *agent) models(ctx context.Context, name string) []*pluginapi.Model {
 		return known
 	}
 	g.mu.Lock()
-	asked, ok := g.asked[name]
+	list, ok := g.listed[name]
 	g.mu.Unlock()
 	if ok {
-		return asked
+		return list
 	}
 	ctx, cancel := context.WithTimeout(ctx, modelsTime)
 	defer cancel()
-	asked, _ = g.host.AgentModels(ctx, name) // one that cannot say has no option
+	list, _ = g.host.AgentModels(ctx, name) // one that cannot say has no option
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.asked[name] = asked
-	return asked
+	g.listed[name] = list
+	return list
 }
 
 // config are the options of a session, as they are now.

@@ -67,8 +67,8 @@ and end with their server, like a run that waits for its next attempt.
 
 With --http it serves the HTTP API instead, beside that server, which is started when a
 run needs it: on a socket of your own, or on a port of this machine, for whoever has the
-token in http.token of the configuration folder. [http] in config.toml says what may be
-started.`,
+token in http.token of the configuration folder. A port has a page for browsers, too: the
+link that is printed signs one in, once. [http] in config.toml says what may be started.`,
 		Example: "  amux serve\n  amux serve --max-runs 4 --idle 0s\n  amux serve --http\n  amux serve --http=127.0.0.1:8080",
 		Args:    app.ExactArgs(),
 		RunE: app.Command(func(cmd *cobra.Command, _ []string) error {
