@@ -82,6 +82,7 @@ var payloads = map[pluginapi.Type]func(json.RawMessage) pluginapi.Payload{
 	pluginapi.ApprovalGranted{}.EventType():     payload[pluginapi.ApprovalGranted],
 	pluginapi.ApprovalDenied{}.EventType():      payload[pluginapi.ApprovalDenied],
 	pluginapi.InputAnswered{}.EventType():       payload[pluginapi.InputAnswered],
+	pluginapi.ApprovalsChanged{}.EventType():    payload[pluginapi.ApprovalsChanged],
 	pluginapi.ModeChanged{}.EventType():         payload[pluginapi.ModeChanged],
 	pluginapi.RateLimited{}.EventType():         payload[pluginapi.RateLimited],
 	pluginapi.ContextLimitWarning{}.EventType(): payload[pluginapi.ContextLimitWarning],

@@ -50,18 +50,18 @@ func (r *recorded) questions() []Question {
 	if err != nil || len(asked.Open()) == 0 {
 		return nil
 	}
-	judge, allowed := r.spec.judge(r.h.opts.Env), record.Allowed(r.dir)
+	judge, decided := r.spec.judge(r.h.opts.Env), record.Standing(r.dir.Path("journal"))
 	var waiting []Question
 	for _, q := range asked.Open() {
 		found := Question{RunID: r.id(), ID: q.ID, Approval: q.Approval, Cwd: r.spec.Cwd, Event: q.Event}
 		if q.Approval {
-			answer, why := judge.Answer(q, allowed)
+			answer, why := judge.Answer(q, decided)
 			if answer != "" {
 				continue
 			}
 			found.Rules, found.Why = judge.Suggest(q), why
 			found.Editable, found.Diff = r.agent.GetCapabilities().GetEditApprovals(), wholeFile(q.Event, r.spec.Cwd)
-			if near := judge.Near(q, allowed); why == "" && len(near) > 0 {
+			if near := judge.Near(q, decided.Allow); why == "" && len(near) > 0 {
 				found.Why = "not covered by " + strings.Join(near, ", ")
 			}
 		}

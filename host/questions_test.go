@@ -3,6 +3,7 @@
 package host_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -12,8 +13,10 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/amux-dev/amux/host"
+	"github.com/amux-dev/amux/internal/test/agents"
 	"github.com/amux-dev/amux/pluginapi"
 )
 
@@ -110,5 +113,61 @@ func TestWholeFileIsCompared(t *testing.T) {
 		if got := host.WholeFile(event, dir); got != test.want {
 			t.Errorf("%s %s %s: %q, want %q", test.tool, test.path, test.input, got, test.want)
 		}
+	}
+}
+
+// Who answers can be changed while a run goes on, from whatever process: what waits is
+// judged again, what comes is judged by the new mode, and a replay says the same.
+func TestApproveModeChanges(t *testing.T) {
+	t.Parallel()
+	here, there, _ := terminals(t)
+	local := start(t, here, host.RunSpec{Conversation: true, Name: "talk", Prompt: "[approve]", Permissions: host.Permissions{Approve: host.ApproveAsk, DenyRules: []string{"Bash(rm *)"}}})
+	remote := open(t, there, "talk")
+	until(t, remote, "approval_request")
+	if err := remote.SetApprove(t.Context(), "perhaps"); !errors.Is(err, pluginapi.CodeValidation) {
+		t.Errorf("a mode that there is not: %v", err)
+	}
+	must(t, remote.SetApprove(t.Context(), host.ApproveAuto))
+	turns := func(n int) (answers []string) {
+		for e, err := range remote.Events(context.Background(), 1) {
+			must(t, err)
+			switch e.Type {
+			case "approval_granted", "approval_denied", "approvals_changed":
+				answers = append(answers, strings.TrimPrefix(string(e.Type), "approval_"))
+			case "turn_end":
+				if n--; n == 0 {
+					return answers
+				}
+			}
+		}
+		return nil
+	}
+	if got := turns(1); !slices.Equal(got, []string{"approvals_changed", "granted"}) {
+		t.Errorf("what waited is %q", got)
+	}
+	must(t, local.Send(t.Context(), "[approve]"))
+	turns(2)
+	must(t, local.SetApprove(t.Context(), host.ApproveDeny))
+	must(t, local.Send(t.Context(), "[approve]"))
+	if got := turns(3); !slices.Equal(got[2:], []string{"granted", "approvals_changed", "denied"}) {
+		t.Errorf("then came %q", got)
+	}
+	must(t, remote.SetApprove(t.Context(), host.ApproveAsk))
+	must(t, local.Send(t.Context(), "[approve]"))
+	asked := func() bool { return len(remote.Questions()) == 1 && len(local.Questions()) == 1 }
+	agents.Eventually(t, time.Minute, "both see that it waits for people again", asked)
+	must(t, remote.Approve(t.Context(), "", nil))
+	turns(4)
+	must(t, local.End(t.Context()))
+	local.Wait(context.Background())
+	if err := remote.SetApprove(t.Context(), host.ApproveAuto); !errors.Is(err, pluginapi.CodeRunNotActive) {
+		t.Errorf("of a run that has ended: %v", err)
+	}
+	if told := events(t, local); !bytes.Equal(replay(t, here, local.ID()), told) {
+		t.Error("the replay differs")
+	}
+	fixed := start(t, here, host.RunSpec{Conversation: true, Permissions: host.Permissions{Approve: host.ApproveAuto}})
+	if err := fixed.SetApprove(t.Context(), host.ApproveAsk); !errors.Is(err, pluginapi.CodeCapability) {
+		t.Errorf("of a run whose agent may ask nothing: %v", err)
 	}
 }

@@ -57,9 +57,6 @@ type cursor interface {
 // ID is the run's ULID.
 func (r *Run) ID() string { return r.meta.RunID }
 
-// Agent is the name of the run's agent.
-func (r *Run) Agent() string { return r.meta.Agent }
-
 // Dir is the run's directory, which is gone after a run without record.
 func (r *Run) Dir() string { return r.dir.Dir }
 
@@ -150,7 +147,7 @@ func (r *Run) Approve(ctx context.Context, id string, updatedInput json.RawMessa
 		return invalid("the updated input is not JSON")
 	}
 	if updatedInput != nil && !r.agent.GetCapabilities().GetEditApprovals() {
-		return pluginapi.Errorf(pluginapi.CodeCapability, "agent %s takes what it asks for as it is", r.Agent()).
+		return pluginapi.Errorf(pluginapi.CodeCapability, "agent %s takes what it asks for as it is", r.meta.Agent).
 			WithHint("deny it, and say what to do instead")
 	}
 	in := journal.Input{Kind: code.InputApprove, ID: id}
@@ -203,10 +200,30 @@ func (r *Run) SetModel(ctx context.Context, model string) error {
 		return r.notActive()
 	}
 	if !r.agent.GetCapabilities().GetSetModel() {
-		return pluginapi.Errorf(pluginapi.CodeCapability, "agent %s cannot change its model while it runs", r.Agent()).
+		return pluginapi.Errorf(pluginapi.CodeCapability, "agent %s cannot change its model while it runs", r.meta.Agent).
 			WithHint("start a new run with the model")
 	}
 	return input(r.backend, journal.Input{Kind: code.InputSetModel, Text: model, By: "user"})
+}
+
+// SetApprove changes who answers from now on when the agent asks before it acts, whoever
+// hosts the run then. What waits is judged again. CAPABILITY_ERROR: the run was started
+// with deny or auto, so that its agent may ask about nothing.
+func (r *Run) SetApprove(ctx context.Context, mode ApproveMode) error {
+	if err := mode.check(); err != nil {
+		return err
+	}
+	if r.backend.over() {
+		return r.notActive()
+	}
+	if !r.agent.GetCapabilities().GetApprovals() || r.spec.Approve != ApproveAsk && r.spec.Approve != ApproveRules {
+		return pluginapi.Errorf(pluginapi.CodeCapability, "run %s was started with --approve %s, so that agent %s may ask about nothing", r.ID(), r.spec.Approve, r.meta.Agent).
+			WithHint("start a run with --approve ask")
+	}
+	if mode == ApproveAsk && r.spec.Unattended {
+		return pluginapi.Errorf(pluginapi.CodeCapability, "nobody can answer in run %s", r.ID()).WithHint("start it with --detach, or as a conversation")
+	}
+	return input(r.backend, journal.Input{Kind: code.InputSetApprove, Text: string(mode), By: "user"})
 }
 
 // Interrupt asks the agent to leave its turn. A conversation can go on after it.
@@ -217,7 +234,7 @@ func (r *Run) Interrupt(ctx context.Context) error {
 	}
 	own := r.agent.GetCapabilities().GetInterrupt()
 	if !own && !onTerminal(ctx, r) {
-		return pluginapi.Errorf(pluginapi.CodeCapability, "agent %s cannot be interrupted", r.Agent()).WithHint("stop it instead")
+		return pluginapi.Errorf(pluginapi.CodeCapability, "agent %s cannot be interrupted", r.meta.Agent).WithHint("stop it instead")
 	}
 	err := input(r.backend, journal.Input{Kind: code.InputInterrupt, By: "user"})
 	if err == nil && !own {

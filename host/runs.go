@@ -67,6 +67,13 @@ func (i RunInfo) Recent(n int) (events []Event) {
 	return events
 }
 
+// ApproveNow says who answers now when the agent asks before it acts: as the run was
+// started, or as somebody has decided since. It reads the run's journal.
+func (i RunInfo) ApproveNow() ApproveMode {
+	decided := record.Standing(filepath.Join(filepath.FromSlash(i.Dir), "journal"))
+	return cmp.Or(ApproveMode(decided.Mode), i.Approve)
+}
+
 // Runs lists the recorded runs, newest first. A directory that cannot be read is
 // left out.
 func (h *Host) Runs(ctx context.Context) ([]RunInfo, error) {

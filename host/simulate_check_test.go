@@ -183,6 +183,7 @@ func (s *simulation) checkJournal(run *simulatedRun, dir *store.Run, rec *record
 		return
 	}
 	defer src.Close()
+	modes := []ApproveMode{run.spec.Approve}
 	reader, err := journal.NewReader(src)
 	if err != nil {
 		if rec.damage = true; !s.cut || run.spec.Sync != SyncOff {
@@ -238,7 +239,17 @@ func (s *simulation) checkJournal(run *simulatedRun, dir *store.Run, rec *record
 			case "prompt":
 				rec.texts = append(rec.texts, in.Text)
 				rec.inputs[spawn] = append(rec.inputs[spawn], "prompt "+in.ID)
+			case "set_approve":
+				modes = append(modes, ApproveMode(in.Text))
 			case "approve", "deny":
+				if in.By == "policy" && in.Kind == "approve" { // the simulated agent has no rules
+					if !slices.Contains(modes, ApproveAuto) {
+						fail("the host approves %s, and no mode of %q does", in.ID, modes)
+					}
+					if modes[0] != ApproveAuto {
+						s.Count("approved by a mode that was changed")
+					}
+				}
 				rec.by[in.ID] = append(rec.by[in.ID], in.By)
 				rec.inputs[spawn] = append(rec.inputs[spawn], in.Kind+" "+in.ID)
 			}

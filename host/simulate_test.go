@@ -822,5 +822,8 @@ func (s *simulation) act(ctx context.Context, h *simulatedHost, run *simulatedRu
 		count("stop", found.Stop(ctx))
 	case what == 18 && r.IntN(3) == 0:
 		count("kill", found.Kill(ctx))
+	case what == 19:
+		mode := []ApproveMode{ApproveAsk, ApproveAuto, ApproveDeny, ApproveRules}[r.IntN(4)]
+		count("set approve", found.SetApprove(ctx, mode))
 	}
 }

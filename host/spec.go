@@ -262,6 +262,14 @@ const (
 	ApproveRules ApproveMode = "rules" // the host judges by AllowRules and DenyRules, then denies
 )
 
+func (m ApproveMode) check() error {
+	switch m {
+	case ApproveAsk, ApproveAuto, ApproveDeny, ApproveRules:
+		return nil
+	}
+	return invalid("approve mode %q is not one of ask, auto, deny, rules", string(m))
+}
+
 // Launch is a user's own command for an adapter that has none, such as command. It is
 // trusted: a Line is given to a shell as it is, so pipes and redirects work. One of
 // Line and Argv is set.

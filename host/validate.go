@@ -46,12 +46,9 @@ func (s *RunSpec) validate() error {
 	if err := checkPrompt(s.Prompt); err != nil {
 		return err
 	}
-	switch s.Approve {
-	case "":
-		s.Approve = ApproveDeny
-	case ApproveAsk, ApproveAuto, ApproveDeny, ApproveRules:
-	default:
-		return invalid("approve mode %q is not one of ask, auto, deny, rules", s.Approve)
+	s.Approve = cmp.Or(s.Approve, ApproveDeny)
+	if err := s.Approve.check(); err != nil {
+		return err
 	}
 	if err := policy.CheckRules(s.AllowRules, s.DenyRules); err != nil {
 		return err

@@ -375,6 +375,11 @@ type (
 		Cancelled     bool   `json:"cancelled,omitempty"`
 		Nested
 	}
+	// ApprovalsChanged: somebody has decided who answers from now on when the agent asks
+	// before it acts: ask, auto, deny or rules.
+	ApprovalsChanged struct {
+		Approve string `json:"approve"`
+	}
 	ModeChanged struct {
 		Mode string `json:"mode"`
 	}
@@ -566,6 +571,7 @@ func (ApprovalPreview) EventType() Type     { return code.EventApprovalPreview }
 func (ApprovalGranted) EventType() Type     { return code.EventApprovalGranted }
 func (ApprovalDenied) EventType() Type      { return code.EventApprovalDenied }
 func (InputAnswered) EventType() Type       { return code.EventInputAnswered }
+func (ApprovalsChanged) EventType() Type    { return code.EventApprovalsChanged }
 func (ModeChanged) EventType() Type         { return code.EventModeChanged }
 func (RateLimited) EventType() Type         { return code.EventRateLimited }
 func (ContextLimitWarning) EventType() Type { return code.EventContextLimitWarning }
@@ -645,6 +651,7 @@ var payloads = []Payload{
 	ApprovalGranted{},
 	ApprovalDenied{},
 	InputAnswered{},
+	ApprovalsChanged{},
 	ModeChanged{},
 	RateLimited{},
 	ContextLimitWarning{},
@@ -686,7 +693,7 @@ type Origin struct {
 func HostOnly(t Type) bool {
 	switch t {
 	case code.EventRunState, code.EventRunEnd, code.EventAborted, code.EventTimeout, code.EventTurnLimit, code.EventCrash,
-		code.EventPaused, code.EventResumed, code.EventApprovalPreview:
+		code.EventPaused, code.EventResumed, code.EventApprovalPreview, code.EventApprovalsChanged:
 		return true
 	}
 	return false

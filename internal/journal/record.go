@@ -66,7 +66,7 @@ type Retry struct {
 }
 
 // Input is what somebody asked of the agent. Kind is one of prompt, approve,
-// deny, answer, interrupt, set_model, end, stop, kill, signal, pause, resume.
+// deny, answer, interrupt, set_model, set_approve, end, stop, kill, signal, pause, resume.
 type Input struct {
 	Kind  string          `json:"kind"`
 	ID    string          `json:"id,omitempty"`

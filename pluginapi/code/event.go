@@ -56,6 +56,7 @@ const (
 	EventApprovalPreview     = "approval_preview"
 	EventApprovalGranted     = "approval_granted"
 	EventApprovalDenied      = "approval_denied"
+	EventApprovalsChanged    = "approvals_changed"
 	EventInputAnswered       = "input_answered"
 	EventModeChanged         = "mode_changed"
 	EventRateLimited         = "rate_limited"

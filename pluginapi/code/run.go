@@ -40,16 +40,17 @@ const (
 // Kinds of input: what people and programs ask of a run, in its journal and in lines
 // of --input ndjson.
 const (
-	InputPrompt    = "prompt"
-	InputApprove   = "approve"
-	InputDeny      = "deny"
-	InputAnswer    = "answer"
-	InputInterrupt = "interrupt"
-	InputSetModel  = "set_model"
-	InputEnd       = "end" // no more prompts
-	InputStop      = "stop"
-	InputKill      = "kill"
-	InputSignal    = "signal"
-	InputPause     = "pause"
-	InputResume    = "resume"
+	InputPrompt     = "prompt"
+	InputApprove    = "approve"
+	InputDeny       = "deny"
+	InputAnswer     = "answer"
+	InputInterrupt  = "interrupt"
+	InputSetModel   = "set_model"
+	InputSetApprove = "set_approve" // who answers from now on
+	InputEnd        = "end"         // no more prompts
+	InputStop       = "stop"
+	InputKill       = "kill"
+	InputSignal     = "signal"
+	InputPause      = "pause"
+	InputResume     = "resume"
 )

@@ -49,7 +49,7 @@ func TestRunsOfDemo(t *testing.T) {
 		{"no agent", []string{"run", "nobody", "x"}, nil, "error"},
 		{"bad value", []string{"run", "demo", "x", "--timeout", "-1s"}, nil, "error"},
 		{"answers", []string{"run", "demo", "--input", "ndjson", "--approve", "ask"}, []string{
-			`{"type":"prompt","text":"[approve][ask]"}`, `{"type":"set_model","model":"large"}`, `{"type":"approve"}`, `{"type":"answer","text":"blue"}`, `{"type":"end"}`,
+			`{"type":"prompt","text":"[approve][ask]"}`, `{"type":"set_model","model":"large"}`, `{"type":"set_approve","approve":"ask"}`, `{"type":"approve"}`, `{"type":"answer","text":"blue"}`, `{"type":"end"}`,
 		}, "run_end"},
 		{"interrupted", []string{"run", "demo", "--input", "ndjson"}, []string{
 			`{"type":"prompt","text":"[sleep:100]"}`, `{"type":"interrupt"}`, `{"type":"stop"}`,
@@ -106,7 +106,7 @@ func TestRunsOfDemo(t *testing.T) {
 			t.Errorf("%s: the last line is %q, want %q; not sent: %s", test.name, last, test.last, rest)
 		}
 	}
-	for _, kind := range strings.Fields("approval_request approval_granted approval_denied input_required input_answered interrupted aborted timeout crash retry log error rate_limit_error auth_error context_exceeded token_usage cost tool_error file_patch") {
+	for _, kind := range strings.Fields("approval_request approvals_changed approval_granted approval_denied input_required input_answered interrupted aborted timeout crash retry log error rate_limit_error auth_error context_exceeded token_usage cost tool_error file_patch") {
 		if !seen[kind] {
 			t.Errorf("no run emitted %s", kind)
 		}
@@ -116,7 +116,7 @@ func TestRunsOfDemo(t *testing.T) {
 // when is the type of the event after which a program sends a line.
 func when(line string) string {
 	for what, kind := range map[string]string{
-		"prompt": "", "set_model": "approval_request", "approve": "approval_request", "answer": "input_required",
+		"prompt": "", "set_model": "approval_request", "set_approve": "approval_request", "approve": "approval_request", "answer": "input_required",
 		"end": "turn_end", "interrupt": "turn_start", "stop": "turn_end",
 	} {
 		if strings.HasPrefix(line, `{"type":"`+what+`"`) {
@@ -169,6 +169,8 @@ func TestSchemasAreStrictEnough(t *testing.T) {
 		`{"type":"approve","interaction_id":"a","updated_input":{"b":[1]},"why":1}`: true,
 		`{"type":"approve","interaction_id":7}`:                                     false,
 		`{"type":"set_model"}`:                                                      false,
+		`{"type":"set_approve","approve":"auto"}`:                                   true,
+		`{"type":"set_approve"}`:                                                    false,
 		`{"type":"stop"}`:                                                           true,
 		`{"type":"explode"}`:                                                        false,
 		`{}`:                                                                        false,

@@ -144,6 +144,7 @@ var lines = []object{
 	}},
 	{name: "interrupt", doc: "Cancels the current turn."},
 	{name: "set_model", doc: "Changes the model.", fields: []field{{"model", "", false, text}}},
+	{name: "set_approve", doc: "Changes who answers from now on when the agent asks before it acts: ask, auto, deny or rules.", fields: []field{{"approve", "", false, text}}},
 	{name: "end", doc: "Ends the conversation when the agent has finished."},
 	{name: "stop", doc: "Stops the run."},
 }

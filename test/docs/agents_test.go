@@ -133,7 +133,8 @@ func agentsPage(t *testing.T, agents []*pluginapi.Agent) string {
 		fmt.Fprintf(&b, "- `%s`: %s.\n", a.Id, proof[a.Id].whyNot())
 	}
 	b.WriteString("\nThe host itself writes `run_state`, `user_message` of a prompt, `aborted`, `timeout`,\n" +
-		"`turn_limit`, `crash`, `approval_preview`, `paused`, `resumed` and `run_end`, for every agent.\n")
+		"`turn_limit`, `crash`, `approval_preview`, `approvals_changed`,\n" +
+		"`paused`, `resumed` and `run_end`, for every agent.\n")
 	return b.String()
 }
 

@@ -49,7 +49,7 @@ func TestMCP(t *testing.T) {
 	_, id, _ := strings.Cut(started, `"run_id":"`)
 	id, _, _ = strings.Cut(id, `"`)
 	s.again() // nothing is lost with the server
-	if got := call("run_start", map[string]any{"agent": "demo", "prompt": "hello", "cwd": s.Dir, "approve": "auto"}); !strings.Contains(got, "HTTP may start no run with approve auto") {
+	if got := call("run_start", map[string]any{"agent": "demo", "prompt": "hello", "cwd": s.Dir, "approve": "auto"}); !strings.Contains(got, "HTTP may not have a run with approve auto") {
 		t.Errorf("run_start beyond [http] returns %s", got)
 	}
 	if got := call("run_wait", map[string]any{"run_ids": []string{id}}); !strings.Contains(got, `"completed"`) {

@@ -177,6 +177,11 @@ func TestRoutes(t *testing.T) {
 	if s.must("GET", "/v1/agents", nil, &agents); len(agents.Agents) < 10 {
 		t.Errorf("agents are %+v", agents)
 	}
+	// Who answers changes while a run goes on.
+	open := s.begin("[approve][sleep:600]", nil)
+	s.ask(open.ID)
+	s.must("PUT", "/v1/runs/"+open.ID+"/approve", map[string]any{"approve": "deny"}, nil)
+	s.Until("the host denies what waited", func() bool { return strings.Contains(strings.Join(s.logs(open.ID), ""), `"type":"approval_denied"`) })
 	for _, bad := range []struct {
 		method, path string
 		body         any
@@ -191,6 +196,9 @@ func TestRoutes(t *testing.T) {
 		{"POST", "/v1/runs", map[string]any{"agent": "demo", "prompt": "x", "cwd": s.Dir, "approve": "auto"}, 403},
 		{"POST", "/v1/runs", map[string]any{"agent": "demo", "prompt": "x", "cwd": s.Dir, "allow": []string{"*"}}, 403},
 		{"POST", "/v1/runs/first/prompts", map[string]any{"prompt": "x"}, 409},
+		{"PUT", "/v1/runs/first/approve", map[string]any{"approve": "ask"}, 409},
+		{"PUT", "/v1/runs/" + open.ID + "/approve", map[string]any{"approve": "auto"}, 403},
+		{"PUT", "/v1/runs/" + open.ID + "/approve", map[string]any{"approve": "perhaps"}, 400},
 	} {
 		if status, text := s.do(s.request(bad.method, bad.path, bad.body), nil); status != bad.status || !strings.Contains(text, `"code":"`) || !strings.Contains(text, `"message":"`) {
 			t.Errorf("%s %s %v: %d, want %d: %s", bad.method, bad.path, bad.body, status, bad.status, text)

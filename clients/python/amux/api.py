@@ -45,6 +45,10 @@ class AnswerIn(TypedDict):
     """with approve: the input that the tool gets instead, where the question is editable"""
 
 
+class ApproveIn(TypedDict):
+    approve: str
+
+
 class Change(TypedDict):
     added: int
     binary: NotRequired[bool]

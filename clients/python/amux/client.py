@@ -177,6 +177,10 @@ class Run:
         """Change the model."""
         await self._send("set_model", model=model)
 
+    async def set_approve(self, approve: str) -> None:
+        """Change who answers from now on: ask, auto, deny or rules."""
+        await self._send("set_approve", approve=approve)
+
     async def finish(self) -> None:
         """End the conversation when the agent has finished."""
         await self._send("end")

@@ -546,6 +546,14 @@ class InputAnswered(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ApprovalsChanged(Event):
+    """approvals_changed: somebody has decided who answers from now on when the agent asks before it acts: ask, auto, deny or rules."""
+
+    type: Literal["approvals_changed"] = "approvals_changed"
+    approve: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ModeChanged(Event):
     type: Literal["mode_changed"] = "mode_changed"
     mode: str
@@ -803,6 +811,7 @@ AnyEvent = Union[
     ApprovalPreview,
     ApprovalDenied,
     InputAnswered,
+    ApprovalsChanged,
     ModeChanged,
     RateLimited,
     ContextLimitWarning,
@@ -1142,6 +1151,9 @@ _EVENTS: dict[str, tuple[type[Event], tuple[_Field, ...]]] = {
         _Field("interaction_id", "interaction_id", string, True),
         _Field("cancelled", "cancelled", boolean, False),
         _Field("parent_id", "parent_id", string, False),
+    )),
+    "approvals_changed": (ApprovalsChanged, (
+        _Field("approve", "approve", string, True),
     )),
     "mode_changed": (ModeChanged, (
         _Field("mode", "mode", string, True),

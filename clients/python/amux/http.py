@@ -282,6 +282,8 @@ class _Channel:
                 await ask("POST", _path(self._run_id, kind))
             case "set_model":
                 await ask("PUT", _path(self._run_id, "model"), {"model": line["model"]})
+            case "set_approve":
+                await ask("PUT", _path(self._run_id, "approve"), {"approve": line["approve"]})
             case "approve" | "deny" | "answer":
                 body = {"answer": kind, "text": line.get("reason", line.get("text")), "updated_input": line.get("updated_input")}
                 question = line.get("interaction_id") or await self._only()

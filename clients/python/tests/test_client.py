@@ -59,6 +59,10 @@ class Foreground(AmuxTest):
             self.assertIn("the blue one\nwith 'quotes'", (await until(run, events.MessageStop)).text)
             await until(run, events.TurnEnd)
             await run.set_model("large")
+            await run.set_approve("auto")
+            await run.send("[approve]")
+            await until(run, events.ApprovalGranted)
+            await until(run, events.TurnEnd)
             await run.send("[sleep:1000]")
             await until(run, events.TurnStart)
             await run.interrupt()
@@ -66,7 +70,7 @@ class Foreground(AmuxTest):
             await run.send("[say:last]")
             await run.finish()
             result = (await run.wait()).check()
-        self.assertEqual(result.end.turns, 3)
+        self.assertEqual(result.end.turns, 4)
 
     async def test_what_amux_does_not_accept(self) -> None:
         async with await self.client.run("demo", "[approve]", approve="ask") as run:

@@ -79,6 +79,7 @@ class Runs(unittest.IsolatedAsyncioTestCase):
         await run.answer("t", "i")
         await run.interrupt()
         await run.set_model("m")
+        await run.set_approve("auto")
         await run.finish()
         await run.stop()
         self.assertEqual(
@@ -91,6 +92,7 @@ class Runs(unittest.IsolatedAsyncioTestCase):
                 {"type": "answer", "interaction_id": "i", "text": "t"},
                 {"type": "interrupt"},
                 {"type": "set_model", "model": "m"},
+                {"type": "set_approve", "approve": "auto"},
                 {"type": "end"},
                 {"type": "stop"},
             ],

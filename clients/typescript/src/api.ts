@@ -42,6 +42,10 @@ export interface AnswerIn {
   updated_input?: Json;
 }
 
+export interface ApproveIn {
+  approve: "ask" | "auto" | "deny" | "rules" | (string & {});
+}
+
 export interface Change {
   added: number;
   binary?: boolean;

@@ -154,6 +154,11 @@ export class Run implements AsyncIterable<Event> {
     return this.#send({ type: "set_model", model });
   }
 
+  /** Changes who answers from now on: ask, auto, deny or rules. */
+  setApprove(approve: string): Promise<void> {
+    return this.#send({ type: "set_approve", approve });
+  }
+
   /** Ends the conversation when the agent has finished. */
   finish(): Promise<void> {
     return this.#send({ type: "end" });

@@ -238,6 +238,9 @@ class HTTPChannel implements Channel {
       case "set_model":
         await this.transport.ask("PUT", path(this.runId, "model"), { model: line.model });
         return;
+      case "set_approve":
+        await this.transport.ask("PUT", path(this.runId, "approve"), { approve: line.approve });
+        return;
       case "approve":
       case "deny":
       case "answer": {

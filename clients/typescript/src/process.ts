@@ -419,7 +419,8 @@ class Watch implements Channel {
         await command(["send", "--end", "--", run]);
         return;
       case "set_model":
-        throw new AmuxError("CAPABILITY_ERROR", "set_model is for a run that this client has started");
+      case "set_approve":
+        throw new AmuxError("CAPABILITY_ERROR", `${line.type} is for a run that this client has started`);
     }
   }
 

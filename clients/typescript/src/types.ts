@@ -464,6 +464,12 @@ export interface InputAnswered extends EventBase {
   parent_id?: string;
 }
 
+/** approvals_changed: somebody has decided who answers from now on when the agent asks before it acts: ask, auto, deny or rules. */
+export interface ApprovalsChanged extends EventBase {
+  type: "approvals_changed";
+  approve: string;
+}
+
 export interface ModeChanged extends EventBase {
   type: "mode_changed";
   mode: string;
@@ -675,6 +681,7 @@ export type Event =
   | ApprovalPreview
   | ApprovalDenied
   | InputAnswered
+  | ApprovalsChanged
   | ModeChanged
   | RateLimited
   | ContextLimitWarning
@@ -753,6 +760,7 @@ export const eventTypes = [
   "approval_preview",
   "approval_denied",
   "input_answered",
+  "approvals_changed",
   "mode_changed",
   "rate_limited",
   "context_limit_warning",
@@ -832,6 +840,12 @@ export interface SetModelLine {
   model: string;
 }
 
+/** Changes who answers from now on when the agent asks before it acts: ask, auto, deny or rules. */
+export interface SetApproveLine {
+  type: "set_approve";
+  approve: string;
+}
+
 /** Ends the conversation when the agent has finished. */
 export interface EndLine {
   type: "end";
@@ -850,5 +864,6 @@ export type InputLine =
   | AnswerLine
   | InterruptLine
   | SetModelLine
+  | SetApproveLine
   | EndLine
   | StopLine;

@@ -66,6 +66,7 @@ test("input lines", async () => {
   await run.answer("t", "i");
   await run.interrupt();
   await run.setModel("m");
+  await run.setApprove("auto");
   await run.finish();
   await run.stop();
   assert.deepEqual(fake.sent, [
@@ -76,6 +77,7 @@ test("input lines", async () => {
     { type: "answer", interaction_id: "i", text: "t" },
     { type: "interrupt" },
     { type: "set_model", model: "m" },
+    { type: "set_approve", approve: "auto" },
     { type: "end" },
     { type: "stop" },
   ]);

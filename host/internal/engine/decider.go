@@ -22,9 +22,8 @@ type Policy struct {
 	// AnswerTime is how long a question waits for people before it is denied.
 	AnswerTime time.Duration
 	// Judge says what the host itself answers to a request for permission: "approve",
-	// "deny" with a reason, or "" if people are to answer, with the reason why. allowed
-	// are the rules that people have made with their answers.
-	Judge func(q *Question, allowed []string) (answer, reason string)
+	// "deny" with a reason, or "" if people are to answer, with the reason why.
+	Judge func(q *Question, decided Standing) (answer, reason string)
 	// Preview, if not nil, says what a request that waits for people would change, or nil if
 	// it cannot be told. It is called without the engine's mutex, and may read files.
 	Preview func(q *Question) *journal.Preview
@@ -163,7 +162,7 @@ func (d *decider) judge(l *ledger, do func(func())) (waiting []string) {
 			q.judged = true
 			answer, reason := "", ""
 			if q.Approval {
-				answer, reason = d.policy.Judge(q, l.allowed)
+				answer, reason = d.policy.Judge(q, l.standing)
 			}
 			if answer == "" && d.policy.Unattended {
 				answer, reason = code.InputDeny, cmp.Or(reason, "nobody is there to answer")

@@ -8,6 +8,7 @@ import (
 
 	"github.com/amux-dev/amux/internal/journal"
 	"github.com/amux-dev/amux/pluginapi"
+	"github.com/amux-dev/amux/pluginapi/code"
 )
 
 // wants notes what a decider wants done.
@@ -91,7 +92,7 @@ func TestDeciderActsOnce(t *testing.T) {
 		{"ended", Policy{}, func(l *ledger) { running(l); ask(l, "a"); l.exit = &journal.Exit{} }, nil, Status{}},
 	} {
 		w, board := &wants{}, &statusBoard{}
-		test.policy.Judge = func(*Question, []string) (string, string) { return "", "" }
+		test.policy.Judge = func(*Question, Standing) (string, string) { return "", "" }
 		d := &decider{policy: &test.policy, effects: w, status: board}
 		var first, second ledger // of two readings
 		for i, l := range []*ledger{&first, &second} {
@@ -117,8 +118,8 @@ func TestDeciderActsOnce(t *testing.T) {
 // A rule that a person makes answers what waits already, too.
 func TestDeciderAppliesNewRules(t *testing.T) {
 	w := &wants{}
-	policy := Policy{Judge: func(q *Question, allowed []string) (string, string) {
-		if slices.Contains(allowed, q.ID) {
+	policy := Policy{Judge: func(q *Question, decided Standing) (string, string) {
+		if slices.Contains(decided.Allow, q.ID) {
 			return "approve", ""
 		}
 		return "", ""
@@ -136,12 +137,12 @@ func TestDeciderAppliesNewRules(t *testing.T) {
 		return w.got
 	}
 	step()
-	l.allow(nil)
+	l.decided(journal.Input{Kind: code.InputApprove})
 	if got := step(); len(got) > 0 {
 		t.Errorf("no rule: %q", got)
 	}
 	l.questions.Close("a")
-	l.allow([]string{"b"})
+	l.decided(journal.Input{Kind: code.InputApprove, Allow: []string{"b"}})
 	want := []string{"approve b by policy: ", "limit a 0s", "limit b 0s"}
 	if got := step(); !slices.Equal(got, want) {
 		t.Errorf("a rule: %q, want %q", got, want)

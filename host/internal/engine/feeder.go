@@ -331,9 +331,12 @@ func (f *feeder) userInput(in journal.Input, at time.Time) {
 	case code.InputApprove, code.InputDeny, code.InputAnswer:
 		f.item(at, func(time.Time) {
 			l.questions.Close(in.ID)
-			if in.Kind == code.InputApprove {
-				l.allow(in.Allow)
-			}
+			l.decided(in)
+		})
+	case code.InputSetApprove:
+		f.item(at, func(at time.Time) {
+			l.decided(in)
+			f.p.events.emit(pluginapi.ApprovalsChanged{Approve: in.Text}, at)
 		})
 	case code.InputInterrupt:
 		f.item(at, func(time.Time) { l.interrupted, l.cutOff = true, l.cutOff || in.By == byHost })

@@ -3,7 +3,6 @@ package engine
 import (
 	"bytes"
 	"encoding/json"
-	"slices"
 	"time"
 
 	"github.com/amux-dev/amux/internal/journal"
@@ -29,7 +28,7 @@ type ledger struct {
 	gaveUp   journal.EndReason // why it will not be: somebody asked for the end
 	tooled   bool              // a tool was called, in whatever attempt
 	prompted bool              // there was a prompt
-	allowed  []string          // rules that people have made with their answers
+	standing Standing          // what people have decided for the rest of the run
 
 	askedAt     uint64 // the first input with which amux asked the agent to end
 	interrupted bool
@@ -84,14 +83,13 @@ func (l *ledger) prompt() {
 	}
 }
 
-// allow notes rules that a person has made. What waits is judged again.
-func (l *ledger) allow(rules []string) {
-	if len(rules) == 0 {
-		return
-	}
-	l.allowed = slices.Concat(l.allowed, rules)
-	for _, q := range l.questions.Open() {
-		q.judged = q.answered
+// decided notes what a person has decided for the rest of the run. What waits is judged
+// again.
+func (l *ledger) decided(in journal.Input) {
+	if l.standing.Learn(in) {
+		for _, q := range l.questions.Open() {
+			q.judged = q.answered
+		}
 	}
 }
 

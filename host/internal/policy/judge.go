@@ -32,9 +32,9 @@ type Judge struct {
 
 // Answer says what the host itself answers to an approval: "approve", "deny" with
 // a reason, or "" if people are to answer. Then the reason, if there is one, says
-// why the host does not. allowed are rules that people have made during the run.
-func (j Judge) Answer(asked *engine.Question, allowed []string) (answer, reason string) {
-	verdict := j.verdict(asked, allowed)
+// why the host does not. decided is what people have decided during the run.
+func (j Judge) Answer(asked *engine.Question, decided engine.Standing) (answer, reason string) {
+	verdict := j.verdict(asked, decided.Allow)
 	switch verdict.Effect {
 	case rule.Denied:
 		return code.InputDeny, "denied by the rule " + verdict.Rule
@@ -43,7 +43,7 @@ func (j Judge) Answer(asked *engine.Question, allowed []string) (answer, reason 
 	case rule.Unclear:
 		reason = "the rule " + verdict.Rule + " may forbid it: " + verdict.Reason
 	}
-	switch j.Mode {
+	switch cmp.Or(decided.Mode, j.Mode) {
 	case Auto:
 		if verdict.Effect == rule.Unclear {
 			return "", reason
@@ -61,7 +61,7 @@ func (j Judge) Answer(asked *engine.Question, allowed []string) (answer, reason 
 // make the host approve it.
 func (j Judge) Suggest(asked *engine.Question) []string {
 	rules := rule.Suggest(j.request(asked))
-	if answer, _ := j.Answer(asked, rules); rules == nil || answer != code.InputApprove {
+	if answer, _ := j.Answer(asked, engine.Standing{Allow: rules}); rules == nil || answer != code.InputApprove {
 		return nil
 	}
 	return rules

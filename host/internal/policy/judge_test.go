@@ -32,7 +32,7 @@ func TestJudge(t *testing.T) {
 				}
 				var questions engine.Questions
 				questions.Learn("approval_request", event)
-				if got, reason := j.Answer(questions.Open()[0], nil); got != test.want {
+				if got, reason := j.Answer(questions.Open()[0], engine.Standing{}); got != test.want {
 					t.Errorf("%s, tool %q of kind %q: %s is answered with %q (%s)", test.mode, tool, kind, test.command, got, reason)
 				} else if test.command == unclear && !strings.Contains(reason, "Bash(curl *)") {
 					t.Errorf("%s: the reason %q does not name the rule", test.mode, reason)
@@ -45,7 +45,7 @@ func TestJudge(t *testing.T) {
 // Rules that an earlier build took and this one does not must not approve.
 func TestJudgeByOldRules(t *testing.T) {
 	j := Judge{Mode: Auto, Deny: []string{"Bash(curl * | sh)"}}
-	if answer, _ := j.Answer(&engine.Question{Tool: "Bash", Kind: pluginapi.ToolShell, Detail: "ls"}, nil); answer != "" {
+	if answer, _ := j.Answer(&engine.Question{Tool: "Bash", Kind: pluginapi.ToolShell, Detail: "ls"}, engine.Standing{}); answer != "" {
 		t.Errorf("answered with %q", answer)
 	}
 }

@@ -45,11 +45,11 @@ func Questions(dir *store.Run) (*engine.Questions, error) {
 	}
 }
 
-// Allowed are the rules that people have made with their answers, by the journal.
-func Allowed(dir *store.Run) (rules []string) {
-	src, err := Open(dir.Path("journal"))
+// Standing is what people have decided for the rest of the run, by its journal.
+func Standing(path string) (decided engine.Standing) {
+	src, err := Open(path)
 	if err != nil {
-		return nil
+		return decided
 	}
 	defer src.Close()
 	reader, err := journal.NewReader(src)
@@ -57,12 +57,12 @@ func Allowed(dir *store.Run) (rules []string) {
 		var rec journal.Record
 		if rec, err = reader.Next(src.Committed()); err == nil && rec.Kind == journal.KindInput {
 			var in journal.Input
-			if rec.Decode(&in) == nil && in.Kind == code.InputApprove {
-				rules = append(rules, in.Allow...)
+			if rec.Decode(&in) == nil {
+				decided.Learn(in)
 			}
 		}
 	}
-	return rules // up to the end, or a torn tail
+	return decided // up to the end, or a torn tail
 }
 
 // wantedLine reads a line. Of one that is longer than the buffer and asks nothing

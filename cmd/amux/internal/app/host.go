@@ -122,6 +122,7 @@ type Controlled interface {
 	Deny(ctx context.Context, interactionID, reason string) error
 	Answer(ctx context.Context, interactionID, text string) error
 	SetModel(ctx context.Context, model string) error
+	SetApprove(ctx context.Context, mode host.ApproveMode) error
 	Interrupt(ctx context.Context) error
 	End(ctx context.Context) error
 	Stop(ctx context.Context) error

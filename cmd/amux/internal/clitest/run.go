@@ -21,9 +21,26 @@ type unchanged struct{}
 
 func (unchanged) Changes() *host.Changes { return nil }
 
+// screen is the terminal of a run, with what was printed on it; nil: it has none.
+type screen struct{ Pieces []host.TerminalPiece }
+
+func (s *screen) Terminal(context.Context, bool) iter.Seq2[host.TerminalPiece, error] {
+	return func(yield func(host.TerminalPiece, error) bool) {
+		if s.Pieces == nil {
+			yield(host.TerminalPiece{}, pluginapi.Errorf(pluginapi.CodeCapability, "run %s has no terminal", RunID))
+		}
+		for _, p := range s.Pieces {
+			if !yield(p, nil) {
+				return
+			}
+		}
+	}
+}
+
 // Run plays events. A call goes on to the function that On has under its name, if any.
 type Run struct {
 	unchanged
+	screen
 	Judged   bool     // the host answers permission requests by its rules
 	Rules    []string // would allow what is asked
 	Editable bool     // the agent takes changed input
@@ -39,7 +56,6 @@ type Run struct {
 	watch    sync.Once
 	// Watched is called when somebody begins to read the events.
 	Watched func()
-	Pieces  []host.TerminalPiece // of its terminal
 	Spec    host.RunSpec
 }
 
@@ -224,28 +240,21 @@ func (r *Run) Answer(_ context.Context, id, text string) error {
 	return r.called("answer %s: %s", id, text)
 }
 func (r *Run) SetModel(_ context.Context, m string) error { return r.called("model %s", m) }
-func (r *Run) Interrupt(context.Context) error            { return r.called("interrupt") }
-func (r *Run) End(context.Context) error                  { return r.called("end") }
-func (r *Run) Stop(context.Context) error                 { return r.called("stop") }
-func (r *Run) Kill(context.Context) error                 { return r.called("kill") }
-func (r *Run) Pause(context.Context) error                { return r.called("pause") }
-func (r *Run) Resume(context.Context) error               { return r.called("resume") }
-func (r *Run) Signal(_ context.Context, n string) error   { return r.called("signal %s", n) }
-func (r *Run) Keys(_ context.Context, k []byte) error     { return r.called("keys %q", k) }
+
+// SetApprove is host.Run's.
+func (r *Run) SetApprove(_ context.Context, m host.ApproveMode) error {
+	return r.called("approve mode %s", m)
+}
+func (r *Run) Interrupt(context.Context) error          { return r.called("interrupt") }
+func (r *Run) End(context.Context) error                { return r.called("end") }
+func (r *Run) Stop(context.Context) error               { return r.called("stop") }
+func (r *Run) Kill(context.Context) error               { return r.called("kill") }
+func (r *Run) Pause(context.Context) error              { return r.called("pause") }
+func (r *Run) Resume(context.Context) error             { return r.called("resume") }
+func (r *Run) Signal(_ context.Context, n string) error { return r.called("signal %s", n) }
+func (r *Run) Keys(_ context.Context, k []byte) error   { return r.called("keys %q", k) }
 func (r *Run) Resize(_ context.Context, cols, rows int) error {
 	return r.called("resize %d %d", cols, rows)
-}
-func (r *Run) Terminal(context.Context, bool) iter.Seq2[host.TerminalPiece, error] {
-	return func(yield func(host.TerminalPiece, error) bool) {
-		if r.Pieces == nil {
-			yield(host.TerminalPiece{}, pluginapi.Errorf(pluginapi.CodeCapability, "run %s has no terminal", RunID))
-		}
-		for _, p := range r.Pieces {
-			if !yield(p, nil) {
-				return
-			}
-		}
-	}
 }
 func (r *Run) Tail(n int, w io.Writer) error {
 	fmt.Fprintf(w, "the last %d\n", n)

@@ -163,6 +163,7 @@ type failure struct {
 	Code        pluginapi.Code `json:"code"`
 	Recoverable bool           `json:"recoverable"`
 	Attempt     int            `json:"attempt"`
+	Approve     string         `json:"approve"`
 	MaxAttempts *int           `json:"max_attempts"`
 	DelayMS     *int64         `json:"delay_ms"`
 	RetryAfter  *int64         `json:"retry_after_ms"`
@@ -309,6 +310,8 @@ func (r *Renderer) Event(t pluginapi.Type, raw []byte) {
 		}
 	case code.EventContextCompacted:
 		r.note(dim, "the context was compacted")
+	case code.EventApprovalsChanged:
+		r.note(dim, "approvals from now on: "+oneLine(e.Approve))
 	case code.EventApprovalDenied:
 		text := "denied"
 		if e.Reason != "" {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/amux-dev/amux/cmd/amux/amux-api/internal/excerpt"
 	"github.com/amux-dev/amux/cmd/amux/internal/app"
+	"github.com/amux-dev/amux/host"
 )
 
 type sendIn struct {
@@ -22,6 +23,13 @@ type modelIn struct {
 	RunRef
 	Body struct {
 		Model string `json:"model" minLength:"1" maxLength:"200"`
+	}
+}
+
+type approveIn struct {
+	RunRef
+	Body struct {
+		Approve string `json:"approve" enum:"ask,auto,deny,rules"`
 	}
 }
 
@@ -111,6 +119,19 @@ func (s *api) addControls(to huma.API) {
 			return nil, err
 		}
 		if err := r.SetModel(ctx, in.Body.Model); err != nil {
+			return nil, err
+		}
+		return &runAnswer{runOf(r.Info())}, nil
+	})
+	add(to, "setApprove", http.MethodPut, "/v1/runs/{run}/approve", "Change who answers from now on when the agent asks", acts, func(ctx context.Context, in *approveIn) (*runAnswer, error) {
+		r, err := s.live(ctx, in.Run)
+		if err != nil {
+			return nil, err
+		}
+		if err := s.mayApprove(host.ApproveMode(in.Body.Approve)); err != nil {
+			return nil, err
+		}
+		if err := r.SetApprove(ctx, host.ApproveMode(in.Body.Approve)); err != nil {
 			return nil, err
 		}
 		return &runAnswer{runOf(r.Info())}, nil

@@ -119,20 +119,25 @@ func (s *api) task(in NewRun) (run.Task, error) {
 	return t, s.allowed(t)
 }
 
+// mayApprove refuses an approve mode that the user's settings do not let HTTP choose.
+func (s *api) mayApprove(mode host.ApproveMode) error {
+	if slices.Index(modes, mode) > slices.Index(modes, s.most()) {
+		return refused(`set approve = "`+string(mode)+`" in [http] of config.toml`, "HTTP may not have a run with approve %s", mode)
+	}
+	return nil
+}
+
+// most is the mode that lets an agent do most of those that HTTP may choose.
+func (s *api) most() host.ApproveMode {
+	return cmp.Or(host.ApproveMode(s.limits.Approve), host.ApproveAsk)
+}
+
 // allowed refuses what the user's settings do not let HTTP start, whichever way it came in.
 func (s *api) allowed(t run.Task) error {
-	most := host.ApproveMode(s.limits.Approve)
-	if most == "" {
-		most = host.ApproveAsk
+	if err := s.mayApprove(cmp.Or(host.ApproveMode(t.Approve), host.ApproveAsk)); err != nil {
+		return err
 	}
-	approve := host.ApproveMode(t.Approve)
-	if approve == "" {
-		approve = host.ApproveAsk
-	}
-	if slices.Index(modes, approve) > slices.Index(modes, most) {
-		return refused(`set approve = "`+t.Approve+`" in [http] of config.toml`, "HTTP may start no run with approve %s", t.Approve)
-	}
-	if len(t.Allow) > 0 && most != host.ApproveAuto { // a rule may allow everything
+	if len(t.Allow) > 0 && s.most() != host.ApproveAuto { // a rule may allow everything
 		return refused(`set approve = "auto" in [http] of config.toml`, "HTTP may start no run with rules of what is approved")
 	}
 	if len(s.limits.Agents) > 0 && t.Agent == "" {

@@ -23,9 +23,10 @@ type commandLine struct {
 	UpdatedInput  json.RawMessage `json:"updated_input"`
 	Reason        string          `json:"reason"`
 	Model         string          `json:"model"`
+	Approve       string          `json:"approve"`
 }
 
-const commandTypes = "prompt, approve, deny, answer, interrupt, set_model, end, stop"
+const commandTypes = "prompt, approve, deny, answer, interrupt, set_model, set_approve, end, stop"
 
 // commands are the lines of --input ndjson.
 type commands struct {
@@ -142,6 +143,8 @@ func obey(ctx context.Context, run app.Controlled, c commandLine) error {
 			return app.Usagef("set_model needs model")
 		}
 		return run.SetModel(ctx, c.Model)
+	case code.InputSetApprove:
+		return run.SetApprove(ctx, host.ApproveMode(c.Approve))
 	case code.InputEnd:
 		return run.End(ctx)
 	case code.InputStop:

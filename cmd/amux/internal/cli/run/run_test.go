@@ -398,16 +398,16 @@ func TestAskInPlace(t *testing.T) {
 // for the agent.
 func TestOwnCommands(t *testing.T) {
 	t.Parallel()
-	const typed = "/help\n/model fast\n/model\n/cost\n/compact\n//help\n/stop\n"
+	const typed = "/help\n/model fast\n/model\n/cost\n/approve auto\n/compact\n//help\n/stop\n"
 	for _, test := range []struct {
 		name     string
 		terminal bool
 		calls    []string
 		says     []string
 	}{
-		{"terminal", true, []string{"model fast", "send /compact", "send /help", "stop"},
-			[]string{"/diff        show", "Commands of alpha:\n  /init /memory //cost\n", "error: model: agent alpha has one model", "usage: /model NAME", "1 turn · 12 tokens in · $0.5000"}},
-		{"pipe", false, []string{"send /help", "send /model fast", "send /model", "send /cost", "send /compact", "send //help", "send /stop", "end"}, nil},
+		{"terminal", true, []string{"model fast", "approve mode auto", "send /compact", "send /help", "stop"},
+			[]string{"/diff          show", "Commands of alpha:\n  /init /memory //cost\n", "error: model: agent alpha has one model", "usage: /model NAME", "1 turn · 12 tokens in · $0.5000"}},
+		{"pipe", false, []string{"send /help", "send /model fast", "send /model", "send /cost", "send /approve auto", "send /compact", "send //help", "send /stop", "end"}, nil},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -472,7 +472,7 @@ func TestInputNDJSON(t *testing.T) {
 		`{"type":"prompt","text":"one","future":1}`, ``, `garbage`, `{"type":"nope"}`, `{"text":"x"}`,
 		`{"type":"approve","interaction_id":"a","updated_input":{"x":1}}`, `{"type":"approve"}`,
 		`{"type":"deny","interaction_id":"b","reason":"no"}`, `{"type":"answer","interaction_id":"c","text":"t"}`,
-		`{"type":"interrupt"}`, `{"type":"set_model","model":"m"}`, `{"type":"set_model"}`,
+		`{"type":"interrupt"}`, `{"type":"set_model","model":"m"}`, `{"type":"set_model"}`, `{"type":"set_approve","approve":"auto"}`,
 	}, "\r\n"))
 	b.Host.Run = clitest.NewRun(pluginapi.ApprovalRequest{InteractionID: "a"}, pluginapi.ApprovalRequest{InteractionID: "late"},
 		pluginapi.InputRequired{InteractionID: "q"})
@@ -485,7 +485,7 @@ func TestInputNDJSON(t *testing.T) {
 	if code := b.Main("run", "alpha", "--json", "--input", "ndjson"); code != 0 {
 		t.Errorf("code %d", code)
 	}
-	want := []string{"send one", `approve a{"x":1}`, "approve ", "deny b: no", "answer c: t", "interrupt", "model m", "end",
+	want := []string{"send one", `approve a{"x":1}`, "approve ", "deny b: no", "answer c: t", "interrupt", "model m", "approve mode auto", "end",
 		"deny late: nobody can answer: stdin has ended", "deny q: nobody can answer: stdin has ended"}
 	if diff := cmp.Diff(want, b.Host.Run.Calls()); diff != "" {
 		t.Error(diff)

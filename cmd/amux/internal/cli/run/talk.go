@@ -186,6 +186,7 @@ var ownCommands = [][2]string{
 	{"/diff", "show what the run has changed so far"},
 	{"/cost", "show tokens and money so far"},
 	{"/model NAME", "use another model"},
+	{"/approve MODE", "change who answers: ask, auto, deny or rules"},
 	{"/stop", "stop the run"},
 }
 
@@ -210,7 +211,7 @@ func (t *talk) prompt(ctx context.Context, text string) string {
 	switch note := t.l.renderer.Note; word {
 	case "/help":
 		for _, c := range ownCommands {
-			note(fmt.Sprintf("%-12s %s", c[0], c[1]))
+			note(fmt.Sprintf("%-14s %s", c[0], c[1]))
 		}
 		t.helpOfAgent()
 		if t.line != nil {
@@ -229,6 +230,8 @@ func (t *talk) prompt(ctx context.Context, text string) string {
 		} else {
 			note("asked for model " + rest)
 		}
+	case "/approve":
+		t.l.try("approve", t.l.run.SetApprove(ctx, host.ApproveMode(rest)))
 	case "/stop":
 		t.l.caught = os.Interrupt // the exit code is that of Ctrl-C
 		t.l.busy = true           // no further prompt is asked for
