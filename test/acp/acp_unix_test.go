@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -352,6 +353,100 @@ func TestServeKilled(t *testing.T) {
 	agent, _, _ := e.seen()
 	if n := strings.Count(agent, "line 5\n"); n != 20 || strings.Count(agent, "last") != 1 {
 		t.Errorf("%d of 20 lines came: %q", n, agent)
+	}
+}
+
+// Who answers is a mode of the session, which an editor changes, and others see.
+func TestMode(t *testing.T) {
+	t.Parallel()
+	h := user(t)
+	e := open(t, h, allow)
+	s, err := e.NewSession(e.patient(), acp.NewSessionRequest{Cwd: h.Dir, McpServers: []acp.McpServer{}})
+	if err != nil || s.Modes == nil || s.Modes.CurrentModeId != "ask" || len(s.Modes.AvailableModes) != 3 {
+		t.Fatalf("the modes are %+v, %v", s.Modes, err)
+	}
+	id := s.SessionId
+	set := func(mode acp.SessionModeId) error {
+		_, err := e.SetSessionMode(e.patient(), acp.SetSessionModeRequest{SessionId: id, ModeId: mode})
+		return err
+	}
+	if err := set("rules"); err == nil {
+		t.Error("a mode that is not offered is taken")
+	}
+	if err := set("auto"); err != nil {
+		t.Fatal(err)
+	}
+	e.say(id, "[approve]")
+	if err := set("deny"); err != nil {
+		t.Fatal(err)
+	}
+	e.say(id, "[approve]")
+	if n := len(e.asked); n != 0 {
+		t.Errorf("it has asked %d times", n)
+	}
+	_, _, status := e.seen()
+	if status[acp.ToolCallStatusFailed] != 1 || status[acp.ToolCallStatusCompleted] != 1 {
+		t.Errorf("tools are %v", status)
+	}
+	e.mu.Lock()
+	var told []string
+	for _, u := range e.updates {
+		switch {
+		case u.CurrentModeUpdate != nil:
+			told = append(told, string(u.CurrentModeUpdate.CurrentModeId))
+		case u.ConfigOptionUpdate != nil:
+			told = append(told, "option "+string(u.ConfigOptionUpdate.ConfigOptions[0].Select.CurrentValue))
+		}
+	}
+	e.mu.Unlock()
+	if want := []string{"auto", "option auto", "deny", "option deny"}; !slices.Equal(told, want) {
+		t.Errorf("it was told %q", told)
+	}
+	// The session goes on in another run, with the mode that it had.
+	next := open(t, h, allow)
+	resumed, err := next.ResumeSession(next.patient(), acp.ResumeSessionRequest{SessionId: id, Cwd: h.Dir})
+	if err != nil || resumed.Modes == nil || resumed.Modes.CurrentModeId != "deny" {
+		t.Errorf("resumed, the modes are %+v, %v", resumed.Modes, err)
+	}
+	// What was started to ask nothing cannot change.
+	fixed := open(t, h, nil, "--approve", "auto")
+	if s, err := fixed.NewSession(fixed.patient(), acp.NewSessionRequest{Cwd: h.Dir, McpServers: []acp.McpServer{}}); err != nil || s.Modes != nil {
+		t.Errorf("with --approve auto the modes are %+v, %v", s.Modes, err)
+	} else if _, err := fixed.SetSessionMode(fixed.patient(), acp.SetSessionModeRequest{SessionId: s.SessionId, ModeId: "ask"}); err == nil {
+		t.Error("with --approve auto a mode is taken")
+	}
+}
+
+// A prompt that is sent while somebody else's is worked on has its own end.
+func TestTurnOfSomebodyElse(t *testing.T) {
+	t.Parallel()
+	h := user(t)
+	e := open(t, h, nil)
+	id := e.begin(h)
+	e.say(id, "[say:first]")
+	for _, resumed := range []bool{false, true} {
+		h.Sh(nil, h.Amux, "send", string(id), "[say:theirs][sleep:1]")
+		h.Until("their turn has begun", func() bool {
+			agent, _, _ := e.seen()
+			return strings.HasSuffix(strings.TrimSuffix(agent, "\n"), "theirs")
+		})
+		mine := e
+		if resumed {
+			mine = open(t, h, nil)
+			if _, err := mine.ResumeSession(mine.patient(), acp.ResumeSessionRequest{SessionId: id, Cwd: h.Dir}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if reason := mine.say(id, "[sleep:1][say:mine]"); reason != acp.StopReasonEndTurn {
+			t.Errorf("the turn ends with %s", reason)
+		}
+		if agent, _, _ := mine.seen(); !strings.Contains(agent, "mine") {
+			t.Errorf("at the end of the turn it has said %q", agent)
+		}
+		h.Until("all see it", func() bool {
+			agent, _, _ := e.seen()
+			return !strings.HasSuffix(strings.TrimSuffix(agent, "\n"), "theirs")
+		})
 	}
 }
 

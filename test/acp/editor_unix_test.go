@@ -31,7 +31,7 @@ func TestOfficialSDK(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), home.Patience)
 	defer cancel()
-	if err := npm.Install(ctx, source, work, "editor.mjs"); errors.Is(err, npm.ErrOffline) {
+	if err := npm.Install(ctx, source, work, "editor.mjs", "agents.mjs"); errors.Is(err, npm.ErrOffline) {
 		t.Skip(err)
 	} else if err != nil {
 		t.Fatal(err)
@@ -52,21 +52,25 @@ func TestOfficialSDK(t *testing.T) {
 		Options  []string
 		Refused  string
 		Sessions int
+		Left     int
+		Forms    []string
+		Model    string
 	}
 	if err := json.Unmarshal(out, &seen); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	if seen.Version != 1 || !seen.Same || seen.Sessions != 1 || len(seen.Asked) != 1 || strings.Join(seen.Asked[0], " ") != "allow_once allow_always reject_once" ||
-		strings.Join(seen.Reasons, " ") != "end_turn end_turn cancelled" {
+		strings.Join(seen.Reasons, " ") != "end_turn end_turn end_turn cancelled" || !slices.Equal(seen.Forms, []string{"which colour?"}) || seen.Left != 0 {
 		t.Errorf("it has seen %s", out)
 	}
-	if want := []string{"model: demo-small of demo-small demo-large", "model: demo-large of demo-small demo-large", "model: demo-large of demo-small demo-large"}; !slices.Equal(seen.Options, want) || !strings.Contains(seen.Refused, "no-such-model") {
+	const mode, models = "mode: ask of ask auto deny; ", " of demo-small demo-large"
+	if want := []string{mode + "model: demo-small" + models, mode + "model: demo-large" + models, mode + "model: demo-large" + models}; !slices.Equal(seen.Options, want) || !strings.Contains(seen.Refused, "no-such-model") {
 		t.Errorf("the options are %q; another model: %s", seen.Options, seen.Refused)
 	}
-	if log := h.Sh(nil, h.Amux, "logs", "--json", h.Sh(nil, h.Amux, "ps", "-aq")); !strings.Contains(log, `"model":"demo-large"`) {
-		t.Error("the agent has not used the model that was chosen")
+	if seen.Model != "demo-large" {
+		t.Errorf("the agent has used model %q, not the one that was chosen", seen.Model)
 	}
-	for _, kind := range []string{"agent_message_chunk", "agent_thought_chunk", "tool_call", "tool_call_update", "user_message_chunk"} {
+	for _, kind := range []string{"agent_message_chunk", "agent_thought_chunk", "tool_call", "tool_call_update", "user_message_chunk", "current_mode_update", "config_option_update"} {
 		if seen.Updates[kind] == 0 {
 			t.Errorf("no %s: %s", kind, out)
 		}

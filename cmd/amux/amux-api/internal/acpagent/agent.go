@@ -8,8 +8,8 @@ package acpagent
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -28,24 +28,19 @@ import (
 	"github.com/amux-dev/amux/pluginapi"
 )
 
-// agent implements acp.Agent.
+// agent answers what clients ask.
 type agent struct {
 	app     *app.App
 	options *command.Options
 	host    app.Host
 	follows *follow.Follower
-	conn    *acp.AgentSideConnection
+	client  client
 	ctx     context.Context // ends with the client
 
 	mu       sync.Mutex
 	sessions map[string]*session           // that the client has opened, by run
 	listed   map[string][]*pluginapi.Model // the models that agents have named, by agent
 }
-
-var (
-	_ acp.Agent       = (*agent)(nil)
-	_ acp.AgentLoader = (*agent)(nil)
-)
 
 // sessionsInPage is how many sessions a list has at once.
 const sessionsInPage = 50
@@ -64,13 +59,12 @@ func Serve(a *app.App, o *command.Options) error {
 		}
 	}
 	g := &agent{app: a, options: o, host: h, follows: follow.New(a, h), ctx: ctx, sessions: map[string]*session{}, listed: map[string][]*pluginapi.Model{}}
-	g.conn = acp.NewAgentSideConnection(g, a.IO.Out, a.IO.In)
-	g.conn.SetLogger(slog.New(slog.DiscardHandler))
+	g.client.conn = connect(g.methods(), a.IO.Out, a.IO.In)
 	sigs, stop := a.Signals()
 	defer stop()
 	for {
 		select {
-		case <-g.conn.Done():
+		case <-g.client.conn.Done():
 			return nil
 		case sig := <-sigs:
 			if !app.IsSuspend(sig) {
@@ -81,10 +75,34 @@ func Serve(a *app.App, o *command.Options) error {
 	}
 }
 
+// methods are those that the agent has.
+func (g *agent) methods() map[string]method {
+	return map[string]method{
+		acp.AgentMethodInitialize: func(_ context.Context, params json.RawMessage) (any, error) {
+			g.client.learn(params)
+			return g.initialize(), nil
+		},
+		acp.AgentMethodAuthenticate:           answer(g.authenticate),
+		acp.AgentMethodSessionNew:             answer(g.newSession),
+		acp.AgentMethodSessionLoad:            answer(g.loadSession),
+		acp.AgentMethodSessionResume:          answer(g.resumeSession),
+		acp.AgentMethodSessionList:            answer(g.listSessions),
+		acp.AgentMethodSessionClose:           answer(g.closeSession),
+		"session/delete":                      answer(g.deleteSession),
+		acp.AgentMethodSessionPrompt:          answer(g.prompt),
+		acp.AgentMethodSessionCancel:          told(g.cancel),
+		acp.AgentMethodSessionSetMode:         answer(g.setMode),
+		acp.AgentMethodSessionSetConfigOption: answer(g.setConfigOption),
+	}
+}
+
 // failed is an error of amux as one of the protocol.
-func failed(err error) error {
-	if err == nil {
-		return nil
+func failed(err error) *acp.RequestError {
+	if refused, ok := errors.AsType[*acp.RequestError](err); ok {
+		return refused
+	}
+	if errors.Is(err, context.Canceled) {
+		return acp.NewRequestCancelled(nil)
 	}
 	e := pluginapi.AsError(err)
 	message := e.Msg
@@ -101,42 +119,34 @@ func failed(err error) error {
 	return &acp.RequestError{Code: code, Message: message, Data: map[string]any{"code": string(e.Code)}}
 }
 
-// Initialize says what amux can do for the client.
-func (g *agent) Initialize(context.Context, acp.InitializeRequest) (acp.InitializeResponse, error) {
+// initialize says what amux can do for the client.
+func (g *agent) initialize() initialized {
 	title := "amux"
 	if g.options.Agent != "" {
 		title += " " + g.options.Agent
 	}
-	return acp.InitializeResponse{
-		ProtocolVersion: 1,
-		AgentInfo:       &acp.Implementation{Name: "amux", Title: &title, Version: g.app.Version},
-		AuthMethods:     []acp.AuthMethod{},
-		AgentCapabilities: acp.AgentCapabilities{
-			LoadSession:        true,
-			PromptCapabilities: acp.PromptCapabilities{EmbeddedContext: true},
-			McpCapabilities:    acp.McpCapabilities{Http: true, Sse: true},
-			SessionCapabilities: acp.SessionCapabilities{
-				List: &acp.SessionListCapabilities{}, Resume: &acp.SessionResumeCapabilities{}, Close: &acp.SessionCloseCapabilities{},
-				AdditionalDirectories: &acp.SessionAdditionalDirectoriesCapabilities{},
-			},
-		},
-	}, nil
+	out := initialized{ProtocolVersion: 1, AgentInfo: acp.Implementation{Name: "amux", Title: &title, Version: g.app.Version}, AuthMethods: []acp.AuthMethod{}}
+	out.Capabilities.LoadSession = true
+	out.Capabilities.Prompt = acp.PromptCapabilities{EmbeddedContext: true}
+	out.Capabilities.MCP = acp.McpCapabilities{Http: true, Sse: true}
+	return out
 }
 
-// Authenticate is for agents that the client signs in; those of amux are signed in by
+// authenticate is for agents that the client signs in; those of amux are signed in by
 // themselves.
-func (g *agent) Authenticate(context.Context, acp.AuthenticateRequest) (acp.AuthenticateResponse, error) {
-	return acp.AuthenticateResponse{}, failed(app.Usagef("amux signs in nobody").WithHint("sign in the agent itself: amux agents auth AGENT"))
+func (g *agent) authenticate(context.Context, acp.AuthenticateRequest) (acp.AuthenticateResponse, error) {
+	return acp.AuthenticateResponse{}, app.Usagef("amux signs in nobody").WithHint("sign in the agent itself: amux agents auth AGENT")
 }
 
-// NewSession starts a run.
-func (g *agent) NewSession(ctx context.Context, in acp.NewSessionRequest) (acp.NewSessionResponse, error) {
+// newSession starts a run.
+func (g *agent) newSession(ctx context.Context, in acp.NewSessionRequest) (acp.NewSessionResponse, error) {
 	id, err := g.start(ctx, run.Task{Cwd: in.Cwd, AddDirs: in.AdditionalDirectories, MCP: servers(in.McpServers)})
 	if err != nil {
-		return acp.NewSessionResponse{}, failed(err)
+		return acp.NewSessionResponse{}, err
 	}
-	s := g.open(id, id, 1, false)
-	return acp.NewSessionResponse{SessionId: acp.SessionId(id), ConfigOptions: s.config(ctx)}, nil
+	s := g.follow(&session{id: acp.SessionId(id), run: id}, 1, false)
+	now := s.settings(ctx)
+	return acp.NewSessionResponse{SessionId: acp.SessionId(id), Modes: now.modes(), ConfigOptions: now.options()}, nil
 }
 
 // start starts a run for a session.
@@ -149,7 +159,7 @@ func (g *agent) start(ctx context.Context, t run.Task) (string, error) {
 			return "", app.Usagef("there is no folder %q", dir)
 		}
 	}
-	t.Agent, t.Approve = g.options.Agent, g.options.Approve
+	t.Agent, t.Approve, t.Driver = g.options.Agent, g.options.Approve, g.options.Driver
 	if t.Model == "" {
 		t.Model = g.options.Model
 	}
@@ -184,32 +194,35 @@ func headers(in []acp.HttpHeader) map[string]string {
 	return out
 }
 
-// LoadSession sends all that happened, then goes on with what comes.
-func (g *agent) LoadSession(ctx context.Context, in acp.LoadSessionRequest) (acp.LoadSessionResponse, error) {
+// loadSession sends all that happened, then goes on with what comes.
+func (g *agent) loadSession(ctx context.Context, in acp.LoadSessionRequest) (acp.LoadSessionResponse, error) {
 	r, err := g.find(ctx, string(in.SessionId))
 	if err != nil {
-		return acp.LoadSessionResponse{}, failed(err)
+		return acp.LoadSessionResponse{}, err
 	}
-	s := g.open(string(in.SessionId), r.ID(), 1, true)
+	s := g.follow(&session{id: in.SessionId, run: r.ID()}, 1, true)
 	select {
 	case <-s.shown:
 	case <-ctx.Done():
 		return acp.LoadSessionResponse{}, ctx.Err()
 	}
-	return acp.LoadSessionResponse{ConfigOptions: s.config(ctx)}, nil
+	now := s.settings(ctx)
+	return acp.LoadSessionResponse{Modes: now.modes(), ConfigOptions: now.options()}, nil
 }
 
-// ResumeSession goes on with what comes.
-func (g *agent) ResumeSession(ctx context.Context, in acp.ResumeSessionRequest) (acp.ResumeSessionResponse, error) {
+// resumeSession goes on with what comes.
+func (g *agent) resumeSession(ctx context.Context, in acp.ResumeSessionRequest) (acp.ResumeSessionResponse, error) {
 	r, err := g.find(ctx, string(in.SessionId))
 	if err != nil {
-		return acp.ResumeSessionResponse{}, failed(err)
+		return acp.ResumeSessionResponse{}, err
 	}
-	s := g.open(string(in.SessionId), r.ID(), r.Info().Events+1, false)
+	info := r.Info()
+	s := g.follow(&session{id: in.SessionId, run: r.ID(), active: inTurn(info)}, info.Events+1, false)
 	for _, q := range r.Questions() {
 		s.ask(q.ID)
 	}
-	return acp.ResumeSessionResponse{ConfigOptions: s.config(ctx)}, nil
+	now := s.settings(ctx)
+	return acp.ResumeSessionResponse{Modes: now.modes(), ConfigOptions: now.options()}, nil
 }
 
 // find opens the run of a session, and finds it a host if it has lost its own.
@@ -225,16 +238,16 @@ func (g *agent) find(ctx context.Context, id string) (app.Recorded, error) {
 	return r, nil
 }
 
-// open follows a run for the client, in place of what followed it for that session before.
-func (g *agent) open(id, runID string, from uint64, replay bool) *session {
-	ctx, cancel := context.WithCancel(g.ctx)
-	s := &session{agent: g, id: acp.SessionId(id), run: runID, ctx: ctx, cancel: cancel, shown: make(chan struct{}), asked: map[string]context.CancelFunc{}}
+// follow follows the run of a session for the client, in place of what followed it before.
+func (g *agent) follow(s *session, from uint64, replay bool) *session {
+	s.agent, s.shown, s.asked = g, make(chan struct{}), map[string]context.CancelFunc{}
+	s.ctx, s.cancel = context.WithCancel(g.ctx)
 	g.mu.Lock()
-	old := g.sessions[id]
+	old := g.sessions[string(s.id)]
 	if old != nil {
 		s.model = old.chosen()
 	}
-	g.sessions[id] = s
+	g.sessions[string(s.id)] = s
 	g.mu.Unlock()
 	if old != nil {
 		old.cancel()
@@ -249,16 +262,16 @@ func (g *agent) session(id acp.SessionId) (*session, error) {
 	defer g.mu.Unlock()
 	s := g.sessions[string(id)]
 	if s == nil {
-		return nil, failed(app.Usagef("session %q is not open", render.String(string(id))).WithHint("load or resume it first"))
+		return nil, app.Usagef("session %q is not open", render.String(string(id))).WithHint("load or resume it first")
 	}
 	return s, nil
 }
 
-// ListSessions lists the runs that were started through ACP, the newest first.
-func (g *agent) ListSessions(ctx context.Context, in acp.ListSessionsRequest) (acp.ListSessionsResponse, error) {
+// listSessions lists the runs that were started through ACP, the newest first.
+func (g *agent) listSessions(ctx context.Context, in acp.ListSessionsRequest) (acp.ListSessionsResponse, error) {
 	runs, err := g.host.Runs(ctx)
 	if err != nil {
-		return acp.ListSessionsResponse{}, failed(err)
+		return acp.ListSessionsResponse{}, err
 	}
 	slices.SortFunc(runs, func(a, b host.RunInfo) int { return strings.Compare(b.ID, a.ID) }) // ids begin with the time
 	out := acp.ListSessionsResponse{Sessions: []acp.SessionInfo{}}
@@ -287,8 +300,8 @@ func (g *agent) ListSessions(ctx context.Context, in acp.ListSessionsRequest) (a
 	return out, nil
 }
 
-// CloseSession ends the conversation.
-func (g *agent) CloseSession(ctx context.Context, in acp.CloseSessionRequest) (acp.CloseSessionResponse, error) {
+// closeSession ends the conversation.
+func (g *agent) closeSession(ctx context.Context, in acp.CloseSessionRequest) (acp.CloseSessionResponse, error) {
 	s, err := g.session(in.SessionId)
 	if err != nil {
 		return acp.CloseSessionResponse{}, err
@@ -297,19 +310,56 @@ func (g *agent) CloseSession(ctx context.Context, in acp.CloseSessionRequest) (a
 	delete(g.sessions, string(in.SessionId))
 	g.mu.Unlock()
 	s.cancel()
-	r, err := g.find(ctx, s.run)
+	r, err := g.find(ctx, s.runID())
 	if err != nil || r.Info().End != nil {
-		return acp.CloseSessionResponse{}, failed(err)
+		return acp.CloseSessionResponse{}, err
 	}
 	_ = r.Interrupt(ctx) // where a turn goes on
 	if err := r.End(ctx); err != nil && !errors.Is(err, pluginapi.CodeRunNotActive) {
-		return acp.CloseSessionResponse{}, failed(err)
+		return acp.CloseSessionResponse{}, err
 	}
 	return acp.CloseSessionResponse{}, nil
 }
 
-// Cancel interrupts the agent's turn.
-func (g *agent) Cancel(ctx context.Context, in acp.CancelNotification) error {
+// deletionTime is how long a run may take to stop before its record is deleted.
+const deletionTime = 30 * time.Second
+
+// deleteSession stops the run, if it goes on, and deletes its record. A session that there
+// is not is deleted already.
+func (g *agent) deleteSession(ctx context.Context, in deleteSession) (deleted struct{}, _ error) {
+	g.mu.Lock()
+	s := g.sessions[string(in.ID)]
+	delete(g.sessions, string(in.ID))
+	g.mu.Unlock()
+	ids := []string{string(in.ID)}
+	if s != nil {
+		s.cancel()
+		if id := s.runID(); id != ids[0] {
+			ids = append(ids, id)
+		}
+	}
+	for _, id := range ids {
+		r, err := g.host.Open(ctx, id)
+		if err != nil || r.ID() != id || !slices.Contains(r.Info().Tags, command.Tag) {
+			continue
+		}
+		if r.Info().End == nil {
+			if _, err := g.host.Cancel(ctx, id, false); err != nil {
+				return deleted, err
+			}
+			waiting, cancel := context.WithTimeout(ctx, deletionTime)
+			_, _ = r.Wait(waiting) // how it ended does not matter
+			cancel()
+		}
+		if _, err := g.host.Delete(ctx, id); err != nil {
+			return deleted, err
+		}
+	}
+	return deleted, nil
+}
+
+// cancel interrupts the agent's turn.
+func (g *agent) cancel(ctx context.Context, in acp.CancelNotification) error {
 	s, err := g.session(in.SessionId)
 	if err != nil {
 		return err
@@ -317,26 +367,21 @@ func (g *agent) Cancel(ctx context.Context, in acp.CancelNotification) error {
 	return s.interrupt(ctx)
 }
 
-// Prompt sends a prompt, and returns at the end of its turn.
-func (g *agent) Prompt(ctx context.Context, in acp.PromptRequest) (acp.PromptResponse, error) {
+// prompt sends a prompt, and returns at the end of its turn.
+func (g *agent) prompt(ctx context.Context, in acp.PromptRequest) (acp.PromptResponse, error) {
 	s, err := g.session(in.SessionId)
 	if err != nil {
 		return acp.PromptResponse{}, err
 	}
 	text, err := textOf(in.Prompt)
 	if err != nil {
-		return acp.PromptResponse{}, failed(err)
+		return acp.PromptResponse{}, err
 	}
 	reason, err := s.prompt(ctx, text)
 	if err != nil {
-		return acp.PromptResponse{}, failed(err)
+		return acp.PromptResponse{}, err
 	}
 	return acp.PromptResponse{StopReason: reason}, nil
-}
-
-// SetSessionMode is for agents with modes; amux shows none.
-func (g *agent) SetSessionMode(context.Context, acp.SetSessionModeRequest) (acp.SetSessionModeResponse, error) {
-	return acp.SetSessionModeResponse{}, failed(app.Usagef("there are no modes"))
 }
 
 // textOf is a prompt as a text: the files that it names by their paths, those that it holds

@@ -14,9 +14,12 @@ import (
 )
 
 const (
-	// modelOption is the id of the only option: the model, where the agent takes another one
+	// modelOption is the id of the option for the model, where the agent takes another one
 	// while it runs.
 	modelOption = "model"
+	// modeOption is the id of the option that says who answers when the agent asks. Clients that
+	// know no options have it as the session's mode.
+	modeOption = "mode"
 	// ownModel stands for the agent's own choice, where nobody knows which model that is.
 	ownModel = "default"
 	// modelsTime bounds how long an agent may take to say which models it has.
@@ -47,26 +50,42 @@ func (g *agent) models(ctx context.Context, name string) []*pluginapi.Model {
 	return list
 }
 
-// config are the options of a session, as they are now.
-func (s *session) config(ctx context.Context) []acp.SessionConfigOption {
-	s.mu.Lock()
-	id, current := s.run, s.model
-	s.mu.Unlock()
-	r, err := s.agent.host.Open(ctx, id)
+// settings are what a client can change of a session, as they are now.
+type settings struct {
+	approve host.ApproveMode // empty: it cannot be changed
+	model   string           // empty: it cannot be changed
+	models  []acp.SessionConfigSelectOption
+}
+
+// approvals are the modes of a session, with what clients show.
+var approvals = []struct {
+	mode              host.ApproveMode
+	name, description string
+}{
+	{host.ApproveAsk, "Ask", "You are asked before the agent acts, where no rule decides"},
+	{host.ApproveAuto, "Allow", "The agent may do all that no rule denies"},
+	{host.ApproveDeny, "Refuse", "All is denied that no rule allows"},
+}
+
+// settings are those of the session.
+func (s *session) settings(ctx context.Context) (now settings) {
+	r, err := s.agent.host.Open(ctx, s.runID())
 	if err != nil {
-		return nil
+		return now
 	}
 	info := r.Info()
+	if info.Spec.Approve == host.ApproveAsk && s.agent.asks(ctx, info.Agent) {
+		now.approve = info.ApproveNow()
+	}
 	models := s.agent.models(ctx, info.Agent)
 	if len(models) == 0 {
-		return nil
+		return now
 	}
-	if current == "" {
-		current = lastModel(info)
+	if now.model = s.chosen(); now.model == "" {
+		now.model = lastModel(info)
 	}
-	var choices acp.SessionConfigSelectOptionsUngrouped
 	add := func(value, name string) {
-		choices = append(choices, acp.SessionConfigSelectOption{Value: acp.SessionConfigValueId(value), Name: name})
+		now.models = append(now.models, acp.SessionConfigSelectOption{Value: acp.SessionConfigValueId(value), Name: name})
 	}
 	for _, m := range models {
 		name := m.GetDisplayName()
@@ -74,21 +93,60 @@ func (s *session) config(ctx context.Context) []acp.SessionConfigOption {
 			name = m.GetId()
 		}
 		add(m.GetId(), name)
-		if current == "" && m.GetIsDefault() || slices.Contains(m.GetAliases(), current) {
-			current = m.GetId()
+		if now.model == "" && m.GetIsDefault() || slices.Contains(m.GetAliases(), now.model) {
+			now.model = m.GetId()
 		}
 	}
-	if current == "" {
-		current = ownModel
+	if now.model == "" {
+		now.model = ownModel
 		add(ownModel, "The agent's own choice")
-	} else if !slices.ContainsFunc(choices, func(c acp.SessionConfigSelectOption) bool { return string(c.Value) == current }) {
-		add(current, current)
+	} else if !has(now.models, now.model) {
+		add(now.model, now.model)
 	}
-	kind := acp.SessionConfigOptionCategoryModel
-	return []acp.SessionConfigOption{{Select: &acp.SessionConfigOptionSelect{
-		Id: modelOption, Name: "Model", Type: "select", Category: &kind, CurrentValue: acp.SessionConfigValueId(current),
-		Options: acp.SessionConfigSelectOptions{Ungrouped: &choices},
-	}}}
+	return now
+}
+
+func has(choices []acp.SessionConfigSelectOption, value string) bool {
+	return slices.ContainsFunc(choices, func(c acp.SessionConfigSelectOption) bool { return string(c.Value) == value })
+}
+
+// options are the settings as configuration options.
+func (now settings) options() (out []acp.SessionConfigOption) {
+	add := func(id, name, value string, kind acp.SessionConfigOptionCategory, choices acp.SessionConfigSelectOptionsUngrouped) {
+		out = append(out, acp.SessionConfigOption{Select: &acp.SessionConfigOptionSelect{
+			Id: acp.SessionConfigId(id), Name: name, Type: "select", Category: &kind, CurrentValue: acp.SessionConfigValueId(value),
+			Options: acp.SessionConfigSelectOptions{Ungrouped: &choices},
+		}})
+	}
+	if now.approve != "" {
+		var choices acp.SessionConfigSelectOptionsUngrouped
+		for _, a := range approvals {
+			choices = append(choices, acp.SessionConfigSelectOption{Value: acp.SessionConfigValueId(a.mode), Name: a.name, Description: &a.description})
+		}
+		add(modeOption, "Approvals", string(now.approve), acp.SessionConfigOptionCategoryMode, choices)
+	}
+	if now.model != "" {
+		add(modelOption, "Model", now.model, acp.SessionConfigOptionCategoryModel, now.models)
+	}
+	return out
+}
+
+// modes are the settings as the modes of a session; nil if there are none to choose from.
+func (now settings) modes() *acp.SessionModeState {
+	if now.approve == "" {
+		return nil
+	}
+	state := &acp.SessionModeState{CurrentModeId: acp.SessionModeId(now.approve)}
+	for _, a := range approvals {
+		state.AvailableModes = append(state.AvailableModes, acp.SessionMode{Id: acp.SessionModeId(a.mode), Name: a.name, Description: &a.description})
+	}
+	return state
+}
+
+// asks reports whether an agent asks before it acts.
+func (g *agent) asks(ctx context.Context, name string) bool {
+	info, err := g.host.Agent(ctx, name)
+	return err == nil && info.Description.GetCapabilities().GetApprovals()
 }
 
 // recent is how many of the last events of a run are looked at for its model.
@@ -105,44 +163,82 @@ func lastModel(info host.RunInfo) string {
 	return info.Spec.Model
 }
 
-// SetSessionConfigOption has the agent use another model from its next turn on.
-func (g *agent) SetSessionConfigOption(ctx context.Context, in acp.SetSessionConfigOptionRequest) (acp.SetSessionConfigOptionResponse, error) {
-	fail := func(err error) (acp.SetSessionConfigOptionResponse, error) {
-		return acp.SetSessionConfigOptionResponse{}, failed(err)
-	}
-	if in.ValueId == nil || in.ValueId.ConfigId != modelOption {
-		return fail(app.Usagef("there is no such option").WithHint("the only one is %s", modelOption))
+// setConfigOption changes a setting.
+func (g *agent) setConfigOption(ctx context.Context, in acp.SetSessionConfigOptionRequest) (out acp.SetSessionConfigOptionResponse, _ error) {
+	if in.ValueId == nil {
+		return out, app.Usagef("there is no such option").WithHint("the options are %s and %s", modeOption, modelOption)
 	}
 	s, err := g.session(in.ValueId.SessionId)
 	if err != nil {
-		return acp.SetSessionConfigOptionResponse{}, err
+		return out, err
 	}
-	model := string(in.ValueId.Value)
-	options := s.config(ctx)
-	if len(options) == 0 {
-		return fail(app.Usagef("the agent takes no other model while it runs"))
+	switch value := string(in.ValueId.Value); in.ValueId.ConfigId {
+	case modeOption:
+		err = s.setApprove(ctx, host.ApproveMode(value))
+	case modelOption:
+		err = s.setModel(ctx, value)
+	default:
+		err = app.Usagef("there is no such option").WithHint("the options are %s and %s", modeOption, modelOption)
 	}
-	choice := options[0].Select
-	if !slices.ContainsFunc(*choice.Options.Ungrouped, func(c acp.SessionConfigSelectOption) bool { return string(c.Value) == model }) {
-		return fail(app.Usagef("there is no model %q", render.String(model)))
-	}
-	if string(choice.CurrentValue) == model {
-		return acp.SetSessionConfigOptionResponse{ConfigOptions: options}, nil
-	}
-	s.mu.Lock()
-	id := s.run
-	s.mu.Unlock()
-	r, err := g.find(ctx, id)
 	if err != nil {
-		return fail(err)
+		return out, err
+	}
+	return acp.SetSessionConfigOptionResponse{ConfigOptions: s.settings(ctx).options()}, nil
+}
+
+// setMode changes who answers when the agent asks.
+func (g *agent) setMode(ctx context.Context, in acp.SetSessionModeRequest) (out acp.SetSessionModeResponse, _ error) {
+	s, err := g.session(in.SessionId)
+	if err == nil {
+		err = s.setApprove(ctx, host.ApproveMode(in.ModeId))
+	}
+	return out, err
+}
+
+// setApprove changes who answers from now on when the agent asks.
+func (s *session) setApprove(ctx context.Context, mode host.ApproveMode) error {
+	now := s.settings(ctx)
+	if now.approve == "" {
+		return app.Usagef("who answers cannot be changed in this session")
+	}
+	if !slices.ContainsFunc(now.modes().AvailableModes, func(m acp.SessionMode) bool { return string(m.Id) == string(mode) }) {
+		return app.Usagef("there is no mode %q", render.String(string(mode)))
+	}
+	if now.approve == mode {
+		return nil
+	}
+	r, err := s.agent.find(ctx, s.runID())
+	if err != nil {
+		return err
+	}
+	if r.Info().End != nil {
+		return pluginapi.Errorf(pluginapi.CodeRunNotActive, "the agent does not run").WithHint("send a prompt first")
+	}
+	return r.SetApprove(ctx, mode)
+}
+
+// setModel has the agent use another model from its next turn on.
+func (s *session) setModel(ctx context.Context, model string) error {
+	now := s.settings(ctx)
+	switch {
+	case now.model == "":
+		return app.Usagef("the agent takes no other model while it runs")
+	case !has(now.models, model):
+		return app.Usagef("there is no model %q", render.String(model))
+	case now.model == model:
+		return nil
+	}
+	r, err := s.agent.find(ctx, s.runID())
+	if err != nil {
+		return err
 	}
 	if r.Info().End == nil { // else the run that goes on is started with it
 		if err := r.SetModel(ctx, model); err != nil {
-			return fail(err)
+			return err
 		}
 	}
 	s.mu.Lock()
 	s.model = model
 	s.mu.Unlock()
-	return acp.SetSessionConfigOptionResponse{ConfigOptions: s.config(ctx)}, nil
+	return nil
 }

@@ -4,9 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/coder/acp-go-sdk"
 
@@ -14,6 +16,7 @@ import (
 	"github.com/amux-dev/amux/cmd/amux/internal/cli/run"
 	"github.com/amux-dev/amux/host"
 	"github.com/amux-dev/amux/pluginapi"
+	"github.com/amux-dev/amux/pluginapi/code"
 )
 
 // session follows one run for the client.
@@ -26,6 +29,7 @@ type session struct {
 
 	mu       sync.Mutex
 	run      string // a session that has ended goes on in another run
+	active   bool   // a turn goes on, whoever has begun it
 	model    string // that the client has chosen; empty: none
 	turn     *turn  // that the client waits for
 	question string // that waits for a text, which the next prompt is
@@ -36,15 +40,24 @@ type session struct {
 type turn struct {
 	text   string
 	begun  bool // its message is among the events
+	behind bool // the turn of somebody else's prompt went on then, and has not ended
+	folded *time.Timer
 	end    chan struct{}
 	reason acp.StopReason
 	err    error
 }
 
+// foldedAfter is how long after the end of a turn the next one begins, if the agent has kept
+// a prompt for that. Else the prompt was part of the turn that has ended.
+const foldedAfter = 3 * time.Second
+
 // finish ends the turn that the client waits for. It is called with s.mu held.
 func (s *session) finish(reason acp.StopReason, err error) {
 	if t := s.turn; t != nil {
 		s.turn = nil
+		if t.folded != nil {
+			t.folded.Stop()
+		}
 		t.reason, t.err = reason, err
 		close(t.end)
 	}
@@ -66,8 +79,8 @@ func (s *session) follow(from uint64, replay bool) {
 			Type pluginapi.Type `json:"type"`
 		}
 		if json.Unmarshal(line, &head) == nil {
-			e := host.Event{Type: head.Type, Raw: line}
-			s.event(&to, e, seq <= last)
+			to.seq = seq
+			s.event(&to, host.Event{Type: head.Type, Raw: line}, seq <= last)
 		}
 		if seq >= last {
 			known()
@@ -88,14 +101,25 @@ func (s *session) event(to *translator, e host.Event, old bool) {
 	payload := e.Payload()
 	s.mu.Lock()
 	if m, ok := payload.(pluginapi.UserMessage); ok && !old && m.ParentID == "" && s.turn != nil && !s.turn.begun && s.turn.text == m.Text {
-		s.turn.begun = true
+		s.turn.begun, s.turn.behind = true, s.active
 		s.mu.Unlock()
 		to.turnBegins()
 		return // the client has shown it
 	}
 	s.mu.Unlock()
+	can := s.agent.client.features()
 	for _, update := range to.updates(payload) {
-		_ = s.agent.conn.SessionUpdate(s.ctx, acp.SessionNotification{SessionId: s.id, Update: update}) // a client that has left is seen elsewhere
+		switch update.(type) {
+		case notice:
+			if !can.notices || old {
+				continue
+			}
+		case compaction:
+			if !can.compactions {
+				continue
+			}
+		}
+		s.agent.client.update(s.ctx, s.id, update)
 	}
 	switch p := payload.(type) {
 	case pluginapi.ApprovalRequest:
@@ -108,13 +132,59 @@ func (s *session) event(to *translator, e host.Event, old bool) {
 		s.answered(p.InteractionID)
 	case pluginapi.InputAnswered:
 		s.answered(p.InteractionID)
-	case pluginapi.TurnEnd, pluginapi.RunEnd:
-		reason, err := to.turnEnds()
+	case pluginapi.ApprovalsChanged:
+		if !old {
+			s.agent.client.update(s.ctx, s.id, acp.SessionUpdate{ConfigOptionUpdate: &acp.SessionConfigOptionUpdate{
+				SessionUpdate: "config_option_update", ConfigOptions: s.settings(s.ctx).options(),
+			}})
+		}
+	case pluginapi.TurnStart:
 		s.mu.Lock()
-		if s.turn != nil && s.turn.begun {
-			s.finish(reason, err)
+		s.active = true
+		if s.turn != nil && s.turn.folded != nil {
+			s.turn.folded.Stop()
+			s.turn.folded = nil
 		}
 		s.mu.Unlock()
+	case pluginapi.TurnEnd:
+		s.turnEnded(to.turnEnds())
+	case pluginapi.RunEnd:
+		reason, err := to.turnEnds()
+		s.mu.Lock()
+		s.finish(reason, err)
+		s.mu.Unlock()
+	}
+}
+
+// inTurn reports whether a turn goes on, by the run's last events.
+func inTurn(info host.RunInfo) bool {
+	for _, e := range slices.Backward(info.Recent(recent)) {
+		if e.Type == code.EventTurnStart || e.Type == code.EventTurnEnd {
+			return e.Type == code.EventTurnStart
+		}
+	}
+	return false
+}
+
+// turnEnded ends the turn that the client waits for, if it was its own that has ended.
+func (s *session) turnEnded(reason acp.StopReason, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.active = false
+	t := s.turn
+	switch {
+	case t == nil || !t.begun:
+	case t.behind && err == nil:
+		t.behind = false
+		t.folded = time.AfterFunc(foldedAfter, func() {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			if s.turn == t && t.folded != nil {
+				s.finish(reason, nil)
+			}
+		})
+	default:
+		s.finish(reason, err)
 	}
 }
 
@@ -184,7 +254,20 @@ func (s *session) send(ctx context.Context, id, question, text string) error {
 		return err
 	}
 	s.agent.goOn(s, next)
+	if mode := info.ApproveNow(); mode != info.Spec.Approve {
+		if r, err := s.agent.host.Open(ctx, next); err == nil {
+			err = r.SetApprove(ctx, mode)
+			return err
+		}
+	}
 	return nil
+}
+
+// runID is the run of the session.
+func (s *session) runID() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.run
 }
 
 // chosen is the model that the client has chosen; empty: none.
@@ -204,10 +287,7 @@ func (g *agent) goOn(s *session, next string) {
 
 // interrupt interrupts the agent's turn.
 func (s *session) interrupt(ctx context.Context) error {
-	s.mu.Lock()
-	id := s.run
-	s.mu.Unlock()
-	r, err := s.agent.find(ctx, id)
+	r, err := s.agent.find(ctx, s.runID())
 	if err != nil || r.Info().End != nil {
 		return err
 	}
@@ -234,10 +314,10 @@ func answerTo(r app.Recorded, question, text string) string {
 	return text
 }
 
-// ask asks the client a question, if it waits for people: by a request for permission where
-// there is something to choose, else by a message, which the next prompt answers.
+// ask asks the client a question, if it waits for people: by a request for permission or a
+// form, else by a message.
 func (s *session) ask(id string) {
-	r, err := s.agent.host.Open(s.ctx, s.run)
+	r, err := s.agent.host.Open(s.ctx, s.runID())
 	if err != nil {
 		return
 	}
@@ -255,27 +335,35 @@ func (s *session) ask(id string) {
 		}
 		var e pluginapi.InputRequired
 		_ = json.Unmarshal(q.Event, &e) // what it lacks is empty
-		if len(e.Questions) == 1 && len(e.Questions[0].Options) > 0 {
+		switch {
+		case s.agent.client.features().forms:
+			go s.fill(ctx, r, q, e)
+		case len(e.Questions) == 1 && len(e.Questions[0].Options) > 0:
 			go s.choice(ctx, r, q.ID, e.Questions[0])
-			return
+		default:
+			s.tell(id, e)
 		}
-		s.mu.Lock()
-		s.question = id
-		s.mu.Unlock()
-		text := e.Question
-		for _, one := range e.Questions {
-			if one.Question != e.Question {
-				text += "\n" + one.Question
-			}
-			if len(one.Options) > 0 {
-				text += " (" + strings.Join(one.Options, ", ") + ")"
-			}
-		}
-		_ = s.agent.conn.SessionUpdate(s.ctx, acp.SessionNotification{SessionId: s.id, Update: acp.UpdateAgentMessageText("\n\n" + text + "\n")})
-		s.mu.Lock()
-		s.finish(acp.StopReasonEndTurn, nil) // so that the client can answer
-		s.mu.Unlock()
 	}
+}
+
+// tell says a question as a message, which the next prompt answers.
+func (s *session) tell(id string, e pluginapi.InputRequired) {
+	s.mu.Lock()
+	s.question = id
+	s.mu.Unlock()
+	text := e.Question
+	for _, one := range e.Questions {
+		if one.Question != e.Question {
+			text += "\n" + one.Question
+		}
+		if len(one.Options) > 0 {
+			text += " (" + strings.Join(one.Options, ", ") + ")"
+		}
+	}
+	s.agent.client.update(s.ctx, s.id, acp.UpdateAgentMessageText("\n\n"+text+"\n"))
+	s.mu.Lock()
+	s.finish(acp.StopReasonEndTurn, nil) // so that the client can answer
+	s.mu.Unlock()
 }
 
 // asking notes that the client is asked, unless it is already. The context ends when the
@@ -322,7 +410,7 @@ func (s *session) permission(ctx context.Context, r app.Recorded, q host.Questio
 		})
 	}
 	request.Options = append(request.Options, acp.PermissionOption{OptionId: reject, Name: "Reject", Kind: acp.PermissionOptionKindRejectOnce})
-	answer, err := s.agent.conn.RequestPermission(ctx, request)
+	answer, err := s.agent.client.permission(ctx, request)
 	if err != nil || answer.Outcome.Selected == nil || ctx.Err() != nil {
 		return
 	}
@@ -344,7 +432,7 @@ func (s *session) choice(ctx context.Context, r app.Recorded, id string, q plugi
 	for n, option := range q.Options {
 		request.Options = append(request.Options, acp.PermissionOption{OptionId: acp.PermissionOptionId(strconv.Itoa(n)), Name: option, Kind: acp.PermissionOptionKindAllowOnce})
 	}
-	answer, err := s.agent.conn.RequestPermission(ctx, request)
+	answer, err := s.agent.client.permission(ctx, request)
 	if err != nil || answer.Outcome.Selected == nil || ctx.Err() != nil {
 		return
 	}
@@ -362,6 +450,6 @@ func (s *session) choice(ctx context.Context, r app.Recorded, id string, q plugi
 // late tells the client that its answer did not count.
 func (s *session) late(err error) {
 	if err != nil && s.ctx.Err() == nil {
-		_ = s.agent.conn.SessionUpdate(s.ctx, acp.SessionNotification{SessionId: s.id, Update: acp.UpdateAgentThoughtText("\n" + pluginapi.AsError(err).Msg + "\n")})
+		s.agent.client.update(s.ctx, s.id, acp.UpdateAgentThoughtText("\n"+pluginapi.AsError(err).Msg+"\n"))
 	}
 }

@@ -2,8 +2,11 @@ package acpagent
 
 import (
 	"encoding/json"
+	"fmt"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/coder/acp-go-sdk"
 
@@ -15,6 +18,7 @@ import (
 // translator makes the protocol's updates of a run's events, from the first one on. The same
 // events make the same updates. The zero value is ready.
 type translator struct {
+	seq      uint64            // of the event
 	spoke    bool              // a piece of the message was sent
 	thought  bool              // and of the thought
 	tools    map[string]string // names of tools whose calls were sent, by the call
@@ -46,9 +50,10 @@ func (t *translator) turnEnds() (acp.StopReason, error) {
 	return acp.StopReasonEndTurn, nil
 }
 
-// updates are what an event says; none for those that are for amux alone.
-func (t *translator) updates(payload pluginapi.Payload) (out []acp.SessionUpdate) {
-	say := func(u acp.SessionUpdate) { out = append(out, u) }
+// updates are what an event says: acp.SessionUpdate, notice or compaction; none for those
+// that are for amux alone.
+func (t *translator) updates(payload pluginapi.Payload) (out []any) {
+	say := func(u any) { out = append(out, u) }
 	if _, more := payload.(pluginapi.SkillLoaded); t.fresh && !more {
 		t.fresh = false
 		say(acp.SessionUpdate{AvailableCommandsUpdate: &acp.SessionAvailableCommandsUpdate{SessionUpdate: "available_commands_update", AvailableCommands: append([]acp.AvailableCommand{}, t.commands...)}})
@@ -112,6 +117,18 @@ func (t *translator) updates(payload pluginapi.Payload) (out []acp.SessionUpdate
 		if p.UsedTokens != nil && p.MaxTokens != nil {
 			say(acp.SessionUpdate{UsageUpdate: &acp.SessionUsageUpdate{SessionUpdate: "usage_update", Used: int(*p.UsedTokens), Size: int(*p.MaxTokens)}})
 		}
+	case pluginapi.ContextCompacted:
+		c := compaction{Kind: "compaction_update", ID: "compaction-" + strconv.FormatUint(t.seq, 10), Status: "completed"}
+		if p.Summary != "" {
+			c.Summary = []acp.ContentBlock{acp.TextBlock(p.Summary)}
+		}
+		say(c)
+	case pluginapi.ApprovalsChanged:
+		say(acp.SessionUpdate{CurrentModeUpdate: &acp.SessionCurrentModeUpdate{SessionUpdate: "current_mode_update", CurrentModeId: acp.SessionModeId(p.Approve)}})
+	case pluginapi.RateLimited:
+		say(notice{Kind: "notice", Severity: "warning", Title: "Rate limited" + waiting(", goes on in ", p.RetryAfterMS)})
+	case pluginapi.Retry:
+		say(notice{Kind: "notice", Severity: "warning", Title: fmt.Sprintf("Try %d", p.Attempt) + waiting(" in ", p.DelayMS), Description: p.Reason})
 	case pluginapi.ImageOutput:
 		if p.Base64 != "" && p.ParentID == "" {
 			say(acp.UpdateAgentMessage(acp.ImageBlock(p.Base64, p.MimeType)))
@@ -134,6 +151,14 @@ func (t *translator) updates(payload pluginapi.Payload) (out []acp.SessionUpdate
 		}
 	}
 	return out
+}
+
+// waiting says a delay in milliseconds; nothing if there is none.
+func waiting(before string, ms *int64) string {
+	if ms == nil || *ms <= 0 {
+		return ""
+	}
+	return before + (time.Duration(*ms) * time.Millisecond).Round(100*time.Millisecond).String()
 }
 
 // call announces a tool call.

@@ -45,10 +45,19 @@ func TestTranslator(t *testing.T) {
 {"entries":[{"content":"x","priority":"medium","status":"completed"},{"content":"y","priority":"medium","status":"pending"}],"sessionUpdate":"plan"}
 {"sessionUpdate":"session_info_update","title":"T"}
 {"sessionUpdate":"usage_update","size":10,"used":9}`},
+		{"what is no part of the conversation", []pluginapi.Payload{
+			pluginapi.RateLimited{RetryAfterMS: number(1500)}, pluginapi.Retry{Attempt: 2, Reason: "overloaded"},
+			pluginapi.ContextCompacted{Summary: "short"}, pluginapi.ContextCompacted{}, pluginapi.ApprovalsChanged{Approve: "auto"},
+		}, `{"sessionUpdate":"notice","severity":"warning","title":"Rate limited, goes on in 1.5s"}
+{"description":"overloaded","sessionUpdate":"notice","severity":"warning","title":"Try 2"}
+{"compactionId":"compaction-3","sessionUpdate":"compaction_update","status":"completed","summary":[{"text":"short","type":"text"}]}
+{"compactionId":"compaction-4","sessionUpdate":"compaction_update","status":"completed"}
+{"currentModeId":"auto","sessionUpdate":"current_mode_update"}`},
 	} {
 		var to translator
 		var got []string
-		for _, e := range test.events {
+		for n, e := range test.events {
+			to.seq = uint64(n + 1)
 			for _, u := range to.updates(e) {
 				var fields map[string]any // sorted
 				data, err := json.Marshal(u)

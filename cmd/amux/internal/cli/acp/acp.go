@@ -14,6 +14,7 @@ const Tag = "acp"
 type Options struct {
 	Agent   string // empty: that of config.toml
 	Model   string
+	Driver  string // empty: the agent's first that can do it
 	Approve string // empty: ask
 }
 
@@ -48,6 +49,7 @@ of several answers the first one counts.`,
 	}
 	cmd.Flags().StringVar(&o.Agent, "agent", "", "the `AGENT` of new sessions (default: that of config.toml)")
 	cmd.Flags().StringVar(&o.Model, "model", "", "their `MODEL`")
+	cmd.Flags().StringVar(&o.Driver, "driver", "", "their `DRIVER`, where the agent has several")
 	cmd.Flags().Var(app.OneOf(&o.Approve, "ask", "auto", "deny", "rules"), "approve", "who answers when the agent asks permission: ask (default), auto, deny or rules")
 	return cmd
 }

@@ -18,6 +18,7 @@ import (
 type Task struct {
 	Agent, Prompt         string // no agent: as amux run without AGENT
 	Model, Effort, System string
+	Driver                string // empty: the first that can do it
 	Cwd                   string // absolute; empty: the folder of the process
 	Name                  string
 	Tags                  []string
@@ -53,7 +54,7 @@ func Start(ctx context.Context, a *app.App, t Task) (string, error) {
 	defer in.Opener.Close()
 	o := NewOptions(in)
 	o.Detach, o.Interactive = true, t.Conversation
-	o.Model, o.Effort, o.System = t.Model, t.Effort, t.System
+	o.Model, o.Effort, o.System, o.Driver = t.Model, t.Effort, t.System, t.Driver
 	o.Name, o.Tags, o.Resume, o.NoSession = t.Name, t.Tags, t.Resume, t.NoSession
 	o.Worktree.given = t.Worktree
 	o.AddDirs, o.Files, o.Env, o.servers = t.AddDirs, t.Files, t.Env, t.MCP
