@@ -27,8 +27,8 @@ type parts map[string]string
 
 // dependencies hashes for each agent its adapter with the packages of amux that it
 // links, its pinned version, the fake model, and the tests: those that all agents
-// share and those in files of its own name. The host is not part of it, nor are the fake
-// agents, which link it. Comments are not hashed.
+// share and those in files of its own name. The host and what is tested of it alone are no
+// part of it, nor are the fake agents, which link it. Comments are not hashed.
 func dependencies(root string) (map[string]parts, error) {
 	packages, err := listPackages(root)
 	if err != nil {
@@ -40,6 +40,9 @@ func dependencies(root string) (map[string]parts, error) {
 	}
 	owned := map[string][]string{} // by agent; "" are shared
 	for _, file := range files {
+		if strings.HasPrefix(filepath.Base(file), "host_") {
+			continue // runs always
+		}
 		owner := ""
 		if i := slices.IndexFunc(agents, func(a agentRow) bool { return a.owns(file) }); i >= 0 {
 			owner = agents[i].id

@@ -409,7 +409,7 @@ func (r *run) wait() *run {
 // hostTypes are written by the host, so no adapter need claim them.
 var hostTypes = []pluginapi.Type{
 	"user_message", "run_state", "run_end", "aborted", "timeout", "turn_limit", "crash", "debug", "error", "retry",
-	"approval_granted", "approval_denied", "approval_preview", "input_answered", "interrupted", "paused", "resumed", "stream_fallback",
+	"approval_granted", "approval_denied", "approval_preview", "approvals_changed", "input_answered", "interrupted", "paused", "resumed", "stream_fallback",
 	"session_end", "log",
 }
 

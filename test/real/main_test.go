@@ -8,17 +8,27 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"path/filepath"
 	"runtime"
 	"strconv"
 	"testing"
 	"time"
 
 	"github.com/amux-dev/amux/internal/test/netns"
+	"github.com/amux-dev/amux/internal/test/npm"
 	"github.com/amux-dev/amux/internal/test/toolchain"
 )
 
 // scenarioTime bounds one scenario, also where many run on a busy machine.
 const scenarioTime = 2 * time.Minute
+
+// editorDir has the editors of TestEditor, which are those of test/acp.
+func editorDir(root string) string { return filepath.Join(root, ".cache", "acp-editor") }
+
+// installEditor fetches the official SDK, with which they are made.
+func installEditor(ctx context.Context, root string) error {
+	return npm.Install(ctx, filepath.Join(root, "test", "acp", "testdata", "editor"), editorDir(root), "editor.mjs", "agents.mjs")
+}
 
 // tc is set by TestMain before any test runs.
 var tc *toolchain.Toolchain
@@ -50,6 +60,9 @@ func testMain(m *testing.M) (int, error) {
 		return 0, nil
 	}
 	if err != nil {
+		return 1, err
+	}
+	if err := installEditor(ctx, tc.Root); err != nil {
 		return 1, err
 	}
 	if !netns.Inside() {

@@ -23,6 +23,11 @@ var core = []string{
 // of the core: the causes take the agents' own retries, which are minutes.
 func isLong(name string) bool { return strings.HasPrefix(name, "cause: ") }
 
+// isOfHost reports whether a test is of something that the host does with any agent. It
+// runs for unchanged agents, too, so its file host_NAME_linux_test.go is no part of what a
+// proof depends on.
+func isOfHost(name string) bool { return strings.HasPrefix(name, "host: ") }
+
 // Environment variables that limit what runs. Without them everything does.
 const (
 	onlyChanged = "AMUX_TEST_CHANGED" // 1: of agents whose proof holds, only the core
@@ -51,7 +56,7 @@ func selected(a agentRow, name string) bool {
 		chosen.ran, chosen.of = map[string]int{}, map[string]int{}
 	}
 	chosen.of[a.id]++
-	if (chosen.unchanged(a.id) || chosen.changed != nil && isLong(name)) && !slices.Contains(core, name) {
+	if (chosen.unchanged(a.id) || chosen.changed != nil && isLong(name)) && !isOfHost(name) && !slices.Contains(core, name) {
 		return false
 	}
 	chosen.ran[a.id]++
