@@ -456,7 +456,13 @@ type Agent struct {
 	McpFiles []*Location `protobuf:"bytes,24,rep,name=mcp_files,json=mcpFiles,proto3" json:"mcp_files,omitempty"`
 	// Folders in which the agent looks for skills: each is a folder with a SKILL.md. An
 	// addition goes into the first of a scope.
-	SkillFolders  []*Location `protobuf:"bytes,25,rep,name=skill_folders,json=skillFolders,proto3" json:"skill_folders,omitempty"`
+	SkillFolders []*Location `protobuf:"bytes,25,rep,name=skill_folders,json=skillFolders,proto3" json:"skill_folders,omitempty"`
+	// Files and folders in the user's home that the agent itself reads and writes when it
+	// runs: its settings, sign-in and sessions. As AuthProbe.file; one that ends in "/" is a
+	// folder. In a sandbox the agent sees nothing else of the home.
+	HomePaths []string `protobuf:"bytes,26,rep,name=home_paths,json=homePaths,proto3" json:"home_paths,omitempty"`
+	// The agent works on another machine, so that it cannot be put into a sandbox here.
+	Elsewhere     bool `protobuf:"varint,27,opt,name=elsewhere,proto3" json:"elsewhere,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -664,6 +670,20 @@ func (x *Agent) GetSkillFolders() []*Location {
 		return x.SkillFolders
 	}
 	return nil
+}
+
+func (x *Agent) GetHomePaths() []string {
+	if x != nil {
+		return x.HomePaths
+	}
+	return nil
+}
+
+func (x *Agent) GetElsewhere() bool {
+	if x != nil {
+		return x.Elsewhere
+	}
+	return false
 }
 
 // Location is a file or folder of the agent's that amux may change when its user asks.
@@ -4420,7 +4440,7 @@ const file_amuxplugin1_proto_rawDesc = "" +
 	"\aversion\x18\x02 \x01(\tR\aversion\x12%\n" +
 	"\x0eprotocol_minor\x18\x03 \x01(\rR\rprotocolMinor\x12\x10\n" +
 	"\x03sdk\x18\x04 \x01(\tR\x03sdk\x12-\n" +
-	"\x06agents\x18\x05 \x03(\v2\x15.amux.plugin.v1.AgentR\x06agents\"\xdc\a\n" +
+	"\x06agents\x18\x05 \x03(\v2\x15.amux.plugin.v1.AgentR\x06agents\"\x99\b\n" +
 	"\x05Agent\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12!\n" +
 	"\fdisplay_name\x18\x02 \x01(\tR\vdisplayName\x12\x18\n" +
@@ -4452,7 +4472,10 @@ const file_amuxplugin1_proto_rawDesc = "" +
 	"configured\x12\"\n" +
 	"\fconfigurable\x18\x17 \x01(\bR\fconfigurable\x125\n" +
 	"\tmcp_files\x18\x18 \x03(\v2\x18.amux.plugin.v1.LocationR\bmcpFiles\x12=\n" +
-	"\rskill_folders\x18\x19 \x03(\v2\x18.amux.plugin.v1.LocationR\fskillFolders\"4\n" +
+	"\rskill_folders\x18\x19 \x03(\v2\x18.amux.plugin.v1.LocationR\fskillFolders\x12\x1d\n" +
+	"\n" +
+	"home_paths\x18\x1a \x03(\tR\thomePaths\x12\x1c\n" +
+	"\telsewhere\x18\x1b \x01(\bR\telsewhere\"4\n" +
 	"\bLocation\x12\x14\n" +
 	"\x05scope\x18\x01 \x01(\tR\x05scope\x12\x12\n" +
 	"\x04path\x18\x02 \x01(\tR\x04path\"j\n" +

@@ -98,6 +98,7 @@ func (adapter) Describe() *pluginapi.Agent {
 			"A session keeps the system prompt of its first run: on --resume, Claude Code ignores another --system until the conversation is compacted.",
 			"Money is the list price that Claude Code computes, also where a subscription pays.",
 		},
+		HomePaths:         []string{"${CLAUDE_CONFIG_DIR:-~/.claude}/", "${CLAUDE_CONFIG_DIR:-~}/.claude.json"},
 		McpFiles:          mcpFiles(),
 		SkillFolders:      skillFolders(),
 		CallerEnv:         []string{"ANTHROPIC_*", "CLAUDE_*", "DISABLE_AUTOUPDATER"},

@@ -122,6 +122,7 @@ func (adapter) Describe() *pluginapi.Agent {
 			"When a session is resumed without --model, it goes on with the model of Codex's configuration.",
 			"The built-in provider takes what `codex login` left; the driver exec also CODEX_API_KEY. OPENAI_API_KEY is not used.",
 		},
+		HomePaths:         []string{"${CODEX_HOME:-~/.codex}/"},
 		McpFiles:          mcpFiles(),
 		SkillFolders:      skillFolders(),
 		CallerEnv:         []string{"CODEX_*", "OPENAI_*"},

@@ -79,6 +79,7 @@ func (adapter) Describe() *pluginapi.Agent {
 			"A session that is resumed within the minute it began in is overwritten: a bug of the CLI, which names its files by the minute.",
 			"Its npm program is a launcher that loses signals; amux starts it so that it becomes the agent itself.",
 		},
+		HomePaths:         []string{"${GEMINI_CLI_HOME:-~}/.gemini/"},
 		McpFiles:          mcpFiles(),
 		SkillFolders:      skillFolders(),
 		CallerEnv:         []string{"GEMINI_*", "GOOGLE_*"},

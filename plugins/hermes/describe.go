@@ -52,6 +52,7 @@ func (adapter) Describe() *pluginapi.Agent {
 		AuthGuidance:     slices.Clone(authGuidance),
 		SessionLocations: []string{"~/.hermes/state.db (or $HERMES_HOME/state.db)"},
 		ConfigLocations:  []string{"~/.hermes/config.yaml", "~/.hermes/.env"},
+		HomePaths:        []string{"${HERMES_HOME:-~/.hermes}/"},
 		McpFiles:         []*pluginapi.Location{{Scope: "user", Path: "${HERMES_HOME:-~/.hermes}/config.yaml"}},
 		SkillFolders:     []*pluginapi.Location{{Scope: "user", Path: "${HERMES_HOME:-~/.hermes}/skills"}},
 		Notes: []string{

@@ -63,6 +63,7 @@ func (adapter) Describe() *pluginapi.Agent {
 		},
 		AuthGuidance:     slices.Clone(authGuidance),
 		SessionLocations: []string{"~/.openclaw/agents/AGENT/agent/openclaw-agent.sqlite (read by the CLI's own command)"},
+		HomePaths:        []string{"${OPENCLAW_STATE_DIR:-~/.openclaw}/"},
 		ConfigLocations:  []string{"~/.openclaw/openclaw.json (or $OPENCLAW_CONFIG_PATH)"},
 		Notes: []string{
 			"A run is one prompt and keeps no session (openclaw agent exec). With --driver local it has one, which --resume goes on with; that needs its state for itself, so that it is refused while a gateway runs.",

@@ -217,4 +217,9 @@ func (k *kit) describe(t *testing.T) {
 			t.Errorf("location %q of scope %q: needs a scope, and a path below ~, a variable or the project", path, place.GetScope())
 		}
 	}
+	for _, path := range agent.HomePaths {
+		if !strings.HasPrefix(path, "~/") && !strings.HasPrefix(path, "$") || path == "~/" {
+			t.Errorf("home path %q: needs a path below ~, or one that begins with a variable", path)
+		}
+	}
 }

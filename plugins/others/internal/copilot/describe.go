@@ -127,6 +127,7 @@ func (Adapter) Describe() *pluginapi.Agent {
 			"Its --add-dir changes nothing by ACP, so that amux does not offer it; what is outside of the folder it asks about.",
 			"With the driver json it cannot ask or be told more; approvals are then auto or deny. Of a session that goes on it does not tell the tokens of the turn.",
 		},
+		HomePaths:         []string{"${COPILOT_HOME:-~/.copilot}/"},
 		McpFiles:          mcpFiles(),
 		SkillFolders:      skillFolders(),
 		CallerEnv:         []string{"COPILOT_*", "GH_TOKEN", "GITHUB_TOKEN", "GH_HOST", "XDG_CONFIG_HOME"},

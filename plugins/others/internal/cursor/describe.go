@@ -60,6 +60,7 @@ func (Adapter) Describe() *pluginapi.Agent {
 			"What `cursor-agent ls` and `cursor-agent models` print is documented nowhere, so that amux lists neither sessions nor models.",
 			"A login of `cursor-agent login` is not looked for; `cursor-agent status` tells it.",
 		},
+		HomePaths: []string{"~/.cursor/", "${XDG_CONFIG_HOME:-~/.config}/cursor/"},
 		McpFiles:  mcpFiles(),
 		CallerEnv: []string{"CURSOR_*"},
 		Unproven:  true,

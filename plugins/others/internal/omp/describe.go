@@ -89,6 +89,7 @@ func (Adapter) Describe() *pluginapi.Agent {
 			"Models are named provider/model. Besides the portable efforts it has off, minimal, xhigh and auto.",
 			"On Windows it is unproven, and a run says so.",
 		},
+		HomePaths:         []string{"~/.omp/", "${PI_CODING_AGENT_DIR:-~/.omp/agent}/"},
 		McpFiles:          mcpFiles(),
 		SkillFolders:      skillFolders(),
 		CallerEnv:         []string{"PI_*", "OMP_*", "ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY"},

@@ -98,6 +98,7 @@ func (Adapter) Describe() *pluginapi.Agent {
 			"With the driver acp token_usage has the last request of a turn only: the CLI does not tell the others. Its cost has them all. The driver run tells every step.",
 			"With the driver run it cannot ask or be told more, and text does not stream; approvals are then auto or deny.",
 		},
+		HomePaths:         []string{"${XDG_CONFIG_HOME:-~/.config}/opencode/", "${XDG_DATA_HOME:-~/.local/share}/opencode/", "${XDG_STATE_HOME:-~/.local/state}/opencode/", "${XDG_CACHE_HOME:-~/.cache}/opencode/"},
 		McpFiles:          mcpFiles(),
 		SkillFolders:      skillFolders(),
 		CallerEnv:         []string{"OPENCODE_*", "ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY"},

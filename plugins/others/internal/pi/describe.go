@@ -83,6 +83,7 @@ func (Adapter) Describe() *pluginapi.Agent {
 			"It asks for nothing before it acts: runs need --approve auto.",
 			"Models are named provider/model. Besides the portable efforts it has off, minimal and xhigh.",
 		},
+		HomePaths:         []string{"${PI_CODING_AGENT_DIR:-~/.pi/agent}/"},
 		McpFiles:          mcpFiles(),
 		SkillFolders:      skillFolders(),
 		CallerEnv:         []string{"PI_*", "ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY"},

@@ -83,6 +83,7 @@ func (Adapter) Describe() *pluginapi.Agent {
 			"It calls the model once more after a turn, to extract memories; those tokens are counted in the turn.",
 			"Its npm program is a launcher that starts the agent as a child; amux stops both.",
 		},
+		HomePaths:         []string{"${QWEN_HOME:-~/.qwen}/"},
 		McpFiles:          mcpFiles(),
 		SkillFolders:      skillFolders(),
 		CallerEnv:         []string{"OPENAI_*", "ANTHROPIC_*", "GEMINI_*", "GOOGLE_*", "QWEN_*"},

@@ -47,6 +47,7 @@ func (Adapter) Describe() *pluginapi.Agent {
 			Approvals: true, EditApprovals: true, Questions: true, Interrupt: true, Model: true, SetModel: true, SystemAppend: true, SystemReplace: true,
 			Mcp: true, AddDirs: true, MaxTurns: true, MaxBudget: true, JsonSchema: true, AttachFiles: true, AttachImages: true, Subagents: true,
 		},
+		Elsewhere:       true,
 		ConfigLocations: []string{"~/.agent-mux/config.toml, here and there"},
 		Notes: []string{
 			agentEnv + " names the agent that the other amux runs; it is " + defaultAgent + " if that is not set. Signing in, installing and sessions are matters of the other amux.",

@@ -138,6 +138,7 @@ func printAgent(o *InfoOptions, a host.AgentInfo, added []acp.Installed) {
 	add("settings", strings.Join(d.ConfigLocations, ", "))
 	add("mcp servers", places(d.McpFiles))
 	add("skills", places(d.SkillFolders))
+	add("in a sandbox", strings.Join(d.HomePaths, ", "))
 	for _, install := range d.Installs {
 		add("install", render.InstallCommand(install))
 	}
