@@ -20,6 +20,11 @@ var Handshake = plugin.HandshakeConfig{
 // AdapterService is the name under which go-plugin dispenses the adapter service.
 const AdapterService = "adapter"
 
+// SandboxEnv is set among the variables of RunOptions, and for the agent, if the run is in a
+// sandbox of amux. Most agents cannot make one of their own inside: those that would should
+// not try.
+const SandboxEnv = "AMUX_SANDBOX"
+
 // Bridge, as the program of a plan, is the host's own amux-bridge, which runs a server
 // and speaks lines.
 const Bridge = "amux-bridge"

@@ -145,6 +145,13 @@ func TestPlanState(t *testing.T) {
 			t.Errorf("%v: %s, %v", approve, plan.GetState(), err)
 		}
 	}
+	// In a sandbox of amux it makes none of its own, and asks as before.
+	plan, err = adapter{}.Plan(t.Context(), &pluginapi.PlanRequest{Options: &pluginapi.RunOptions{
+		Approve: pb.Approve_APPROVE_ASK, Env: map[string]string{pluginapi.SandboxEnv: "1"},
+	}})
+	if err != nil || !bytes.Contains(plan.State, []byte(`"sandbox":"danger-full-access"`)) || !bytes.Contains(plan.State, []byte(`"approvalPolicy":"untrusted"`)) {
+		t.Errorf("in a sandbox: %s, %v", plan.GetState(), err)
+	}
 }
 
 // A refusal names the agent, the option, and what is possible instead.

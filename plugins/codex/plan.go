@@ -298,6 +298,9 @@ func (p *planner) appServer() error {
 	thread := &p.state.Thread
 	thread.Cwd = p.req.GetCaller().GetCwd()
 	thread.Sandbox, thread.Reviewer = "workspace-write", "user"
+	if p.opts.Env[pluginapi.SandboxEnv] != "" {
+		thread.Sandbox = "danger-full-access" // that of amux is around it, and none can be made in it
+	}
 	switch p.opts.Approve {
 	case pb.Approve_APPROVE_AUTO:
 		// All is granted, so the agent's sandbox alone says what it must ask for; but a
