@@ -13,6 +13,7 @@ import (
 
 	"github.com/amux-dev/amux/host/install"
 	"github.com/amux-dev/amux/host/internal/archive"
+	"github.com/amux-dev/amux/host/internal/bubblewrap"
 	"github.com/amux-dev/amux/host/internal/edge"
 	"github.com/amux-dev/amux/host/internal/engine"
 	"github.com/amux-dev/amux/host/internal/folders"
@@ -73,6 +74,17 @@ type limits struct {
 // engine are the limits of an adapter's conversation.
 func (l *limits) engine() engine.Limits {
 	return engine.Limits{Progress: l.Progress, Volume: l.volume, Stdin: shim.StdinLimit}
+}
+
+// SandboxHelper is the program beside the shim that a sandbox needs.
+const SandboxHelper = bubblewrap.Helper
+
+// CheckSandbox returns an error where no sandbox (Permissions.Sandbox) can be made: with CONFIG_ERROR
+// the hint says what is missing, CAPABILITY_ERROR is a system that has none. It makes one and
+// leaves it. env is that of the caller.
+func CheckSandbox(ctx context.Context, env []string) error {
+	_, err := bubblewrap.Find(ctx, process.EnvValue(env, "PATH"))
+	return err
 }
 
 // CheckSystem returns an error where the processes of a run could not be found, and so

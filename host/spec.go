@@ -201,6 +201,18 @@ type Permissions struct {
 	// Unattended says that nobody will answer questions: they are denied at once
 	// instead of waiting.
 	Unattended bool `json:"unattended,omitempty"`
+	// Sandbox, if not nil, keeps the agent from all but its work: docs/sandbox.md.
+	Sandbox *Sandbox `json:"sandbox,omitempty"`
+}
+
+// Sandbox is what an agent in a sandbox may reach beyond its work folder, the folders of
+// AddDirs, and what its adapter says that it needs of the home.
+type Sandbox struct {
+	// Network is "all" (default), "none", or hosts: "api.example.com", "*.example.com",
+	// "localhost:8080"; without a port 443 is meant.
+	Network []string `json:"network,omitempty"`
+	Read    []string `json:"read,omitempty"`  // further paths that it sees
+	Write   []string `json:"write,omitempty"` // and that it may write
 }
 
 // Planned is what a plugin's plan is about to start.

@@ -16,6 +16,7 @@ import (
 
 	"github.com/oklog/ulid/v2"
 
+	"github.com/amux-dev/amux/host/internal/bubblewrap"
 	"github.com/amux-dev/amux/host/internal/engine"
 	"github.com/amux-dev/amux/host/internal/folders"
 	"github.com/amux-dev/amux/host/internal/plugins"
@@ -55,6 +56,8 @@ type launch struct {
 	place    *place         // in the host's queue
 	attempt  int            // from 1
 	began    time.Time      // the first one
+	// bubblewrap is the program that makes the run's sandbox; empty: it has none.
+	bubblewrap string
 }
 
 // Start validates the spec, asks the adapter for a plan and starts the agent.
@@ -173,6 +176,9 @@ func (l *launch) check(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := l.checkSandbox(ctx); err != nil {
+		return err
+	}
 	if l.spec.RunID == "" {
 		l.spec.RunID = ulid.Make().String()
 	}
@@ -181,6 +187,34 @@ func (l *launch) check(ctx context.Context) error {
 		return err
 	}
 	return l.planWorktree(ctx)
+}
+
+// checkSandbox sees that there can be one.
+func (l *launch) checkSandbox(ctx context.Context) (err error) {
+	box := l.spec.Sandbox
+	if box == nil {
+		return nil
+	}
+	if l.agent.GetElsewhere() {
+		return pluginapi.Errorf(pluginapi.CodeCapability, "agent %s works on another machine, where no sandbox is made (--sandbox)", l.spec.Agent)
+	}
+	cwd := l.spec.Cwd
+	if l.spec.Worktree != nil {
+		cwd = ""
+	}
+	at := caller(l.agent, l.world(), l.spec.Cwd, l.env())
+	if err := bubblewrap.Policy(*box).Check(at.Home, cwd); err != nil {
+		return err
+	}
+	if l.bubblewrap, err = bubblewrap.Find(ctx, process.EnvValue(l.h.opts.Env, "PATH")); err != nil {
+		return err
+	}
+	helper := filepath.Join(filepath.Dir(l.h.opts.ShimPath), bubblewrap.Helper)
+	if program.Executable(helper) == "" {
+		return pluginapi.Errorf(pluginapi.CodeConfig, "the sandbox needs %s, which is missing or not executable", helper).
+			WithHint("amux-sandbox belongs beside the amux program; see: amux doctor")
+	}
+	return nil
 }
 
 // createDir makes the run's directory and temp dir, writes run.json and the
@@ -333,6 +367,16 @@ func (l *launch) prepareSpawn(ctx context.Context, patience *adapter.Patience) (
 			order.TraceState = trace.State
 		}
 	}
+	if box := l.spec.Sandbox; box != nil {
+		order.Sandbox = &spawn.Sandbox{
+			Policy:  bubblewrap.Policy(*box),
+			Program: l.bubblewrap, Caller: caller(l.agent, l.world(), l.spec.Cwd, l.env()),
+			Folders: l.spec.AddDirs, Files: l.spec.Files, Hidden: []string{l.h.opts.ConfigDir, l.h.opts.RuntimeDir},
+		}
+		for _, server := range l.spec.MCPServers {
+			order.Sandbox.Files = append(order.Sandbox.Files, program.Look(server.Command, l.world(), l.spec.Cwd))
+		}
+	}
 	if parent := l.spec.Parent; parent != nil {
 		order.Spawn.ParentPID, order.Spawn.ParentStart = parent.PID, parent.Start
 	}
@@ -361,13 +405,18 @@ func (l *launch) world() []string {
 	return l.h.opts.Env
 }
 
-// env are the variables that the run and its agent's command set.
+// env are the variables that the run and its agent's command set. SandboxEnv is never the
+// user's word: an agent gives up a sandbox of its own for it.
 func (l *launch) env() map[string]string {
-	if l.spec.Launch == nil || len(l.spec.Launch.Env) == 0 {
-		return l.spec.Env
+	env := map[string]string{}
+	if l.spec.Launch != nil {
+		maps.Copy(env, l.spec.Launch.Env)
 	}
-	env := maps.Clone(l.spec.Launch.Env)
 	maps.Copy(env, l.spec.Env)
+	delete(env, pluginapi.SandboxEnv)
+	if l.spec.Sandbox != nil {
+		env[pluginapi.SandboxEnv] = "1"
+	}
 	return env
 }
 

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Builds everything into one folder, in the shape in which it is installed: amux,
-# amux-shim, amux-bridge, amux-schema, amux-api, and each plugin with manifest and
+# amux-shim, amux-bridge, amux-schema, amux-api, for Linux amux-sandbox, and each plugin with manifest and
 # describe.json. The hashes of the plugins are fixed in amux and amux-api, so that they
 # start only those they were built with.
 set -eu
@@ -31,7 +31,9 @@ for main in plugins/*/main.go; do
 	hashes=$hashes${hashes:+,}$name=${sum%% *}
 	names="$names $name"
 done
-for own in amux-shim amux-bridge amux-schema; do
+programs="amux-shim amux-bridge amux-schema"
+[ "$($GO env GOOS)" != linux ] || programs="$programs amux-sandbox"
+for own in $programs; do
 	$GO build -trimpath -ldflags "-s -w" -o "$out/$own$exe" "./cmd/$own"
 done
 commit=
@@ -43,4 +45,4 @@ fi
 $GO build -trimpath -ldflags "-s -w -X main.version=$VERSION -X main.commit=$commit -X main.date=$date -X main.bundledHashes=$hashes" -o "$out/amux$exe" ./cmd/amux
 $GO build -trimpath -ldflags "-s -w -X main.version=$VERSION -X main.commit=$commit -X main.date=$date -X main.bundledHashes=$hashes" -o "$out/amux-api$exe" ./cmd/amux/amux-api
 cp LICENSE NOTICE "$out/"
-echo "built $out/amux, $out/amux-shim, $out/amux-bridge, $out/amux-schema, $out/amux-api and $out/plugins:$names"
+echo "built in $out: amux, $programs, amux-api, and plugins:$names"

@@ -1,11 +1,11 @@
 #!/bin/sh
 # Installs the programs that are named and missing, from Debian's packages of the same
-# names. It does so for root alone, on systems that have apt-get; elsewhere the tests that
+# names, or those behind a colon (PROGRAM:PACKAGE). It does so for root alone, on systems that have apt-get; elsewhere the tests that
 # use a program skip, and say what to install.
 set -eu
 missing=
 for program; do
-	command -v "$program" >/dev/null || missing="$missing $program"
+	command -v "${program%%:*}" >/dev/null || missing="$missing ${program##*:}"
 done
 [ -n "$missing" ] && [ -z "${AMUX_TEST_OFFLINE:-}" ] && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null || exit 0
 mkdir -p .cache

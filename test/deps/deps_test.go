@@ -59,7 +59,7 @@ var systems = []string{"linux", "darwin", "windows"}
 
 // leaves have one idea each and know nothing of each other.
 var leaves = []string{
-	"internal/adapter", "internal/eventlog", "internal/journal", "internal/lines", "internal/process", "internal/pty", "internal/registry",
+	"internal/adapter", "internal/egress", "internal/eventlog", "internal/journal", "internal/lines", "internal/process", "internal/pty", "internal/registry",
 	"internal/rule", "internal/schema", "internal/serve", "internal/shim", "internal/store", "internal/vt",
 }
 
@@ -84,6 +84,7 @@ func TestDirection(t *testing.T) {
 		{"cmd/amux", "adapters are other processes", append([]string{"host", "pluginapi", "internal/eventdiff"}, leaves...)},
 		{"cmd/amux-shim", "the shim knows the leaves", append([]string{"pluginapi"}, leaves...)},
 		{"cmd/amux-bridge", "the bridge knows the leaves", append([]string{"pluginapi"}, leaves...)},
+		{"cmd/amux-sandbox", "it knows the way out, and nothing of runs", []string{"internal/egress"}},
 		{"cmd/amux-schema", "it validates, and knows nothing of runs", nil},
 	}
 	for _, leaf := range leaves {
@@ -241,7 +242,7 @@ func TestLinked(t *testing.T) {
 			t.Errorf("amux links %s, which takes 3 ms at every start; amux-schema has it", dep)
 		}
 	}
-	for _, program := range []string{"./cmd/amux", "./cmd/amux-shim", "./cmd/amux-bridge", "./plugins/..."} {
+	for _, program := range []string{"./cmd/amux", "./cmd/amux-shim", "./cmd/amux-bridge", "./cmd/amux-sandbox", "./plugins/..."} {
 		for _, dep := range outside(program) {
 			if within(dep, "go.opentelemetry.io") || within(dep, "github.com/modelcontextprotocol") || within(dep, "github.com/danielgtaylor") || within(dep, "github.com/coder") {
 				t.Errorf("%s links %s; amux-api has it", program, dep)

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/amux-dev/amux/host/internal/bubblewrap"
 	"github.com/amux-dev/amux/host/internal/folders"
 	"github.com/amux-dev/amux/host/internal/program"
 	"github.com/amux-dev/amux/internal/journal"
@@ -21,6 +22,7 @@ import (
 	"github.com/amux-dev/amux/internal/shim"
 	"github.com/amux-dev/amux/pluginapi"
 	pb "github.com/amux-dev/amux/pluginapi/amuxplugin1"
+	"github.com/amux-dev/amux/pluginapi/authprobe"
 )
 
 const (
@@ -52,8 +54,20 @@ type Order struct {
 	Left    time.Duration // of the run's time; 0: there is no limit
 	// TraceParent and TraceState, if the first is set, replace the caller's.
 	TraceParent, TraceState string
+	// Sandbox, if not nil, is where the agent is put.
+	Sandbox *Sandbox
 	// Spawn has what goes to the shim as it is.
 	Spawn shim.Spawn
+}
+
+// Sandbox is what a run's sandbox is made of.
+type Sandbox struct {
+	bubblewrap.Policy
+	Program string // bubblewrap
+	Caller  *pb.Caller
+	Folders []string // that the agent writes besides its work folder
+	Files   []string // that it reads
+	Hidden  []string // amux's own folders
 }
 
 // Prepare checks the plan, writes its files and makes the environment.
@@ -112,7 +126,45 @@ func (o Order) Prepare(plan *pluginapi.Plan) (shim.Spawn, journal.Plan, error) {
 	if plan.Pty {
 		s.Terminal = &shim.Size{Cols: terminalCols, Rows: terminalRows}
 	}
+	if o.Sandbox != nil {
+		if err := o.enclose(&s); err != nil {
+			return fail(err)
+		}
+	}
 	return s, record, nil
+}
+
+// enclose has the shim start the agent in its sandbox.
+func (o Order) enclose(s *shim.Spawn) error {
+	box := o.Sandbox
+	if !below(s.Cwd, o.Cwd) && !below(s.Cwd, o.TempDir) {
+		return o.bad("its working directory %q is outside of that of the run, which is in a sandbox", s.Cwd)
+	}
+	in := bubblewrap.Setting{
+		Home: box.Caller.GetHome(), Cwd: o.Cwd, Start: s.Cwd, TempDir: o.TempDir, Shown: box.Files, Dirs: box.Folders, Hidden: box.Hidden,
+		Programs: []string{s.Program, filepath.Join(o.Beside, pluginapi.Bridge)}, Path: process.EnvValue(s.Env, "PATH"), Terminal: s.Terminal != nil,
+		Bubblewrap: box.Program, Helper: filepath.Join(o.Beside, bubblewrap.Helper),
+	}
+	for _, path := range o.Agent.HomePaths {
+		if found, ok := authprobe.Expand(path, box.Caller); ok {
+			if strings.HasSuffix(path, "/") {
+				found = filepath.Clean(found) + "/"
+			}
+			in.Needs = append(in.Needs, found)
+		}
+	}
+	command, env, err := box.Wrap(in, s.Program, s.Args, s.Env)
+	if err != nil {
+		return err
+	}
+	s.Program, s.Args, s.Env = command[0], command[1:], env
+	return nil
+}
+
+// below reports whether a path is a folder or in it.
+func below(path, dir string) bool {
+	rel, err := filepath.Rel(dir, path)
+	return err == nil && filepath.IsLocal(rel)
 }
 
 // program finds the plan's program.

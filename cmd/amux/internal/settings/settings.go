@@ -107,6 +107,14 @@ type Records struct {
 	Telemetry Telemetry
 	MCP       MCP
 	HTTP      HTTP
+	Sandbox   Sandbox
+}
+
+// Sandbox is [sandbox]: what agents in a sandbox may reach, and whether all are in one.
+type Sandbox struct {
+	Always      bool
+	Network     []string // hosts, or "all" or "none" alone; empty: all
+	Read, Write []string // absolute
 }
 
 // HTTP is [http]: what amux serve --http may start.
@@ -182,6 +190,10 @@ var keys = []key{
 	{"http.agents", false, list(func(s *Settings) *[]string { return &s.HTTP.Agents })},
 	{"http.folders", false, folders(func(s *Settings) *[]string { return &s.HTTP.Folders })},
 	{"http.approve", false, oneOf(func(s *Settings) *string { return &s.HTTP.Approve }, "deny", "rules", "ask", "auto")},
+	{"sandbox.always", false, boolean(func(s *Settings) *bool { return &s.Sandbox.Always }, true)},
+	{"sandbox.network", false, list(func(s *Settings) *[]string { return &s.Sandbox.Network })},
+	{"sandbox.read", false, folders(func(s *Settings) *[]string { return &s.Sandbox.Read })},
+	{"sandbox.write", false, folders(func(s *Settings) *[]string { return &s.Sandbox.Write })},
 	{"project_index", false, folders(func(s *Settings) *[]string { return &s.ProjectIndex })},
 }
 
@@ -195,6 +207,7 @@ const (
 	telemetryTable = "telemetry"
 	mcpTable       = "mcp"
 	httpTable      = "http"
+	sandboxTable   = "sandbox"
 )
 
 var agentName = regexp.MustCompile(`^[a-z][a-z0-9-]{0,39}$`)
@@ -304,8 +317,8 @@ func (s *Settings) parse(path string, data []byte, project bool) error {
 			budget, isBudget := budgetOf(expression)
 			profile, isProfile := strings.CutPrefix(name, profilesTable+".")
 			profile, ofProfile := strings.CutSuffix(profile, "."+hooksTable)
-			if !slices.Contains([]string{overridesTable, notifyTable, hooksTable, telemetryTable, mcpTable, httpTable}, table) && !own && !isBudget && !isProfile || expression.Kind != unstable.Table {
-				return fail(first, "unknown table [%s]; the tables are [%s], [%s], [%s], [%s], [%s], [%s], [%s.NAME], [%s.NAME] and those of [%s]", name, notifyTable, hooksTable, telemetryTable, mcpTable, httpTable, overridesTable, agentsTable, profilesTable, budgetsTable)
+			if !slices.Contains([]string{overridesTable, notifyTable, hooksTable, telemetryTable, mcpTable, httpTable, sandboxTable}, table) && !own && !isBudget && !isProfile || expression.Kind != unstable.Table {
+				return fail(first, "unknown table [%s]; the tables are [%s], [%s], [%s], [%s], [%s], [%s], [%s], [%s.NAME], [%s.NAME] and those of [%s]", name, notifyTable, hooksTable, telemetryTable, mcpTable, httpTable, sandboxTable, overridesTable, agentsTable, profilesTable, budgetsTable)
 			}
 			if isBudget && !project {
 				if budget.Kind == "" || slices.ContainsFunc(s.Budgets, func(b Budget) bool { return b.Kind == budget.Kind && b.Of == budget.Of }) {

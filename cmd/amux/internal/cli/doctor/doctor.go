@@ -4,6 +4,7 @@ package doctor
 import (
 	"context"
 	"path/filepath"
+	"runtime"
 
 	"github.com/spf13/cobra"
 
@@ -148,6 +149,9 @@ func examine(o *Options) ([]finding, error) {
 		checkOwn(pluginapi.Bridge, filepath.Join(filepath.Dir(opts.ShimPath), app.ProgramName(pluginapi.Bridge))),
 		checkOwn(schema.Name, filepath.Join(filepath.Dir(opts.ShimPath), app.ProgramName(schema.Name))),
 	)
+	if runtime.GOOS == "linux" {
+		findings = append(findings, checkSandbox(opts, set.Sandbox.Always))
+	}
 	findings = append(findings, checkPlugins(o, opts.BundledDir)...)
 	agents, err := h.Agents(context.Background())
 	if err != nil {

@@ -1,10 +1,14 @@
 package doctor
 
 import (
+	"context"
 	"fmt"
 	"os"
+	"path/filepath"
 
 	"github.com/amux-dev/amux/cmd/amux/internal/app"
+	"github.com/amux-dev/amux/host"
+	"github.com/amux-dev/amux/pluginapi"
 )
 
 // checkFolder tries to write to a folder, without creating it.
@@ -44,4 +48,20 @@ func checkOwn(name, path string) finding {
 			mend: func() error { return os.Chmod(path, info.Mode().Perm()|0o111) }}
 	}
 	return finding{Check: name, Status: "ok", Message: path}
+}
+
+// checkSandbox sees whether amux run --sandbox works. wanted says that every run asks for it.
+func checkSandbox(opts host.Options, wanted bool) finding {
+	const name = "sandbox"
+	if f := checkOwn(host.SandboxHelper, filepath.Join(filepath.Dir(opts.ShimPath), host.SandboxHelper)); f.Status != "ok" {
+		return f
+	}
+	err := pluginapi.AsError(host.CheckSandbox(context.Background(), opts.Env))
+	switch {
+	case err == nil:
+		return finding{Check: name, Status: "ok", Message: "bubblewrap makes one (amux run --sandbox)"}
+	case wanted:
+		return finding{Check: name, Status: "fail", Message: err.Msg + "; config.toml wants it for every run", Fix: err.Hint}
+	}
+	return finding{Check: name, Status: "note", Message: err.Msg + ": amux run --sandbox does not work", Fix: err.Hint}
 }

@@ -54,6 +54,12 @@ type Approvals struct {
 	Allow, Deny []string
 }
 
+// Box is the sandbox that the agent is put into.
+type Box struct {
+	Sandbox                               sandboxFlag
+	SandboxNet, SandboxRead, SandboxWrite []string
+}
+
 // Limits end the run, or start it again.
 type Limits struct {
 	MaxTurns                    uint32
@@ -100,6 +106,11 @@ func (o *Options) AddFlags(cmd *cobra.Command) {
 	f.Var(app.OneOf(&o.Approve, "ask", "auto", "deny", "rules"), "approve", "who answers permission requests: ask (you), auto (yes), deny (no), rules")
 	f.StringArrayVar(&o.Allow, "allow", nil, "approve what this `RULE` names, such as Bash(go test *) or Edit(src/*) (repeatable)")
 	f.StringArrayVar(&o.Deny, "deny", nil, "deny what this `RULE` names (repeatable)")
+	f.Var(&o.Sandbox, "sandbox", "keep the agent in a sandbox: it writes to its work folder, and sees no more of your home")
+	f.Lookup("sandbox").NoOptDefVal = "true"
+	f.StringArrayVar(&o.SandboxNet, "sandbox-net", nil, "let it reach this `HOST` and no other (repeatable); none: nobody; all (default)")
+	f.StringArrayVar(&o.SandboxRead, "sandbox-read", nil, "let it read this `PATH`, too (repeatable)")
+	f.StringArrayVar(&o.SandboxWrite, "sandbox-write", nil, "let it write this `PATH`, too (repeatable)")
 	f.Uint32Var(&o.MaxTurns, "max-turns", 0, "stop after this `NUMBER` of turns")
 	f.Float64Var(&o.MaxCost, "max-cost", 0, "stop when this many `DOLLARS` are spent, as far as the agent says")
 	app.Also(cmd, "max-cost", "max-budget")
@@ -195,6 +206,15 @@ func (o *Options) spec() (host.RunSpec, error) {
 	}
 	for _, dir := range o.AddDirs {
 		spec.AddDirs = append(spec.AddDirs, o.Process.Abs(dir))
+	}
+	if o.Sandbox.on || len(o.SandboxNet)+len(o.SandboxRead)+len(o.SandboxWrite) > 0 {
+		spec.Sandbox = &host.Sandbox{Network: o.SandboxNet}
+		for _, path := range o.SandboxRead {
+			spec.Sandbox.Read = append(spec.Sandbox.Read, o.Process.Abs(path))
+		}
+		for _, path := range o.SandboxWrite {
+			spec.Sandbox.Write = append(spec.Sandbox.Write, o.Process.Abs(path))
+		}
 	}
 	for _, file := range o.Files {
 		path := o.Process.Abs(file)
@@ -307,3 +327,19 @@ func (v *retryFlag) Set(text string) error {
 	v.attempts, v.given = uint32(n), err == nil
 	return err
 }
+
+// sandboxFlag is --sandbox, or --sandbox=false against [sandbox] always.
+type sandboxFlag struct{ on, off bool }
+
+func (s *sandboxFlag) Set(text string) error {
+	on, err := strconv.ParseBool(text)
+	if err != nil {
+		return errors.New("expected true or false")
+	}
+	s.on, s.off = on, !on
+	return nil
+}
+
+func (s *sandboxFlag) String() string { return "" }
+
+func (s *sandboxFlag) Type() string { return "bool" }

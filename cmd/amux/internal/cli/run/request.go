@@ -197,6 +197,7 @@ func (r *request) applySettings() error {
 	}
 	r.applyProfile()
 	r.applyBudgets()
+	r.applySandbox()
 	spec.Sync = host.SyncMode(set.Sync)
 	spec.Changes = !set.NoChanges && !r.NoChanges
 	if spec.Grace == 0 {
@@ -210,6 +211,23 @@ func (r *request) applySettings() error {
 		}
 	}
 	return nil
+}
+
+// applySandbox adds what [sandbox] says to a sandbox, and makes one if it always wants one.
+// A flag that says whom the agent may reach wins.
+func (r *request) applySandbox() {
+	set, spec := r.settings.Sandbox, &r.spec
+	if set.Always && spec.Sandbox == nil && !r.Sandbox.off {
+		spec.Sandbox = &host.Sandbox{}
+	}
+	if spec.Sandbox == nil {
+		return
+	}
+	if len(spec.Sandbox.Network) == 0 {
+		spec.Sandbox.Network = set.Network
+	}
+	spec.Sandbox.Read = append(spec.Sandbox.Read, set.Read...)
+	spec.Sandbox.Write = append(spec.Sandbox.Write, set.Write...)
 }
 
 // chooseApprove decides who answers permission requests. asks says that the agent can

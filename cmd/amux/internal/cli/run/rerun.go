@@ -93,6 +93,12 @@ func (o *Options) repeat(spec host.RunSpec, agent string, given func(flag string
 	take(given, "grace", &o.Grace, app.DurationFlag{D: spec.Grace, Given: spec.Grace > 0})
 	take(given, "name", &o.Name, spec.Name)
 	take(given, "no-changes", &o.NoChanges, !spec.Changes)
+	if box := spec.Sandbox; box != nil {
+		take(given, "sandbox", &o.Sandbox, sandboxFlag{on: true})
+		take(given, "sandbox-net", &o.SandboxNet, box.Network)
+		take(given, "sandbox-read", &o.SandboxRead, box.Read)
+		take(given, "sandbox-write", &o.SandboxWrite, box.Write)
+	}
 	take(given, "no-record", &o.NoRecord, spec.NoRecord)
 	take(given, "tag", &o.Tags, spec.Tags)
 	if o.System != "" {

@@ -43,6 +43,7 @@ type Options struct {
 	Context
 	Each []string // agents, in place of one
 	Approvals
+	Box
 	Limits
 	Label
 

@@ -1,0 +1,213 @@
+package egress
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/netip"
+	"strconv"
+	"sync"
+	"time"
+)
+
+// Gate is the proxy. It speaks CONNECT, and plain HTTP for the ports that rules name.
+type Gate struct {
+	Rules []Rule
+	// Refused is called for what no rule allows, once for each host and port, and for as
+	// many as mostTold of them.
+	Refused func(host string)
+
+	mu   sync.Mutex
+	told map[string]bool
+}
+
+const (
+	// mostConns bounds the connections at a time.
+	mostConns = 1024
+	mostTold  = 100
+
+	headerTime = 30 * time.Second
+	dialTime   = 30 * time.Second
+	maxHeader  = 64 << 10
+)
+
+// Serve serves until the listener is closed.
+func (g *Gate) Serve(l net.Listener) error {
+	transport := &http.Transport{DialContext: g.dial, DisableCompression: true, MaxIdleConns: 100, IdleConnTimeout: time.Minute, ForceAttemptHTTP2: false}
+	plain := &httputil.ReverseProxy{
+		Rewrite: func(r *httputil.ProxyRequest) { r.Out.Header.Del("Proxy-Authorization") },
+		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
+			g.fail(w, err)
+		},
+		Transport: transport, FlushInterval: -1,
+	}
+	server := http.Server{
+		ReadHeaderTimeout: headerTime, MaxHeaderBytes: maxHeader,
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			switch {
+			case r.Method == http.MethodConnect:
+				g.connect(w, r)
+			case r.URL.Scheme == "http" && r.URL.Host != "":
+				plain.ServeHTTP(w, r)
+			default:
+				http.Error(w, "this is a proxy", http.StatusBadRequest)
+			}
+		}),
+	}
+	err := server.Serve(limit(l, mostConns))
+	if errors.Is(err, net.ErrClosed) {
+		return nil
+	}
+	return err
+}
+
+// errRefused says that no rule names a host.
+var errRefused = errors.New("the sandbox lets no connection through to it")
+
+// rule finds the rule that names an address.
+func (g *Gate) rule(address string) (rule Rule, host string, port uint16, err error) {
+	name, number, err := net.SplitHostPort(address)
+	if err != nil {
+		return rule, "", 0, fmt.Errorf("%.300q is no address", address)
+	}
+	n, err := strconv.ParseUint(number, 10, 16)
+	if host = canonical(name); err != nil || n == 0 || host == "" {
+		return rule, "", 0, fmt.Errorf("%.300q is no address", address)
+	}
+	for _, r := range g.Rules {
+		if r.matches(host, uint16(n)) {
+			return r, host, uint16(n), nil
+		}
+	}
+	g.tell(net.JoinHostPort(host, number))
+	return rule, "", 0, errRefused
+}
+
+func (g *Gate) tell(address string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.told[address] || len(g.told) >= mostTold {
+		return
+	}
+	if g.told == nil {
+		g.told = map[string]bool{}
+	}
+	g.told[address] = true
+	g.Refused(address)
+}
+
+// dial connects to an address that a rule names.
+func (g *Gate) dial(ctx context.Context, _, address string) (net.Conn, error) {
+	rule, host, port, err := g.rule(address)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, dialTime)
+	defer cancel()
+	addrs := []netip.Addr{}
+	if addr, err := netip.ParseAddr(host); err == nil {
+		addrs = append(addrs, addr)
+	} else if addrs, err = net.DefaultResolver.LookupNetIP(ctx, "ip", host); err != nil {
+		return nil, err
+	}
+	var dialer net.Dialer
+	err = nil
+	for _, addr := range addrs {
+		if !rule.leads(addr) {
+			continue
+		}
+		conn, failed := dialer.DialContext(ctx, "tcp", netip.AddrPortFrom(addr.Unmap(), port).String())
+		if failed == nil {
+			return conn, nil
+		}
+		err = errors.Join(err, failed)
+	}
+	if err == nil {
+		g.tell(net.JoinHostPort(host, strconv.Itoa(int(port))) + ", which leads to an address of this machine or its network")
+		return nil, errRefused
+	}
+	return nil, err
+}
+
+// connect makes a tunnel.
+func (g *Gate) connect(w http.ResponseWriter, r *http.Request) {
+	far, err := g.dial(r.Context(), "tcp", r.Host)
+	if err != nil {
+		g.fail(w, err)
+		return
+	}
+	defer far.Close()
+	near, buffered, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		return
+	}
+	defer near.Close()
+	_ = near.SetDeadline(time.Time{})
+	if _, err := io.WriteString(near, "HTTP/1.1 200 OK\r\n\r\n"); err != nil {
+		return
+	}
+	// What the client has sent behind its request goes first.
+	Splice(near, io.MultiReader(io.LimitReader(buffered, int64(buffered.Reader.Buffered())), near), far)
+}
+
+// Splice copies between two connections in both directions, until both have ended. What
+// near has sent comes from said.
+func Splice(near net.Conn, said io.Reader, far net.Conn) {
+	var both sync.WaitGroup
+	both.Go(func() { _, _ = io.Copy(far, said); closeWrite(far) })
+	both.Go(func() { _, _ = io.Copy(near, far); closeWrite(near) })
+	both.Wait()
+}
+
+func closeWrite(c net.Conn) {
+	if half, ok := c.(interface{ CloseWrite() error }); ok {
+		_ = half.CloseWrite()
+		return
+	}
+	_ = c.Close()
+}
+
+func (g *Gate) fail(w http.ResponseWriter, err error) {
+	status := http.StatusBadGateway
+	if errors.Is(err, errRefused) {
+		status = http.StatusForbidden
+	}
+	http.Error(w, "amux sandbox: "+err.Error(), status)
+}
+
+// limit keeps a listener from having more than n connections.
+func limit(l net.Listener, n int) net.Listener { return &limited{l, make(chan struct{}, n)} }
+
+type limited struct {
+	net.Listener
+	places chan struct{}
+}
+
+func (l *limited) Accept() (net.Conn, error) {
+	l.places <- struct{}{}
+	conn, err := l.Listener.Accept()
+	if err != nil {
+		<-l.places
+		return nil, err
+	}
+	unix, ok := conn.(*net.UnixConn)
+	if !ok {
+		<-l.places
+		return conn, nil
+	}
+	return &placed{UnixConn: unix, leave: sync.OnceFunc(func() { <-l.places })}, nil
+}
+
+type placed struct {
+	*net.UnixConn
+	leave func()
+}
+
+func (c *placed) Close() error {
+	defer c.leave()
+	return c.UnixConn.Close()
+}
