@@ -75,7 +75,7 @@ func (s *server) answer(ctx context.Context, _ func(float64, string), in answerI
 	}
 	// A grant of all runs does not let an agent answer its own questions, nor those of the
 	// runs that it is inside of.
-	if s.caller != nil && (r.ID() == s.caller.ID || s.caller.Below(r.ID())) {
+	if s.own(r) {
 		return doneOut{}, pluginapi.Errorf(pluginapi.CodeValidation, "run %s is the caller's own: somebody else answers it", r.ID())
 	}
 	switch in.Answer {

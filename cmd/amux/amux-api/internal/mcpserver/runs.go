@@ -56,8 +56,10 @@ func full(r app.Recorded) runOut {
 	i := r.Info()
 	out := shown(i)
 	out.Answer = lastAnswer(i)
-	if i.State == code.StateWaiting || i.State == code.StatePaused {
-		out.Questions = len(r.Questions())
+	if i.End == nil {
+		if out.Questions = len(r.Questions()); out.Questions > 0 && i.State == code.StateRunning {
+			out.State = code.StateWaiting // which the record says a moment after the question
+		}
 	}
 	return out
 }

@@ -154,9 +154,11 @@ func (s *server) tools(answer bool) *mcp.Server {
 	acts := mcp.ToolAnnotations{DestructiveHint: &yes, OpenWorldHint: &yes}
 	says := mcp.ToolAnnotations{DestructiveHint: &no, OpenWorldHint: &yes}
 	ends := mcp.ToolAnnotations{DestructiveHint: &yes, IdempotentHint: true, OpenWorldHint: &no}
-	m := mcp.NewServer(&mcp.Implementation{Name: "amux", Version: s.app.Version}, &mcp.ServerOptions{Instructions: instructions})
+	can := &mcp.ServerCapabilities{}
+	can.AddExtension(tasksExtension, nil)
+	m := mcp.NewServer(&mcp.Implementation{Name: "amux", Version: s.app.Version}, &mcp.ServerOptions{Instructions: instructions, Capabilities: can})
 	add(m, "agents_list", "List the agents that can be run here.", reads, s.agents)
-	add(m, "run_start", "Start a run of a coding agent. It returns the run's id at once; then use run_wait.", acts, s.start)
+	add(m, "run_start", "Start a run of a coding agent. It returns the run's id at once, then use run_wait; or with wait when the run has ended or asks something.", acts, s.start)
 	add(m, "run_wait", "Wait until runs have ended or wait for an answer, and return the state, last answer and cost of each.", reads, s.wait)
 	add(m, "run_list", "List runs, the newest first.", reads, s.list)
 	add(m, "run_read", "Read what a run did, from a position on: its events, or the text of its answers.", reads, s.read)
@@ -166,6 +168,9 @@ func (s *server) tools(answer bool) *mcp.Server {
 	if answer {
 		add(m, "run_questions", "List what the agents of runs ask and wait for.", reads, s.questions)
 		add(m, "run_answer", "Approve or deny what an agent asks permission for, or answer its question.", acts, s.answer)
+	}
+	if err := s.addTasks(m, answer); err != nil {
+		panic(err) // one of its methods became a standard one: every test sees it
 	}
 	return m
 }

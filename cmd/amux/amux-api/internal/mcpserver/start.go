@@ -27,14 +27,17 @@ type startIn struct {
 	MaxCost      float64 `json:"max_cost_usd,omitempty" jsonschema:"end when this many dollars are spent"`
 	MaxTokens    int64   `json:"max_tokens,omitempty" jsonschema:"end when this many tokens are used"`
 	TimeoutS     float64 `json:"timeout_seconds,omitempty" jsonschema:"end after this time"`
+	Sandbox      bool    `json:"sandbox,omitempty" jsonschema:"keep the agent in a sandbox: it writes to its work folder alone"`
+	Wait         bool    `json:"wait,omitempty" jsonschema:"answer when the run has ended or asks something, or after ten minutes, with what run_wait says; a client that knows tasks gets one"`
 }
 
 type startOut struct {
-	RunID   string `json:"run_id"`
-	Approve string `json:"approve"`
+	RunID   string  `json:"run_id"`
+	Approve string  `json:"approve"`
+	Run     *runOut `json:"run,omitempty" jsonschema:"how far it is, with wait"`
 }
 
-func (s *server) start(ctx context.Context, _ func(float64, string), in startIn) (startOut, error) {
+func (s *server) start(ctx context.Context, progress func(float64, string), in startIn) (startOut, error) {
 	if in.MaxCost < 0 || in.MaxTokens < 0 || in.TimeoutS < 0 || in.TimeoutS > maxSeconds {
 		return startOut{}, app.Usagef("invalid limit: expected 0 or more, and a timeout of at most %d s", maxSeconds)
 	}
@@ -62,8 +65,17 @@ func (s *server) start(ctx context.Context, _ func(float64, string), in startIn)
 			return startOut{}, err
 		}
 	}
+	t.Sandbox = in.Sandbox
 	id, err := run.Start(ctx, s.app, t)
-	return startOut{id, t.Approve}, err
+	out := startOut{RunID: id, Approve: t.Approve}
+	if err != nil || !in.Wait || ctx.Value(asTask{}) != nil {
+		return out, err
+	}
+	waited, err := s.wait(ctx, progress, waitIn{RunIDs: []string{id}, TimeoutS: longestWait.Seconds()})
+	if err == nil {
+		out.Run = &waited.Runs[0]
+	}
+	return out, err
 }
 
 // maxSeconds is the longest time that a tool takes, a month.

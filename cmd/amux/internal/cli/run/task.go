@@ -26,6 +26,8 @@ type Task struct {
 	NoSession             bool
 	Conversation          bool // takes more prompts, until End
 	Worktree              bool // a new one
+	Sandbox               bool
+	SandboxNet            []string // whom it may reach; none: everybody
 	AddDirs, Files        []string
 	Env                   []string // NAME=VALUE
 	MCP                   []host.MCPServer
@@ -57,6 +59,7 @@ func Start(ctx context.Context, a *app.App, t Task) (string, error) {
 	o.Model, o.Effort, o.System, o.Driver = t.Model, t.Effort, t.System, t.Driver
 	o.Name, o.Tags, o.Resume, o.NoSession = t.Name, t.Tags, t.Resume, t.NoSession
 	o.Worktree.given = t.Worktree
+	o.Sandbox.on, o.SandboxNet = t.Sandbox, t.SandboxNet
 	o.AddDirs, o.Files, o.Env, o.servers = t.AddDirs, t.Files, t.Env, t.MCP
 	o.Allow, o.Deny = t.Allow, t.Deny
 	o.MaxTurns, o.MaxCost, o.MaxTokens = t.MaxTurns, t.MaxCost, t.MaxTokens
