@@ -182,14 +182,22 @@ func TestRoutes(t *testing.T) {
 	s.ask(open.ID)
 	s.must("PUT", "/v1/runs/"+open.ID+"/approve", map[string]any{"approve": "deny"}, nil)
 	s.Until("the host denies what waited", func() bool { return strings.Contains(strings.Join(s.logs(open.ID), ""), `"type":"approval_denied"`) })
+	var agent struct {
+		Agent        struct{ Models []struct{ ID string } }
+		Capabilities []string
+	}
+	if s.must("GET", "/v1/agents/demo", nil, &agent); len(agent.Agent.Models) != 2 || !slices.Contains(agent.Capabilities, "set_model") || slices.Contains(agent.Capabilities, "fork") {
+		t.Errorf("the agent is %+v", agent)
+	}
 	for _, bad := range []struct {
 		method, path string
 		body         any
 		status       int
 	}{
 		{"GET", "/v1/runs/nope", nil, 404}, {"GET", "/v1/runs/first/diff", nil, 409}, {"GET", "/v1/runs?limit=0", nil, 400}, {"GET", "/v1/runs?x=1", nil, 400},
-		{"GET", "/v1/agents/demo/sessions", nil, 400}, {"GET", "/v1/nothing", nil, 404}, {"GET", "/v1/runs/first/screen", nil, 426},
+		{"GET", "/v1/agents/demo/sessions", nil, 400}, {"GET", "/v1/agents/nobody", nil, 400}, {"GET", "/v1/nothing", nil, 404}, {"GET", "/v1/runs/first/screen", nil, 426},
 		{"POST", "/v1/runs", map[string]any{"agent": "nope", "prompt": "x", "cwd": s.Dir}, 400},
+		{"POST", "/v1/runs", map[string]any{"agent": "demo", "prompt": "x", "cwd": s.User, "sandbox": true}, 400},
 		{"POST", "/v1/runs", map[string]any{"agent": "demo", "cwd": s.Dir}, 400},
 		{"POST", "/v1/runs", map[string]any{"agent": "demo", "prompt": "x", "cwd": "relative"}, 400},
 		{"POST", "/v1/runs", map[string]any{"agent": "demo", "prompt": "x", "cwd": "/no/such/folder"}, 400},

@@ -21,6 +21,15 @@ class Agent(TypedDict):
     """of its program"""
 
 
+class AgentAnswer(TypedDict):
+    agent: Agent
+    capabilities: list[str]
+    """what it can do, by the names of docs/agents.md, with _ for a space"""
+    drivers: NotRequired[list[str]]
+    """the first is the default"""
+    efforts: NotRequired[list[str]]
+
+
 class AgentUsage(TypedDict):
     agent: str
     cost_usd: float | None
@@ -124,6 +133,10 @@ class NewRun(TypedDict):
     """needed unless it is a conversation"""
     resume: NotRequired[str]
     """a session of the agent to go on with"""
+    sandbox: NotRequired[bool]
+    """keep the agent in a sandbox: it writes to its work folder alone, and sees no more of the home"""
+    sandbox_net: NotRequired[list[str]]
+    """hosts that it may reach in the sandbox, or none alone; left out: all"""
     system: NotRequired[str]
     tags: NotRequired[list[str]]
     timeout_seconds: NotRequired[float]

@@ -18,6 +18,15 @@ export interface Agent {
   version?: string;
 }
 
+export interface AgentAnswer {
+  agent: Agent;
+  /** what it can do, by the names of docs/agents.md, with _ for a space */
+  capabilities: readonly string[];
+  /** the first is the default */
+  drivers?: readonly string[];
+  efforts?: readonly string[];
+}
+
 export interface AgentUsage {
   agent: string;
   /** of those runs whose agent names money; null: none does */
@@ -121,6 +130,10 @@ export interface NewRun {
   prompt?: string;
   /** a session of the agent to go on with */
   resume?: string;
+  /** keep the agent in a sandbox: it writes to its work folder alone, and sees no more of the home */
+  sandbox?: boolean;
+  /** hosts that it may reach in the sandbox, or none alone; left out: all */
+  sandbox_net?: readonly string[];
   system?: string;
   tags?: readonly string[];
   timeout_seconds?: number;

@@ -7,9 +7,11 @@ import (
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
+	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/amux-dev/amux/cmd/amux/internal/app"
 	"github.com/amux-dev/amux/host"
+	"github.com/amux-dev/amux/pluginapi"
 )
 
 // Agent is one that can be run.
@@ -36,6 +38,41 @@ type agentsAnswer struct {
 	Body struct {
 		Agents []Agent `json:"agents" nullable:"false"`
 	}
+}
+
+type agentRef struct {
+	Agent string `path:"agent" maxLength:"100" doc:"its name"`
+}
+
+type agentAnswer struct {
+	Body struct {
+		Agent        Agent    `json:"agent"`
+		Capabilities []string `json:"capabilities" nullable:"false" doc:"what it can do, by the names of docs/agents.md, with _ for a space"`
+		Efforts      []string `json:"efforts,omitempty" nullable:"false"`
+		Drivers      []string `json:"drivers,omitempty" nullable:"false" doc:"the first is the default"`
+	}
+}
+
+// modelsTime bounds how long an agent may take to say which models it has.
+const modelsTime = 10 * time.Second
+
+// agentOf is an agent as it is shown.
+func agentOf(a host.AgentInfo) Agent {
+	row := Agent{Plugin: a.Plugin, Trust: a.Trust, Installed: a.Installed, SignedIn: a.SignedIn, Version: a.Version}
+	if a.Description != nil {
+		row.ID, row.Name, row.Models = a.Description.GetId(), a.Description.GetDisplayName(), modelsOf(a.Description.GetModels())
+	}
+	if a.Err != nil {
+		row.Problem = problemOf(a.Err).Message
+	}
+	return row
+}
+
+func modelsOf(models []*pluginapi.Model) (out []Model) {
+	for _, m := range models {
+		out = append(out, Model{m.GetId(), m.GetDisplayName(), m.GetIsDefault()})
+	}
+	return out
 }
 
 type sessionsQuery struct {
@@ -101,17 +138,35 @@ func (s *api) addAgents(to huma.API) {
 		out := &agentsAnswer{}
 		out.Body.Agents = []Agent{}
 		for _, a := range all {
-			row := Agent{Plugin: a.Plugin, Trust: a.Trust, Installed: a.Installed, SignedIn: a.SignedIn, Version: a.Version}
-			if a.Description != nil {
-				row.ID, row.Name = a.Description.GetId(), a.Description.GetDisplayName()
-				for _, m := range a.Description.GetModels() {
-					row.Models = append(row.Models, Model{m.GetId(), m.GetDisplayName(), m.GetIsDefault()})
-				}
+			out.Body.Agents = append(out.Body.Agents, agentOf(a))
+		}
+		return out, nil
+	})
+	add(to, "getAgent", http.MethodGet, "/v1/agents/{agent}", "Show an agent, what it can do, and its models", reads, func(ctx context.Context, in *agentRef) (*agentAnswer, error) {
+		info, err := s.host.Agent(ctx, in.Agent)
+		if err != nil {
+			return nil, err
+		}
+		out := &agentAnswer{}
+		out.Body.Agent, out.Body.Capabilities = agentOf(info), []string{}
+		if info.Description == nil {
+			return out, nil
+		}
+		out.Body.Drivers = info.Description.GetDrivers()
+		for _, e := range info.Description.GetEfforts() {
+			out.Body.Efforts = append(out.Body.Efforts, e.GetLevel())
+		}
+		can := info.Description.GetCapabilities().ProtoReflect()
+		for fields, i := can.Descriptor().Fields(), 0; i < fields.Len(); i++ {
+			if field := fields.Get(i); field.Kind() == protoreflect.BoolKind && can.Get(field).Bool() {
+				out.Body.Capabilities = append(out.Body.Capabilities, string(field.Name()))
 			}
-			if a.Err != nil {
-				row.Problem = problemOf(a.Err).Message
-			}
-			out.Body.Agents = append(out.Body.Agents, row)
+		}
+		if len(out.Body.Agent.Models) == 0 && info.Description.GetCapabilities().GetListModels() && info.Installed {
+			ctx, cancel := context.WithTimeout(ctx, modelsTime)
+			defer cancel()
+			models, _ := s.host.AgentModels(ctx, in.Agent) // one that cannot say is shown all the same
+			out.Body.Agent.Models = modelsOf(models)
 		}
 		return out, nil
 	})

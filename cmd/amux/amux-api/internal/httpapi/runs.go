@@ -82,6 +82,8 @@ type NewRun struct {
 	System         string            `json:"system,omitempty"`
 	Resume         string            `json:"resume,omitempty" doc:"a session of the agent to go on with"`
 	Approve        string            `json:"approve,omitempty" enum:"ask,auto,deny,rules" doc:"who answers when the agent asks permission; left out: ask"`
+	Sandbox        bool              `json:"sandbox,omitempty" doc:"keep the agent in a sandbox: it writes to its work folder alone, and sees no more of the home"`
+	SandboxNet     []string          `json:"sandbox_net,omitempty" nullable:"false" maxItems:"200" doc:"hosts that it may reach in the sandbox, or none alone; left out: all"`
 	Allow          []string          `json:"allow,omitempty" nullable:"false" maxItems:"200" doc:"rules of what is approved"`
 	Deny           []string          `json:"deny,omitempty" nullable:"false" maxItems:"200"`
 	AddDirs        []string          `json:"add_dirs,omitempty" nullable:"false" maxItems:"50"`
@@ -100,7 +102,7 @@ var modes = []host.ApproveMode{host.ApproveDeny, host.ApproveRules, host.Approve
 func (s *api) task(in NewRun) (run.Task, error) {
 	t := run.Task{
 		Agent: in.Agent, Prompt: in.Prompt, Model: in.Model, Effort: in.Effort, System: in.System, Cwd: filepath.Clean(filepath.FromSlash(in.Cwd)), Name: in.Name, Tags: in.Tags,
-		Resume: in.Resume, Conversation: in.Conversation, Worktree: in.Worktree, AddDirs: in.AddDirs, Files: in.Files,
+		Resume: in.Resume, Conversation: in.Conversation, Worktree: in.Worktree, Sandbox: in.Sandbox, SandboxNet: in.SandboxNet, AddDirs: in.AddDirs, Files: in.Files,
 		Approve: in.Approve, Allow: in.Allow, Deny: in.Deny, MaxTurns: in.MaxTurns, MaxCost: in.MaxCost, MaxTokens: in.MaxTokens,
 		Timeout: time.Duration(in.TimeoutSeconds * float64(time.Second)),
 	}
@@ -213,7 +215,7 @@ var bodies = map[string]int64{"POST " + signInPath: maxSignIn}
 // add adds an operation.
 func add[In, Out any](to huma.API, id, method, path, summary string, errs []int, do func(ctx context.Context, in *In) (*Out, error)) {
 	huma.Register(to, huma.Operation{
-		OperationID: id, Method: method, Path: path, Summary: summary, Tags: []string{strings.SplitN(strings.TrimPrefix(path, "/v1/"), "/", 2)[0]},
+		OperationID: id, Method: method, Path: path, Summary: summary, Description: descriptions[id], Tags: []string{strings.SplitN(strings.TrimPrefix(path, "/v1/"), "/", 2)[0]},
 		Errors: errs, DefaultStatus: created[method+" "+path], MaxBodyBytes: cmp.Or(bodies[method+" "+path], maxBody), BodyReadTimeout: bodyTime,
 	}, func(ctx context.Context, in *In) (*Out, error) {
 		out, err := do(ctx, in)

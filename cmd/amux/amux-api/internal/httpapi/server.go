@@ -130,6 +130,7 @@ func handler(s *api) (http.Handler, *huma.OpenAPI) {
 		"token": {Type: "http", Scheme: "bearer"}, "cookie": {Type: "apiKey", In: "cookie", Name: "amux-PORT"}, "key": {Type: "apiKey", In: "header", Name: keyHeader},
 	}
 	config.Security = []map[string][]string{{"token": {}}, {"cookie": {}, "key": {}}}
+	config.Tags = tags
 	config.Servers = []*huma.Server{{URL: "http://localhost"}}
 	to := humago.New(mux, config)
 	s.addRuns(to)
