@@ -261,4 +261,11 @@ func TestWatch(t *testing.T) {
 			return c.Type == "run" && c.Run.ID == id && c.Run.State == "completed"
 		})
 	}
+	// Its server dies, and nobody but the watcher looks.
+	lost := s.begin("[sleep:1][say:late]", nil)
+	until("a run", func(c change) bool { return c.Type == "run" && c.Run.ID == lost.ID && c.Run.State == "running" })
+	s.KillServe()
+	until("the end of a run that has lost its server", func(c change) bool {
+		return c.Type == "run" && c.Run.ID == lost.ID && c.Run.State == "completed"
+	})
 }

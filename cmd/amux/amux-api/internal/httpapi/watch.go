@@ -114,9 +114,13 @@ func (f *feed) next(ctx context.Context, seen *state) (*state, error) {
 
 func (f *feed) look(ctx context.Context) {
 	var found []ended
-	last := time.Now()
+	last, rescued := time.Now(), time.Time{}
 	for {
 		began := time.Now()
+		if began.Sub(rescued) >= rescueEvery {
+			rescued = began
+			go f.rescue(ctx)
+		}
 		now := f.api.state(ctx)
 		if now.err == nil {
 			found, now.err = f.api.ended(ctx, found, last.Add(-overlap))
@@ -140,6 +144,21 @@ func (f *feed) look(ctx context.Context) {
 		}
 	}
 }
+
+// rescueEvery is how often it is looked for runs that nobody hosts any more.
+const rescueEvery = 5 * time.Second
+
+// rescue finds runs whose server has died another one, and records the end of those that
+// nothing is left of: nobody else may look at them.
+func (f *feed) rescue(ctx context.Context) {
+	lost := slices.Concat(f.api.host.Orphans(), f.api.host.Abandoned())
+	for _, id := range lost[:min(len(lost), maxRescued)] {
+		f.api.follows.Rescue(ctx, id)
+	}
+}
+
+// maxRescued bounds how many are looked after at once.
+const maxRescued = 20
 
 // state looks at the live runs and what they ask.
 func (s *api) state(ctx context.Context) *state {
