@@ -213,6 +213,9 @@ type Sandbox struct {
 	Network []string `json:"network,omitempty"`
 	Read    []string `json:"read,omitempty"`  // further paths that it sees
 	Write   []string `json:"write,omitempty"` // and that it may write
+	// Secrets are variables of its environment whose values it never gets, as NAME=HOST: it has
+	// a placeholder, which is replaced in requests to that host.
+	Secrets []string `json:"secrets,omitempty"`
 }
 
 // Planned is what a plugin's plan is about to start.

@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/oklog/ulid/v2"
@@ -25,6 +26,7 @@ import (
 	"github.com/amux-dev/amux/host/internal/spawn"
 	"github.com/amux-dev/amux/host/internal/worktree"
 	"github.com/amux-dev/amux/internal/adapter"
+	"github.com/amux-dev/amux/internal/egress"
 	"github.com/amux-dev/amux/internal/journal"
 	"github.com/amux-dev/amux/internal/process"
 	"github.com/amux-dev/amux/internal/registry"
@@ -58,6 +60,7 @@ type launch struct {
 	began    time.Time      // the first one
 	// bubblewrap is the program that makes the run's sandbox; empty: it has none.
 	bubblewrap string
+	secrets    []egress.Secret // that stay out of it
 }
 
 // Start validates the spec, asks the adapter for a plan and starts the agent.
@@ -209,12 +212,78 @@ func (l *launch) checkSandbox(ctx context.Context) (err error) {
 	if l.bubblewrap, err = bubblewrap.Find(ctx, process.EnvValue(l.h.opts.Env, "PATH")); err != nil {
 		return err
 	}
+	if err := l.withhold(box.Secrets); err != nil {
+		return err
+	}
 	helper := filepath.Join(filepath.Dir(l.h.opts.ShimPath), bubblewrap.Helper)
 	if program.Executable(helper) == "" {
 		return pluginapi.Errorf(pluginapi.CodeConfig, "the sandbox needs %s, which is missing or not executable", helper).
 			WithHint("amux-sandbox belongs beside the amux program; see: amux doctor")
 	}
 	return nil
+}
+
+// withhold puts placeholders in the place of secrets: nothing of the run has their values from
+// here on, but the program around its sandbox.
+func (l *launch) withhold(secrets []string) error {
+	for _, text := range secrets {
+		name, host, _ := strings.Cut(text, "=")
+		value, ok := l.spec.Env[name]
+		if !ok {
+			value = process.EnvValue(l.world(), name)
+		}
+		if len(value) < minSecret {
+			return invalid("--sandbox-secret %s: the environment has no such variable, or one of fewer than %d characters", text, minSecret).WithHint("export it, or give it by --env")
+		}
+		placeholder, err := placeholderFor(value)
+		if err != nil {
+			return err
+		}
+		l.secrets = append(l.secrets, egress.Secret{Host: host, Placeholder: placeholder, Value: value})
+	}
+	if len(l.secrets) == 0 {
+		return nil
+	}
+	replace := func(text string) string {
+		for _, s := range l.secrets {
+			text = strings.ReplaceAll(text, s.Value, s.Placeholder)
+		}
+		return text
+	}
+	world := slices.Clone(l.world())
+	for i := range world {
+		world[i] = replace(world[i])
+	}
+	l.spec.Environ, l.spec.Env = world, maps.Clone(l.spec.Env)
+	for name, value := range l.spec.Env {
+		l.spec.Env[name] = replace(value)
+	}
+	if l.spec.Launch != nil {
+		launch := *l.spec.Launch
+		launch.Env = maps.Clone(launch.Env)
+		for name, value := range launch.Env {
+			launch.Env[name] = replace(value)
+		}
+		l.spec.Launch = &launch
+	}
+	return nil
+}
+
+// minSecret is the shortest secret: a shorter text may stand in others by chance.
+const minSecret = 8
+
+// placeholderFor is what an agent has in place of a secret: it begins like it, for programs
+// that look at that, and is as long.
+func placeholderFor(value string) (string, error) {
+	random := make([]byte, max(len(value), 16))
+	if _, err := rand.Read(random); err != nil {
+		return "", err
+	}
+	prefix := ""
+	if i := strings.LastIndexByte(value[:min(len(value)/2, 14)], '-'); i > 0 {
+		prefix = value[:i+1]
+	}
+	return (prefix + "placeholder" + hex.EncodeToString(random))[:max(len(value), len(prefix)+27)], nil
 }
 
 // createDir makes the run's directory and temp dir, writes run.json and the
@@ -371,7 +440,7 @@ func (l *launch) prepareSpawn(ctx context.Context, patience *adapter.Patience) (
 		order.Sandbox = &spawn.Sandbox{
 			Policy:  bubblewrap.Policy(*box),
 			Program: l.bubblewrap, Caller: caller(l.agent, l.world(), l.spec.Cwd, l.env()),
-			Folders: l.spec.AddDirs, Files: l.spec.Files, Hidden: []string{l.h.opts.ConfigDir, l.h.opts.RuntimeDir},
+			Secrets: l.secrets, Folders: l.spec.AddDirs, Files: l.spec.Files, Hidden: []string{l.h.opts.ConfigDir, l.h.opts.RuntimeDir},
 		}
 		for _, server := range l.spec.MCPServers {
 			order.Sandbox.Files = append(order.Sandbox.Files, program.Look(server.Command, l.world(), l.spec.Cwd))

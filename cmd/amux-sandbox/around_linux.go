@@ -1,12 +1,14 @@
 package main
 
 import (
+	"encoding/json"
 	"errors"
 	"flag"
 	"net"
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -48,7 +50,8 @@ func around(args []string) int {
 		say("%v", err)
 		return 2
 	}
-	process, err := os.StartProcess(command[0], command, &os.ProcAttr{Files: []*os.File{os.Stdin, os.Stdout, os.Stderr, tell}})
+	env := slices.DeleteFunc(os.Environ(), func(variable string) bool { return strings.HasPrefix(variable, egress.SecretsEnv+"=") })
+	process, err := os.StartProcess(command[0], command, &os.ProcAttr{Files: []*os.File{os.Stdin, os.Stdout, os.Stderr, tell}, Env: env})
 	if err != nil {
 		say("start bubblewrap: %v", err)
 		return 1
@@ -102,6 +105,9 @@ func open(socket string, allow []string) error {
 			gate.Rules = append(gate.Rules, rule)
 		}
 	}
+	if err := hold(gate, filepath.Dir(socket)); err != nil {
+		return err
+	}
 	_ = os.Remove(socket) // of an earlier attempt of the run
 	l, err := net.Listen("unix", socket)
 	if err != nil {
@@ -109,6 +115,43 @@ func open(socket string, allow []string) error {
 	}
 	go func() { _ = gate.Serve(l) }() // until this process ends
 	return nil
+}
+
+// hold has the gate hold the secrets, if there are any, and makes in a folder of the sandbox
+// what its programs need to trust the gate.
+func hold(gate *egress.Gate, dir string) error {
+	text := os.Getenv(egress.SecretsEnv)
+	if text == "" {
+		return nil
+	}
+	var secrets []egress.Secret
+	if err := json.Unmarshal([]byte(text), &secrets); err != nil {
+		return errors.New("the secrets are malformed")
+	}
+	by, err := egress.NewAuthority()
+	if err != nil {
+		return err
+	}
+	bundle := by.PEM()
+	for _, path := range []string{"/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/ca-bundle.pem", "/etc/ssl/cert.pem"} {
+		if system, err := os.ReadFile(path); err == nil {
+			bundle = append(append([]byte{}, bundle...), system...)
+			break
+		}
+	}
+	for name, data := range map[string][]byte{egress.AuthorityFile: by.PEM(), egress.BundleFile: bundle} {
+		path := filepath.Join(dir, name)
+		_ = os.Remove(path) // of an earlier attempt, or a link of the agent's
+		file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+		if err != nil {
+			return err
+		}
+		_, err = file.Write(data)
+		if err := errors.Join(err, file.Close()); err != nil {
+			return err
+		}
+	}
+	return gate.SetSecrets(secrets, by)
 }
 
 // waitFor waits until a process has ended.

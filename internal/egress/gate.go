@@ -2,14 +2,18 @@ package egress
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"net"
 	"net/http"
 	"net/http/httputil"
 	"net/netip"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 )
@@ -21,8 +25,29 @@ type Gate struct {
 	// many as mostTold of them.
 	Refused func(host string)
 
-	mu   sync.Mutex
-	told map[string]bool
+	secrets   []Secret
+	authority *Authority
+	roots     *x509.CertPool // of hosts; nil: the system's
+
+	mu     sync.Mutex
+	told   map[string]bool
+	shared *http.Transport
+}
+
+// silent takes what the server of HTTP says about clients: it may hold what they have sent.
+var silent = log.New(io.Discard, "", 0)
+
+// transport is what reaches hosts by HTTP.
+func (g *Gate) transport() *http.Transport {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.shared == nil {
+		g.shared = &http.Transport{
+			DialContext: g.dial, DisableCompression: true, MaxIdleConns: 100, IdleConnTimeout: time.Minute, TLSHandshakeTimeout: dialTime,
+			TLSClientConfig: &tls.Config{RootCAs: g.roots},
+		}
+	}
+	return g.shared
 }
 
 const (
@@ -37,16 +62,20 @@ const (
 
 // Serve serves until the listener is closed.
 func (g *Gate) Serve(l net.Listener) error {
-	transport := &http.Transport{DialContext: g.dial, DisableCompression: true, MaxIdleConns: 100, IdleConnTimeout: time.Minute, ForceAttemptHTTP2: false}
 	plain := &httputil.ReverseProxy{
-		Rewrite: func(r *httputil.ProxyRequest) { r.Out.Header.Del("Proxy-Authorization") },
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.Out.Header.Del("Proxy-Authorization")
+			if _, host, port, err := g.rule(withPort(r.Out.URL.Host, "80")); err == nil {
+				fill(r.Out, g.secretsOf(host, port))
+			}
+		},
 		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
 			g.fail(w, err)
 		},
-		Transport: transport, FlushInterval: -1,
+		Transport: g.transport(), FlushInterval: -1, ErrorLog: silent,
 	}
 	server := http.Server{
-		ReadHeaderTimeout: headerTime, MaxHeaderBytes: maxHeader,
+		ReadHeaderTimeout: headerTime, MaxHeaderBytes: maxHeader, ErrorLog: silent,
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			switch {
 			case r.Method == http.MethodConnect:
@@ -133,8 +162,34 @@ func (g *Gate) dial(ctx context.Context, _, address string) (net.Conn, error) {
 	return nil, err
 }
 
+// withPort is an address with a port.
+func withPort(host, port string) string {
+	if _, _, err := net.SplitHostPort(host); err == nil {
+		return host
+	}
+	return net.JoinHostPort(strings.Trim(host, "[]"), port)
+}
+
 // connect makes a tunnel.
 func (g *Gate) connect(w http.ResponseWriter, r *http.Request) {
+	_, host, port, err := g.rule(r.Host)
+	if err != nil {
+		g.fail(w, err)
+		return
+	}
+	if secrets := g.secretsOf(host, port); len(secrets) > 0 {
+		near, buffered, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			return
+		}
+		_ = near.SetDeadline(time.Time{})
+		if _, err := io.WriteString(near, "HTTP/1.1 200 OK\r\n\r\n"); err != nil {
+			near.Close()
+			return
+		}
+		g.serveSecret(near, buffered.Reader, net.JoinHostPort(host, strconv.Itoa(int(port))), host, secrets)
+		return
+	}
 	far, err := g.dial(r.Context(), "tcp", r.Host)
 	if err != nil {
 		g.fail(w, err)

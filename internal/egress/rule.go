@@ -44,6 +44,9 @@ func ParseRule(text string) (Rule, error) {
 	return r, nil
 }
 
+// Many reports whether the rule names more than one host.
+func (r Rule) Many() bool { return r.any }
+
 // Local is the port of this machine that the rule names, as localhost or a loopback
 // address; 0 if it names another host.
 func (r Rule) Local() uint16 {

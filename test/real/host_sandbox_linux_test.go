@@ -1,12 +1,19 @@
 package real
 
 import (
+	"bytes"
 	"context"
+	"fmt"
+	"io/fs"
+	"net/http/httptest"
+	"net/http/httputil"
 	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/amux-dev/amux/internal/test/fakemodel"
@@ -72,5 +79,65 @@ func (r *run) inSandbox() {
 	}
 	if len(args) > len(box) && !next.asked(-1).contains("[fm:touch="+made) {
 		r.t.Error("the session did not go on")
+	}
+}
+
+// The key of the model's provider stays outside: inside there is a placeholder, and nothing
+// that the run leaves has the key.
+func TestSandboxSecret(t *testing.T) {
+	if _, err := exec.LookPath("bwrap"); err != nil {
+		t.Skip("it needs bubblewrap")
+	}
+	for id, variable := range map[string]string{"claude": "ANTHROPIC_API_KEY", "qwen": "OPENAI_API_KEY", "gemini": "GEMINI_API_KEY", "copilot": "COPILOT_PROVIDER_API_KEY"} {
+		a := agents[slices.IndexFunc(agents, func(a agentRow) bool { return a.id == id })]
+		if !selected(a, "host: a secret") {
+			continue
+		}
+		t.Run(id, func(t *testing.T) {
+			t.Parallel()
+			report.keep(t, id, "secret")
+			r := newRun(t, a)
+			const key = "sk-ant-api03-0123456789-of-the-provider"
+			// The provider, which notes what it is shown.
+			var mu sync.Mutex
+			shown := map[string]int{}
+			target, err := url.Parse(r.model.URL)
+			if err != nil {
+				t.Fatal(err)
+			}
+			front := httptest.NewServer(&httputil.ReverseProxy{Rewrite: func(p *httputil.ProxyRequest) {
+				p.SetURL(target)
+				mu.Lock()
+				defer mu.Unlock()
+				shown[fmt.Sprint(strings.Contains(fmt.Sprint(p.In.Header, p.In.URL), key), " ", strings.Contains(fmt.Sprint(p.In.Header, p.In.URL), "placeholder"))]++
+			}, FlushInterval: -1})
+			t.Cleanup(front.Close)
+			r.provider = front.URL
+			copied := r.path("environment")
+			r.env = append(r.env, variable+"="+key)
+			r.once("[fm:touch=made; env > "+copied+"]", "--sandbox-secret", variable+"=localhost:"+front.URL[strings.LastIndex(front.URL, ":")+1:], "--approve", "auto")
+			r.ok(1)
+			mu.Lock()
+			if shown["true false"] == 0 || shown["false true"] > 0 || shown["true true"] > 0 {
+				t.Errorf("the provider is shown (the key, a placeholder): %v", shown)
+			}
+			mu.Unlock()
+			if inside, err := os.ReadFile(copied); err != nil || strings.Contains(string(inside), variable+"=") && !strings.Contains(string(inside), variable+"=sk-ant-api03-placeholder") {
+				t.Errorf("the agent's tools see %s, %v", inside, err)
+			}
+			err = filepath.WalkDir(r.dir, func(path string, d fs.DirEntry, err error) error {
+				if err != nil || !d.Type().IsRegular() {
+					return err
+				}
+				data, err := os.ReadFile(path)
+				if bytes.Contains(data, []byte(key)) {
+					t.Errorf("%s has the key", path)
+				}
+				return err
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		})
 	}
 }

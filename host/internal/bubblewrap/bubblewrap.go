@@ -5,6 +5,7 @@ package bubblewrap
 
 import (
 	"cmp"
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"slices"
@@ -23,6 +24,22 @@ type Policy struct {
 	Network []string // All, None, or hosts; empty is All
 	Read    []string // absolute paths
 	Write   []string // absolute paths
+	// Secrets are variables whose values stay outside, as NAME=HOST: the way out puts them
+	// into requests to that host, which may be reached.
+	Secrets []string
+}
+
+// hosts are those that may be reached, unless that is All or None.
+func (p Policy) hosts() (hosts []string) {
+	if !slices.Equal(p.Network, []string{None}) {
+		hosts = slices.Clone(p.Network)
+	}
+	for _, text := range p.Secrets {
+		if _, host, ok := strings.Cut(text, "="); ok && !slices.Contains(hosts, host) {
+			hosts = append(hosts, host)
+		}
+	}
+	return hosts
 }
 
 // The networks that are no list of hosts.
@@ -45,6 +62,7 @@ type Setting struct {
 	Hidden      []string // amux's own folders
 	Programs    []string // that run inside
 	Path        string   // where programs are looked for
+	Secrets     []egress.Secret
 	Terminal    bool
 	Bubblewrap  string // the program
 	Helper      string // amux-sandbox
@@ -72,8 +90,8 @@ func (p Policy) Wrap(s Setting, program string, args, env []string) (command, en
 	within := []string{s.Helper, "within"}
 	var network []string
 	switch {
-	case len(p.Network) == 0 || slices.Equal(p.Network, []string{All}):
-	case slices.Equal(p.Network, []string{None}):
+	case len(p.hosts()) == 0 && len(p.Network) == 0 || slices.Equal(p.Network, []string{All}):
+	case len(p.hosts()) == 0:
 		network = []string{"--unshare-net"}
 	default:
 		network = []string{"--unshare-net"}
@@ -83,7 +101,7 @@ func (p Policy) Wrap(s Setting, program string, args, env []string) (command, en
 		}
 		around = append(around, "--socket", socket)
 		within = append(within, "--proxy", socket)
-		for _, text := range p.Network {
+		for _, text := range p.hosts() {
 			rule, err := egress.ParseRule(text)
 			if err != nil {
 				return nil, nil, invalid("--sandbox-net: %v", err)
@@ -103,7 +121,25 @@ func (p Policy) Wrap(s Setting, program string, args, env []string) (command, en
 		name, _, _ := strings.Cut(variable, "=")
 		return slices.Contains(gone, name)
 	})
+	if len(s.Secrets) > 0 {
+		held, err := json.Marshal(s.Secrets)
+		if err != nil {
+			return nil, nil, err
+		}
+		environ = append(environ, egress.SecretsEnv+"="+string(held))
+		for name, file := range trust {
+			environ = append(environ, name+"="+filepath.Join(s.TempDir, file))
+		}
+	}
 	return command, environ, nil
+}
+
+// trust are the variables by which programs learn of an authority to trust, and the files of
+// the run's temp folder that amux-sandbox makes.
+var trust = map[string]string{
+	"NODE_EXTRA_CA_CERTS": egress.AuthorityFile, "CODEX_CA_CERTIFICATE": egress.BundleFile, "DENO_CERT": egress.AuthorityFile,
+	"SSL_CERT_FILE": egress.BundleFile, "REQUESTS_CA_BUNDLE": egress.BundleFile, "CURL_CA_BUNDLE": egress.BundleFile, "GIT_SSL_CAINFO": egress.BundleFile,
+	"AWS_CA_BUNDLE": egress.BundleFile,
 }
 
 // unprivileged is the first port that a program without rights may listen on, as the one
@@ -132,6 +168,18 @@ func (p Policy) Check(home, cwd string) error {
 		}
 		if port := rule.Local(); port != 0 && port < unprivileged {
 			return invalid("--sandbox-net %s: a port of this machine below %d cannot be reached from a sandbox", text, unprivileged).WithHint("have the server listen on a higher port, too")
+		}
+	}
+	for _, text := range p.Secrets {
+		name, host, ok := strings.Cut(text, "=")
+		rule, err := egress.ParseRule(host)
+		switch {
+		case !ok || name == "" || err != nil:
+			return invalid("invalid --sandbox-secret %q: expected NAME=HOST", text).WithHint("for example: ANTHROPIC_API_KEY=api.anthropic.com")
+		case rule.Many():
+			return invalid("--sandbox-secret %s: a secret is for one host", text)
+		case slices.Equal(p.Network, []string{All}):
+			return invalid("--sandbox-secret needs a network of hosts").WithHint("name hosts by --sandbox-net, in place of all")
 		}
 	}
 	for flag, paths := range map[string][]string{"--sandbox-read": p.Read, "--sandbox-write": p.Write} {

@@ -17,6 +17,7 @@ import (
 	"github.com/amux-dev/amux/host/internal/bubblewrap"
 	"github.com/amux-dev/amux/host/internal/folders"
 	"github.com/amux-dev/amux/host/internal/program"
+	"github.com/amux-dev/amux/internal/egress"
 	"github.com/amux-dev/amux/internal/journal"
 	"github.com/amux-dev/amux/internal/process"
 	"github.com/amux-dev/amux/internal/shim"
@@ -68,6 +69,7 @@ type Sandbox struct {
 	Folders []string // that the agent writes besides its work folder
 	Files   []string // that it reads
 	Hidden  []string // amux's own folders
+	Secrets []egress.Secret
 }
 
 // Prepare checks the plan, writes its files and makes the environment.
@@ -141,7 +143,7 @@ func (o Order) enclose(s *shim.Spawn) error {
 		return o.bad("its working directory %q is outside of that of the run, which is in a sandbox", s.Cwd)
 	}
 	in := bubblewrap.Setting{
-		Home: box.Caller.GetHome(), Cwd: o.Cwd, Start: s.Cwd, TempDir: o.TempDir, Shown: box.Files, Dirs: box.Folders, Hidden: box.Hidden,
+		Home: box.Caller.GetHome(), Cwd: o.Cwd, Start: s.Cwd, TempDir: o.TempDir, Shown: box.Files, Dirs: box.Folders, Hidden: box.Hidden, Secrets: box.Secrets,
 		Programs: []string{s.Program, filepath.Join(o.Beside, pluginapi.Bridge)}, Path: process.EnvValue(s.Env, "PATH"), Terminal: s.Terminal != nil,
 		Bubblewrap: box.Program, Helper: filepath.Join(o.Beside, bubblewrap.Helper),
 	}

@@ -115,6 +115,7 @@ type Sandbox struct {
 	Always      bool
 	Network     []string // hosts, or "all" or "none" alone; empty: all
 	Read, Write []string // absolute
+	Secrets     []string // NAME=HOST
 }
 
 // HTTP is [http]: what amux serve --http may start.
@@ -193,6 +194,7 @@ var keys = []key{
 	{"sandbox.always", false, boolean(func(s *Settings) *bool { return &s.Sandbox.Always }, true)},
 	{"sandbox.network", false, list(func(s *Settings) *[]string { return &s.Sandbox.Network })},
 	{"sandbox.read", false, folders(func(s *Settings) *[]string { return &s.Sandbox.Read })},
+	{"sandbox.secrets", false, list(func(s *Settings) *[]string { return &s.Sandbox.Secrets })},
 	{"sandbox.write", false, folders(func(s *Settings) *[]string { return &s.Sandbox.Write })},
 	{"project_index", false, folders(func(s *Settings) *[]string { return &s.ProjectIndex })},
 }

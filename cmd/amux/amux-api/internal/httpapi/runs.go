@@ -102,9 +102,12 @@ var modes = []host.ApproveMode{host.ApproveDeny, host.ApproveRules, host.Approve
 func (s *api) task(in NewRun) (run.Task, error) {
 	t := run.Task{
 		Agent: in.Agent, Prompt: in.Prompt, Model: in.Model, Effort: in.Effort, System: in.System, Cwd: filepath.Clean(filepath.FromSlash(in.Cwd)), Name: in.Name, Tags: in.Tags,
-		Resume: in.Resume, Conversation: in.Conversation, Worktree: in.Worktree, Sandbox: in.Sandbox, SandboxNet: in.SandboxNet, AddDirs: in.AddDirs, Files: in.Files,
+		Resume: in.Resume, Conversation: in.Conversation, Worktree: in.Worktree, AddDirs: in.AddDirs, Files: in.Files,
 		Approve: in.Approve, Allow: in.Allow, Deny: in.Deny, MaxTurns: in.MaxTurns, MaxCost: in.MaxCost, MaxTokens: in.MaxTokens,
 		Timeout: time.Duration(in.TimeoutSeconds * float64(time.Second)),
+	}
+	if in.Sandbox || len(in.SandboxNet) > 0 {
+		t.Sandbox = &host.Sandbox{Network: in.SandboxNet}
 	}
 	for _, name := range slices.Sorted(maps.Keys(in.Env)) {
 		t.Env = append(t.Env, name+"="+in.Env[name])

@@ -65,7 +65,9 @@ func (s *server) start(ctx context.Context, progress func(float64, string), in s
 			return startOut{}, err
 		}
 	}
-	t.Sandbox = in.Sandbox
+	if in.Sandbox {
+		t.Sandbox = &host.Sandbox{}
+	}
 	id, err := run.Start(ctx, s.app, t)
 	out := startOut{RunID: id, Approve: t.Approve}
 	if err != nil || !in.Wait || ctx.Value(asTask{}) != nil {

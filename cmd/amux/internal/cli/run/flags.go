@@ -58,6 +58,7 @@ type Approvals struct {
 type Box struct {
 	Sandbox                               sandboxFlag
 	SandboxNet, SandboxRead, SandboxWrite []string
+	SandboxSecrets                        []string
 }
 
 // Limits end the run, or start it again.
@@ -111,6 +112,7 @@ func (o *Options) AddFlags(cmd *cobra.Command) {
 	f.StringArrayVar(&o.SandboxNet, "sandbox-net", nil, "let it reach this `HOST` and no other (repeatable); none: nobody; all (default)")
 	f.StringArrayVar(&o.SandboxRead, "sandbox-read", nil, "let it read this `PATH`, too (repeatable)")
 	f.StringArrayVar(&o.SandboxWrite, "sandbox-write", nil, "let it write this `PATH`, too (repeatable)")
+	f.StringArrayVar(&o.SandboxSecrets, "sandbox-secret", nil, "keep the value of a variable out of it, and put it into requests to a host: `NAME=HOST` (repeatable)")
 	f.Uint32Var(&o.MaxTurns, "max-turns", 0, "stop after this `NUMBER` of turns")
 	f.Float64Var(&o.MaxCost, "max-cost", 0, "stop when this many `DOLLARS` are spent, as far as the agent says")
 	app.Also(cmd, "max-cost", "max-budget")
@@ -207,8 +209,8 @@ func (o *Options) spec() (host.RunSpec, error) {
 	for _, dir := range o.AddDirs {
 		spec.AddDirs = append(spec.AddDirs, o.Process.Abs(dir))
 	}
-	if o.Sandbox.on || len(o.SandboxNet)+len(o.SandboxRead)+len(o.SandboxWrite) > 0 {
-		spec.Sandbox = &host.Sandbox{Network: o.SandboxNet}
+	if o.Sandbox.on || len(o.SandboxNet)+len(o.SandboxRead)+len(o.SandboxWrite)+len(o.SandboxSecrets) > 0 {
+		spec.Sandbox = &host.Sandbox{Network: o.SandboxNet, Secrets: o.SandboxSecrets}
 		for _, path := range o.SandboxRead {
 			spec.Sandbox.Read = append(spec.Sandbox.Read, o.Process.Abs(path))
 		}

@@ -226,6 +226,7 @@ func (r *request) applySandbox() {
 	if len(spec.Sandbox.Network) == 0 {
 		spec.Sandbox.Network = set.Network
 	}
+	spec.Sandbox.Secrets = append(spec.Sandbox.Secrets, set.Secrets...)
 	spec.Sandbox.Read = append(spec.Sandbox.Read, set.Read...)
 	spec.Sandbox.Write = append(spec.Sandbox.Write, set.Write...)
 }

@@ -96,6 +96,7 @@ func (o *Options) repeat(spec host.RunSpec, agent string, given func(flag string
 	if box := spec.Sandbox; box != nil {
 		take(given, "sandbox", &o.Sandbox, sandboxFlag{on: true})
 		take(given, "sandbox-net", &o.SandboxNet, box.Network)
+		take(given, "sandbox-secret", &o.SandboxSecrets, box.Secrets)
 		take(given, "sandbox-read", &o.SandboxRead, box.Read)
 		take(given, "sandbox-write", &o.SandboxWrite, box.Write)
 	}

@@ -26,8 +26,7 @@ type Task struct {
 	NoSession             bool
 	Conversation          bool // takes more prompts, until End
 	Worktree              bool // a new one
-	Sandbox               bool
-	SandboxNet            []string // whom it may reach; none: everybody
+	Sandbox               *host.Sandbox
 	AddDirs, Files        []string
 	Env                   []string // NAME=VALUE
 	MCP                   []host.MCPServer
@@ -59,7 +58,9 @@ func Start(ctx context.Context, a *app.App, t Task) (string, error) {
 	o.Model, o.Effort, o.System, o.Driver = t.Model, t.Effort, t.System, t.Driver
 	o.Name, o.Tags, o.Resume, o.NoSession = t.Name, t.Tags, t.Resume, t.NoSession
 	o.Worktree.given = t.Worktree
-	o.Sandbox.on, o.SandboxNet = t.Sandbox, t.SandboxNet
+	if box := t.Sandbox; box != nil {
+		o.Sandbox.on, o.SandboxNet, o.SandboxRead, o.SandboxWrite, o.SandboxSecrets = true, box.Network, box.Read, box.Write, box.Secrets
+	}
 	o.AddDirs, o.Files, o.Env, o.servers = t.AddDirs, t.Files, t.Env, t.MCP
 	o.Allow, o.Deny = t.Allow, t.Deny
 	o.MaxTurns, o.MaxCost, o.MaxTokens = t.MaxTurns, t.MaxCost, t.MaxTokens

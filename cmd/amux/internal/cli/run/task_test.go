@@ -23,7 +23,7 @@ func TestTaskRefused(t *testing.T) {
 		{name: "folder", task: Task{Agent: "alpha", Prompt: "hi", Cwd: "/no/such/folder"}, code: pluginapi.CodeValidation, says: "does not exist"},
 		{name: "approve", task: Task{Agent: "alpha", Prompt: "hi", Approve: "yes"}, code: pluginapi.CodeValidation, says: "invalid approve"},
 		{name: "approve by no rules", task: Task{Agent: "alpha", Prompt: "hi", Approve: "rules"}, code: pluginapi.CodeValidation, says: "requires a rule"},
-		{name: "variable", task: Task{Agent: "alpha", Prompt: "hi", Env: []string{"secret"}}, code: pluginapi.CodeValidation, says: "NAME=VALUE"},
+		{name: "variable", task: Task{Agent: "alpha", Prompt: "hi", Env: []string{"hunter2"}}, code: pluginapi.CodeValidation, says: "NAME=VALUE"},
 		{name: "not UTF-8", task: Task{Agent: "alpha", Prompt: "a\xff"}, code: pluginapi.CodeValidation, says: "UTF-8"},
 		{name: "settings are wrong", settings: "x = 1", task: Task{Agent: "alpha", Prompt: "hi"}, code: pluginapi.CodeConfig, says: "unknown key x"},
 	} {
@@ -38,7 +38,7 @@ func TestTaskRefused(t *testing.T) {
 			if err == nil || id != "" || e.Code != test.code || !strings.Contains(e.Error(), test.says) {
 				t.Errorf("%q, %v", id, err)
 			}
-			if strings.Contains(e.Error()+e.Hint, "secret") {
+			if strings.Contains(e.Error()+e.Hint, "hunter2") {
 				t.Errorf("the value is repeated: %v", err)
 			}
 			if b.Host.Started || b.Out.String()+b.Err.String() != "" {
