@@ -440,8 +440,9 @@ func (l *launch) prepareSpawn(ctx context.Context, patience *adapter.Patience) (
 		order.Sandbox = &spawn.Sandbox{
 			Policy:  bubblewrap.Policy(*box),
 			Program: l.bubblewrap, Caller: caller(l.agent, l.world(), l.spec.Cwd, l.env()),
-			Secrets: l.secrets, Folders: l.spec.AddDirs, Files: l.spec.Files, Hidden: []string{l.h.opts.ConfigDir, l.h.opts.RuntimeDir},
+			Secrets: l.secrets, Folders: l.spec.AddDirs, Hidden: []string{l.h.opts.ConfigDir, l.h.opts.RuntimeDir},
 		}
+		order.Sandbox.Files = append(slices.Clone(l.spec.Files), l.plugin.Path)
 		for _, server := range l.spec.MCPServers {
 			order.Sandbox.Files = append(order.Sandbox.Files, program.Look(server.Command, l.world(), l.spec.Cwd))
 		}

@@ -91,6 +91,8 @@ func (r *run) drivenByEditor(options []string) {
 	if err := json.Unmarshal(out, &seen); err != nil {
 		r.t.Fatalf("%v: %s", err, out)
 	}
+	// The session was closed, and its agent may take a while to end.
+	_ = r.amux(ctx, "wait", seen.Session).Run()
 	r.events = []event{{RunID: seen.Session}}
 	r.checkLeftovers()
 	want := map[string]string{"text": "end_turn", "tool": "end_turn"}

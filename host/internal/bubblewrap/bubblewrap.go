@@ -248,7 +248,7 @@ func (p *plan) hide(dir string) {
 func (p *plan) show(path string, v view) {
 	path = filepath.Clean(path)
 	real, err := filepath.EvalSymlinks(path)
-	if err != nil || real == "/" {
+	if err != nil || real == "/" || !filepath.IsAbs(path) {
 		return
 	}
 	for _, at := range []string{real, path} {
