@@ -24,7 +24,7 @@ type Head struct {
 
 // Parse reads what an event begins with. The whole line must be JSON.
 func Parse(line []byte) (head Head, err error) {
-	if head, ok := parseWritten(line); ok && json.Valid(line) {
+	if head, rest, ok := parseWritten(line); ok && (flat(rest) || json.Valid(line)) {
 		return head, nil
 	}
 	if err := json.Unmarshal(line, &head); err != nil {
@@ -34,53 +34,112 @@ func Parse(line []byte) (head Head, err error) {
 }
 
 // parseWritten reads the head as package eventlog writes it, which takes a tenth of the
-// time of decoding the line. It does not look at what follows.
-func parseWritten(line []byte) (head Head, ok bool) {
-	rest := line
+// time of decoding the line. It does not look at the rest.
+func parseWritten(line []byte) (head Head, rest []byte, ok bool) {
+	rest = line
 	// next cuts a plain string behind a prefix.
-	next := func(prefix string) (value string) {
+	next := func(prefix string) (value []byte) {
 		var found bool
 		if rest, found = bytes.CutPrefix(rest, []byte(prefix)); !found {
 			ok = false
-			return ""
+			return nil
 		}
 		end := bytes.IndexByte(rest, '"')
 		if end < 0 {
 			ok = false
-			return ""
+			return nil
 		}
 		for _, c := range rest[:end] {
 			if c < 0x20 || c >= utf8.RuneSelf || c == '\\' {
 				ok = false
 			}
 		}
-		value, rest = string(rest[:end]), rest[end+1:]
+		value, rest = rest[:end], rest[end+1:]
 		return value
 	}
 	ok = true
 	head.Type = pluginapi.Type(next(`{"type":"`))
-	head.RunID = next(`,"run_id":"`)
+	head.RunID = string(next(`,"run_id":"`))
 	var found bool
 	if rest, found = bytes.CutPrefix(rest, []byte(`,"seq":`)); !ok || !found {
-		return Head{}, false
+		return Head{}, nil, false
 	}
 	digits := bytes.IndexByte(rest, ',')
 	if digits < 1 || rest[0] == '0' {
-		return Head{}, false
+		return Head{}, nil, false
 	}
 	for _, c := range rest[:digits] {
 		if c < '0' || c > '9' || head.Seq > (math.MaxUint64-9)/10 {
-			return Head{}, false
+			return Head{}, nil, false
 		}
 		head.Seq = 10*head.Seq + uint64(c-'0')
 	}
 	rest = rest[digits:]
 	at := next(`,"time":"`)
-	head.Agent = next(`,"agent":"`)
-	if !ok || len(rest) == 0 || head.Time.UnmarshalText([]byte(at)) != nil {
-		return Head{}, false
+	head.Agent = string(next(`,"agent":"`))
+	if !ok || len(rest) == 0 || head.Time.UnmarshalText(at) != nil {
+		return Head{}, nil, false
 	}
-	return head, true
+	return head, rest, true
+}
+
+// flat reports whether the rest of a line is members of an object with plain values, none of
+// them an object or a list, and its end: as of nearly all events. It finds that out in a
+// quarter of the time that json.Valid takes for the line.
+func flat(rest []byte) bool {
+	for len(rest) > 0 && rest[0] == ',' {
+		key, ok := skipString(rest[1:])
+		if !ok || len(key) == 0 || key[0] != ':' {
+			return false
+		}
+		if value := key[1:]; len(value) > 0 && value[0] == '"' {
+			if rest, ok = skipString(value); !ok {
+				return false
+			}
+			continue
+		} else if rest = skipWord(value); len(rest) == len(value) {
+			return false
+		}
+	}
+	return len(rest) == 1 && rest[0] == '}'
+}
+
+// skipString cuts a string of JSON off the beginning. One with an escape other than those of
+// one letter is left to the library.
+func skipString(text []byte) (rest []byte, ok bool) {
+	if len(text) == 0 || text[0] != '"' {
+		return nil, false
+	}
+	for i := 1; i < len(text); i++ {
+		switch c := text[i]; {
+		case c == '"':
+			return text[i+1:], true
+		case c < 0x20:
+			return nil, false
+		case c == '\\':
+			if i++; i == len(text) || bytes.IndexByte([]byte(`"\/bfnrt`), text[i]) < 0 {
+				return nil, false
+			}
+		}
+	}
+	return nil, false
+}
+
+// skipWord cuts true, false, null or a whole number off the beginning.
+func skipWord(text []byte) []byte {
+	for _, word := range []string{"true", "false", "null"} {
+		if rest, ok := bytes.CutPrefix(text, []byte(word)); ok {
+			return rest
+		}
+	}
+	n := 0
+	for n < len(text) && text[n] >= '0' && text[n] <= '9' {
+		n++
+	}
+	if n > 1 && text[0] == '0' {
+		return text
+	}
+	return text[n:]
 }
 
 // IsType reports whether line is an event of that type; every event begins with

@@ -76,7 +76,7 @@ func TestLooks(t *testing.T) {
 func FuzzParse(f *testing.F) {
 	const head = `{"type":"text_delta","run_id":"01M88EQX0N2TBQ3JMMDHCPP0AK","seq":18,"time":"2026-11-25T04:17:08.635279Z","agent":"claude"`
 	for _, line := range []string{
-		head + `,"delta":"a\nb"}`, head + `}`, head, head + `,"delta":"a`, head + `,"delta":1}{`,
+		head + `,"delta":"a\nb"}`, head + `,"a":"\u00e9","b":12,"c":null,"d":true}`, head + `,"a":01}`, head + `,"a":tru}`, head + `,"a":"\x"}`, head + `,"a":1,}`, head + `}`, head, head + `,"delta":"a`, head + `,"delta":1}{`,
 		strings.Replace(head, "18", "018", 1) + `}`, strings.Replace(head, "18", "18446744073709551616", 1) + `}`,
 		strings.Replace(head, "18", "-1", 1) + `}`, strings.Replace(head, "18", "1e3", 1) + `}`, strings.Replace(head, "Z", "+01:00", 1) + `}`,
 		strings.Replace(head, "claude", `cla\u0075de`, 1) + `}`, strings.Replace(head, "claude", "é\xff", 1) + `}`,
@@ -85,7 +85,10 @@ func FuzzParse(f *testing.F) {
 		f.Add([]byte(line))
 	}
 	f.Fuzz(func(t *testing.T, line []byte) {
-		_, ok := parseWritten(line)
+		_, rest, ok := parseWritten(line)
+		if ok && flat(rest) && !json.Valid(line) {
+			t.Fatalf("%q is no JSON, and looks like it", line)
+		}
 		var want Head
 		err := json.Unmarshal(line, &want)
 		got, failed := Parse(line)

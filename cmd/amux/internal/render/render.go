@@ -144,6 +144,18 @@ func plainDelta(raw []byte) (delta string, ok bool) {
 	return delta, ok
 }
 
+// delta takes a piece of the agent's message, of which there may be a million.
+func (r *Renderer) delta(text string) {
+	if r.whole && !undecided[code.EventTextDelta] {
+		r.release()
+	}
+	if r.holding {
+		r.held.WriteString(text)
+		return
+	}
+	r.say(text)
+}
+
 // toolUse are the fields of what an agent does with a tool.
 type toolUse struct {
 	ToolCallID string          `json:"tool_call_id"`
@@ -193,6 +205,12 @@ func (r *Renderer) Event(t pluginapi.Type, raw []byte) {
 	if r.o.Quiet || skipped[t] && !r.o.Debug {
 		return
 	}
+	if t == code.EventTextDelta {
+		if delta, ok := plainDelta(raw); ok {
+			r.delta(delta)
+			return
+		}
+	}
 	e, ok := decode(t, raw)
 	if !ok {
 		return // fields of unexpected types: nothing to show
@@ -211,12 +229,8 @@ func (r *Renderer) Event(t pluginapi.Type, raw []byte) {
 			r.holding = true
 		}
 	case code.EventTextDelta:
-		switch {
-		case nested:
-		case r.holding:
-			r.held.WriteString(e.Delta)
-		default:
-			r.say(e.Delta)
+		if !nested {
+			r.delta(e.Delta)
 		}
 	case code.EventMessageStop:
 		switch {
