@@ -1,10 +1,12 @@
 package main
 
 import (
+	"bytes"
 	"strconv"
 	"strings"
 
 	"github.com/amux-dev/amux/pluginapi"
+	pb "github.com/amux-dev/amux/pluginapi/amuxplugin1"
 	"github.com/amux-dev/amux/sdk"
 	"github.com/amux-dev/amux/sdk/failure"
 	"github.com/amux-dev/amux/sdk/jsonl"
@@ -43,6 +45,7 @@ type lines struct {
 	open    []call // tools without a result, in the order they began
 	said    bool   // text, since the last tool
 	tries   int    // of a request that was cut off in the input of a tool
+	last    []byte // the result of a resumed session whose cause stderr may tell; nil: none waits
 }
 
 // reconnecting is what the CLI says in the model's place when the connection breaks in
@@ -57,6 +60,13 @@ type call struct{ id, name, native string }
 
 // Handle turns one input into outputs.
 func (s *lines) Handle(in *pluginapi.Input, out *sdk.Out) error {
+	if in.GetKind() == pb.InputKind_INPUT_EXIT && s.last != nil {
+		if doc, err := jsonl.ParseObject(s.last); err == nil {
+			s.end(doc.Value, out)
+			doc.Release()
+		}
+		s.last = nil
+	}
 	s.HandleOnce(in, out, s.line)
 	return nil
 }
@@ -97,6 +107,11 @@ func (s *lines) line(line jsonl.Value, out *sdk.Out) bool {
 	case "tool_result":
 		s.result(line, out)
 	case "result":
+		if s.resumed && strings.Contains(line.Text("error"), notStarted) && !s.noSession() {
+			// Stderr says which it was, and is read beside stdout: perhaps later.
+			s.last = bytes.Clone(line.Raw())
+			break
+		}
 		s.end(line, out)
 	default:
 		return false
@@ -165,7 +180,7 @@ func (s *lines) end(line jsonl.Value, out *sdk.Out) {
 		outcome = &pluginapi.Outcome{Code: string(pluginapi.CodeTurnLimit), Message: "hermes has reached the limit of requests in a turn"}
 	case code != 0 || line.Text("error") != "":
 		outcome = reason(line.Text("error"), line.Text("text"))
-		if said := s.Stderr(); strings.Contains(said, "Session not found") || strings.Contains(said, "session_not_found") {
+		if s.noSession() {
 			outcome = &pluginapi.Outcome{Code: string(pluginapi.CodeSessionNotFound), Message: "hermes has no session " + s.Session}
 		}
 	}
@@ -173,12 +188,21 @@ func (s *lines) end(line jsonl.Value, out *sdk.Out) {
 	s.Idle(out)
 }
 
+// notStarted is the error of a session that is not there as well as of no sign-in.
+const notStarted = "credentials or agent init failed"
+
+// noSession reports whether stderr says that the session is not there.
+func (s *lines) noSession() bool {
+	said := s.Stderr()
+	return strings.Contains(said, "Session not found") || strings.Contains(said, "session_not_found")
+}
+
 // reason tells errors apart by what is said.
 func reason(message, text string) *pluginapi.Outcome {
 	if message == "" {
 		message = text
 	}
-	if strings.Contains(message, "credentials or agent init failed") {
+	if strings.Contains(message, notStarted) {
 		return &pluginapi.Outcome{Code: string(pluginapi.CodeAuth), Message: message}
 	}
 	if tooLong.MatchString(message) {
