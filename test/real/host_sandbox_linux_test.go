@@ -38,26 +38,30 @@ func TestSandbox(t *testing.T) {
 	}
 }
 
+// seeingAgents lets a sandbox see the agents of the tests, wherever the checkout is: their
+// launchers are scripts that start what is beside them, and the Python of Hermes.
+func (r *run) seeingAgents() []string {
+	r.t.Helper()
+	args := []string{"--sandbox", "--sandbox-read", filepath.Join(tc.Root, ".cache")}
+	if python, err := filepath.EvalSymlinks(filepath.Join(tc.Root, ".cache", "agents.d", "hermes", "venv", "bin", "python")); err == nil && r.agent.id == "hermes" {
+		args = append(args, "--sandbox-read", filepath.Dir(filepath.Dir(python)))
+	}
+	return args
+}
+
 func (r *run) inSandbox() {
 	r.t.Helper()
 	model, err := url.Parse(r.model.URL)
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	box := []string{"--sandbox", "--sandbox-net", "localhost:" + model.Port(), "--approve", "auto"}
+	box := append(r.seeingAgents(), "--sandbox-net", "localhost:"+model.Port(), "--approve", "auto")
 	if r.agent.id == "amux-remote" {
 		out, err := r.amux(context.Background(), append([]string{"run", r.agent.id, "x"}, box...)...).CombinedOutput()
 		if err == nil || !strings.Contains(string(out), "works on another machine") {
 			r.t.Errorf("an agent elsewhere: %v %s", err, out)
 		}
 		return
-	}
-	if r.agent.id == "hermes" { // a test's launcher names the Python of its environment, which is elsewhere
-		python, err := filepath.EvalSymlinks(filepath.Join(tc.Root, ".cache", "agents.d", "hermes", "venv", "bin", "python"))
-		if err != nil {
-			r.t.Fatal(err)
-		}
-		box = append(box, "--sandbox-read", filepath.Dir(filepath.Dir(python)))
 	}
 	made, escaped := r.path("made"), filepath.Join(r.dir, "home", "escaped")
 	r.once("[fm:touch="+made+"]", box...)
@@ -115,7 +119,7 @@ func TestSandboxSecret(t *testing.T) {
 			r.provider = front.URL
 			copied := r.path("environment")
 			r.env = append(r.env, variable+"="+key)
-			r.once("[fm:touch=made; env > "+copied+"]", "--sandbox-secret", variable+"=localhost:"+front.URL[strings.LastIndex(front.URL, ":")+1:], "--approve", "auto")
+			r.once("[fm:touch=made; env > "+copied+"]", append(r.seeingAgents(), "--sandbox-secret", variable+"=localhost:"+front.URL[strings.LastIndex(front.URL, ":")+1:], "--approve", "auto")...)
 			r.ok(1)
 			mu.Lock()
 			if shown["true false"] == 0 || shown["false true"] > 0 || shown["true true"] > 0 {

@@ -112,7 +112,7 @@ func attack(h *home.Home, w world, kind string, args ...string) (escaped []strin
 	if err != nil {
 		h.T.Fatal(err)
 	}
-	said, err = h.Try([]string{"AMUX_PROBE_WORLD=" + string(data), "AMUX_PROBE=" + kind}, append([]string{h.Amux, "run", "probe", "--quiet"}, args...)...)
+	said, err = h.Try([]string{"AMUX_PROBE_WORLD=" + string(data), "AMUX_PROBE=" + kind}, append([]string{h.Amux, "run", "probe"}, args...)...) // with all its messages
 	if err != nil || strings.Contains(said, "broken:") {
 		h.T.Fatalf("%v: %s", err, said)
 	}
