@@ -144,8 +144,8 @@ func plainDelta(raw []byte) (delta string, ok bool) {
 	return delta, ok
 }
 
-// delta takes a piece of the agent's message, of which there may be a million.
-func (r *Renderer) delta(text string) {
+// take takes a piece of the agent's message, of which there may be a million.
+func take(r *Renderer, text string) {
 	if r.whole && !undecided[code.EventTextDelta] {
 		r.release()
 	}
@@ -207,7 +207,7 @@ func (r *Renderer) Event(t pluginapi.Type, raw []byte) {
 	}
 	if t == code.EventTextDelta {
 		if delta, ok := plainDelta(raw); ok {
-			r.delta(delta)
+			take(r, delta)
 			return
 		}
 	}
@@ -230,7 +230,7 @@ func (r *Renderer) Event(t pluginapi.Type, raw []byte) {
 		}
 	case code.EventTextDelta:
 		if !nested {
-			r.delta(e.Delta)
+			take(r, e.Delta)
 		}
 	case code.EventMessageStop:
 		switch {
