@@ -19,13 +19,19 @@ import (
 	"github.com/amux-dev/amux/internal/test/fakemodel"
 )
 
+// unlessSandboxed skips a test where bubblewrap makes no sandbox.
+func unlessSandboxed(t *testing.T) {
+	t.Helper()
+	if out, err := exec.Command("bwrap", "--unshare-user", "--unshare-pid", "--ro-bind", "/", "/", "--proc", "/proc", "/bin/true").CombinedOutput(); err != nil {
+		t.Skipf("bubblewrap makes no sandbox here: %v %s", err, out)
+	}
+}
+
 // Every agent works in a sandbox in which it reaches its model alone: it answers, its tools
 // write in the work folder and nowhere else, and its session is there afterwards, for a
 // second run in a sandbox.
 func TestSandbox(t *testing.T) {
-	if _, err := exec.LookPath("bwrap"); err != nil {
-		t.Skip("it needs bubblewrap")
-	}
+	unlessSandboxed(t)
 	for _, a := range agents {
 		if !selected(a, "host: a sandbox") {
 			continue
@@ -89,9 +95,7 @@ func (r *run) inSandbox() {
 // The key of the model's provider stays outside: inside there is a placeholder, and nothing
 // that the run leaves has the key.
 func TestSandboxSecret(t *testing.T) {
-	if _, err := exec.LookPath("bwrap"); err != nil {
-		t.Skip("it needs bubblewrap")
-	}
+	unlessSandboxed(t)
 	for id, variable := range map[string]string{"claude": "ANTHROPIC_API_KEY", "qwen": "OPENAI_API_KEY", "gemini": "GEMINI_API_KEY", "copilot": "COPILOT_PROVIDER_API_KEY"} {
 		a := agents[slices.IndexFunc(agents, func(a agentRow) bool { return a.id == id })]
 		if !selected(a, "host: a secret") {
