@@ -401,6 +401,6 @@ func daemon() {
 	}
 	fmt.Println("daemon is there")
 	if os.Getenv("AMUX_PROBE_WAIT") != "" {
-		time.Sleep(10 * time.Minute)
+		_ = cmd.Wait()
 	}
 }

@@ -294,7 +294,6 @@ func count(pids []int, name string) (n int) {
 func TestRefusals(t *testing.T) {
 	t.Parallel()
 	h, _ := user(t)
-	empty := t.TempDir()
 	broken := t.TempDir()
 	if err := os.WriteFile(filepath.Join(broken, "bwrap"), []byte("#!/bin/sh\necho 'bwrap: No permissions to create new namespace' >&2\nexit 1\n"), 0o755); err != nil {
 		t.Fatal(err)
@@ -320,7 +319,6 @@ func TestRefusals(t *testing.T) {
 			t.Errorf("%q: %v, %s", test.args, err, out)
 		}
 	}
-	_ = empty
 	if runs := h.Sh(nil, h.Amux, "ps", "-aq"); runs != "" {
 		t.Errorf("there are the runs %q", runs)
 	}

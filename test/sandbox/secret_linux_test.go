@@ -20,7 +20,7 @@ import (
 // files of any process, nor in what amux records; and its host gets it.
 func TestSecretStaysOutside(t *testing.T) {
 	t.Parallel()
-	h, w := user(t)
+	h, _ := user(t)
 	if err := os.WriteFile(filepath.Join(h.User, ".agent-mux", "config.toml"), []byte("[agents.sh]\nadapter = \"command\"\ncommand = \"exec sh\"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -101,7 +101,6 @@ print(urllib.request.urlopen(r, timeout=20).read().decode(), os.environ["TEST_KE
 	if out, err := h.Try([]string{"TEST_KEY=" + key}, h.Amux, "run", "sh", "x", "--sandbox-net", "all", "--sandbox-secret", "TEST_KEY=example.com"); err == nil || !strings.Contains(out, "needs a network of hosts") {
 		t.Errorf("with the whole network: %v, %s", err, out)
 	}
-	_ = w
 }
 
 // memoryWith looks for a text in the environment and the memory of a process.
