@@ -134,8 +134,8 @@ func (p Policy) Wrap(s Setting, program string, args, env []string) (command, en
 	return command, environ, nil
 }
 
-// trust are the variables by which programs learn of an authority to trust, and the files of
-// the run's temp folder that amux-sandbox makes.
+// trust has the variables that tell programs which certificate authority to trust, each with
+// the file that amux-sandbox makes for it in the run's temp folder.
 var trust = map[string]string{
 	"NODE_EXTRA_CA_CERTS": egress.AuthorityFile, "CODEX_CA_CERTIFICATE": egress.BundleFile, "DENO_CERT": egress.AuthorityFile,
 	"SSL_CERT_FILE": egress.BundleFile, "REQUESTS_CA_BUNDLE": egress.BundleFile, "CURL_CA_BUNDLE": egress.BundleFile, "GIT_SSL_CAINFO": egress.BundleFile,

@@ -20,7 +20,7 @@ var descriptions = map[string]string{
 	"listSessions":       "The agent's own conversations, also those that amux has not started, the newest first.",
 	"readSession":        "What the agent has stored, as events, the active branch alone; 8 MiB at most, which truncated says.",
 	"getHealth":          "The version of the server, and how many runs go on.",
-	"createLink":         "Who opens the link within ten minutes is signed in; nobody is twice. It leads to amux's own page.",
+	"createLink":         "Opening the link, which leads to amux's own page, signs one browser in. It works once, within ten minutes.",
 	"listQuestions":      "What waits for an answer, of all live runs, the first asked first, each with the diff of a change where it can be told.",
 	"listRuns":           "The live runs; with all the ended ones too. The newest first; more says that there are others.",
 	"createRun":          "Settings and project are those of cwd, as of a command there. What may be started is bounded by [http] of config.toml. The answer comes when the agent has been started or queued.",
