@@ -285,6 +285,21 @@ func NewReader(src io.ReaderAt) (*Reader, error) {
 	return &Reader{src: src, offset: headerSize}, nil
 }
 
+// Whole is the size of the whole records of a journal of that size, which may be empty.
+func Whole(src io.ReaderAt, size int64) (int64, error) {
+	if size == 0 {
+		return 0, nil
+	}
+	r, err := NewReader(src)
+	for err == nil {
+		_, err = r.Next(size)
+	}
+	if err != io.EOF && err != ErrTorn {
+		return 0, err
+	}
+	return r.Offset(), nil
+}
+
 // Offset is where the next record starts.
 func (r *Reader) Offset() int64 { return r.offset }
 

@@ -154,6 +154,7 @@ const (
 	ReasonBudget     EndReason = "budget"
 	ReasonParentGone EndReason = "parent_gone" // the process that the run is to end with has ended
 	ReasonHostGone   EndReason = "host_gone"
+	ReasonCutOff     EndReason = "cut_off" // the connection to the place where it ran broke
 	ReasonDiskFull   EndReason = "disk_full"
 	ReasonStdinFull  EndReason = "stdin_full" // the agent does not read
 	ReasonFault      EndReason = "fault"      // the adapter cannot go on

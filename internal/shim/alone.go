@@ -12,9 +12,17 @@ import (
 // a detached one goes on for a while, if it has an agent.
 func (s *supervisor) hostGone(dead Hello) {
 	s.mu.Lock()
-	if !s.hello.Detached || s.child == nil || isClosed(s.child.gone) {
+	idle := s.child == nil || isClosed(s.child.gone)
+	alone, reason := s.hello.Alone, journal.ReasonHostGone
+	if s.session != nil { // the host may be there, and its connection has broken
+		reason = journal.ReasonCutOff
+		if idle {
+			idle, alone = false, linkGrace
+		}
+	}
+	if !s.hello.Detached || idle {
 		s.mu.Unlock()
-		s.endAlone(journal.ReasonHostGone)
+		s.endAlone(reason)
 		clearHost(dead, s.tree.processes)
 		s.finish()
 		return
@@ -24,7 +32,7 @@ func (s *supervisor) hostGone(dead Hello) {
 		return
 	}
 	if s.alone == nil {
-		s.alone = time.AfterFunc(s.hello.Alone, func() { s.endAlone(journal.ReasonHostGone); s.finish() })
+		s.alone = time.AfterFunc(alone, func() { s.endAlone(reason); s.finish() })
 	}
 	s.mu.Unlock()
 	clearHost(dead, s.tree.processes)

@@ -168,6 +168,7 @@ func readWake(in *bufio.Reader) (size int64, woken bool, err error) {
 	return size, true, err
 }
 
+// parseReply is the error that the body of a reply says; nil for none.
 func parseReply(body []byte) error {
 	if len(body) == 0 {
 		return nil

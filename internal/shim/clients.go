@@ -142,6 +142,9 @@ func (s *supervisor) serve(c *conn, launch bool) {
 		c.host = hello.Host
 	}
 	s.mu.Lock()
+	if launch {
+		hello = s.hello
+	}
 	epoch := s.clients.add(c)
 	if c.host {
 		if !launch {
@@ -153,6 +156,7 @@ func (s *supervisor) serve(c *conn, launch bool) {
 		}
 	}
 	s.mu.Unlock()
+	session := s.join(c, hello)
 	stop := make(chan struct{})
 	go func() {
 		for {
@@ -170,9 +174,12 @@ func (s *supervisor) serve(c *conn, launch bool) {
 		if err != nil {
 			break
 		}
-		err = s.command(c, t, body)
+		reply, heard := session.do(c, id, func() []byte { return replyBody(s.command(c, t, body)) })
+		if !heard {
+			break
+		}
 		if id != 0 {
-			c.send(frame(frameReply, id, replyBody(err)))
+			c.send(frame(frameReply, id, reply))
 		}
 	}
 	close(stop)
@@ -185,6 +192,7 @@ func (s *supervisor) serve(c *conn, launch bool) {
 	}
 }
 
+// replyBody is the body of the reply to a command.
 func replyBody(err error) []byte {
 	if err == nil {
 		return nil

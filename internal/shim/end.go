@@ -86,7 +86,7 @@ func (s *supervisor) supervise(child *child) {
 	record := journal.Encode(exit)
 	s.exit.write(record)
 	switch {
-	case exit.Reason == journal.ReasonHostGone:
+	case exit.Reason == journal.ReasonHostGone, exit.Reason == journal.ReasonCutOff:
 		s.recorder.tryAppend(journal.KindExit, record) // who comes later reads the file
 	case s.recorder.append(journal.KindExit, record): // the host waits for it
 	case exit.Reason == "":
@@ -99,6 +99,10 @@ func (s *supervisor) supervise(child *child) {
 	}
 	s.mu.Lock()
 	alone := s.alone != nil
+	if alone && s.session != nil { // its host may be about to come back
+		alone = false
+		s.alone.Reset(linkGrace)
+	}
 	s.mu.Unlock()
 	if alone { // the journal says all that the next host must know
 		s.endAlone(journal.ReasonHostGone)

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -23,10 +24,11 @@ func Connect(ctx context.Context, socket string) (io.ReadWriteCloser, error) {
 	return d.DialContext(ctx, "unix", socket)
 }
 
-// Launch starts the program at path as the shim of the run in dir. The
-// connection is the shim's lifeline: it is held by this process alone, so that
-// its end, however it comes, is the end of a foreground run.
-func Launch(path, dir string, hello Hello) (*Launched, error) {
+// Start starts the program at path as the shim of the run in dir. The connection is the
+// shim's lifeline: it is held by this process alone, so that its end, however it comes,
+// is the end of a foreground run. env is added to the program's environment, which is
+// empty.
+func Start(path, dir string, env []string) (_ *Started, retErr error) {
 	// Under the fork lock: a plugin that is started meanwhile must not inherit
 	// an end, or the shim would never be seen to leave.
 	syscall.ForkLock.RLock()
@@ -40,14 +42,13 @@ func Launch(path, dir string, hello Hello) (*Launched, error) {
 		return nil, fmt.Errorf("make a socket pair: %w", err)
 	}
 	theirs := os.NewFile(uintptr(fds[1]), "launch")
-	defer theirs.Close()
+	defer theirs.Close() // before the hello: a shim that dies now is seen to be gone
 	conn, err := rawio.NewConn(fds[0])
 	if err != nil {
 		return nil, fmt.Errorf("make a socket pair: %w", err)
 	}
-	launched := false
 	defer func() {
-		if !launched {
+		if retErr != nil {
 			conn.Close()
 		}
 	}()
@@ -60,16 +61,15 @@ func Launch(path, dir string, hello Hello) (*Launched, error) {
 	cmd.Dir = "/"
 	// One thread at a time is enough, and wakes no second one for each line of the
 	// agent; the heap is a few buffers.
-	cmd.Env = []string{"GOMAXPROCS=1", "GOTRACEBACK=single"}
+	cmd.Env = append(slices.Clone(env), "GOMAXPROCS=1", "GOTRACEBACK=single")
 	cmd.Stderr = log
 	cmd.ExtraFiles = []*os.File{theirs}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start %s: %w", path, err)
 	}
-	theirs.Close()                    // before the hello: a shim that dies now is seen to be gone
-	wait := func() { _ = cmd.Wait() } // how it ended is in the journal and the exit file
-	l, err := Greet(conn, hello, wait, func() { _ = cmd.Process.Release() })
-	launched = err == nil
-	return l, err
+	return &Started{
+		Conn: conn, wait: func() { _ = cmd.Wait() }, // how it ended is in the journal and the exit file
+		release: func() { _ = cmd.Process.Release() },
+	}, nil
 }

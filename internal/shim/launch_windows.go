@@ -5,8 +5,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
-	"sync"
 	"syscall"
 
 	"golang.org/x/sys/windows"
@@ -15,20 +15,19 @@ import (
 	"github.com/amux-dev/amux/internal/sys/rawio"
 )
 
-// Launch starts the program at path as the shim of the run in dir. The
-// connection is the shim's lifeline: it is held by this process alone, so that
-// its end, however it comes, is the end of a foreground run.
-func Launch(path, dir string, hello Hello) (*Launched, error) {
+// Start starts the program at path as the shim of the run in dir. The connection is the
+// shim's lifeline: it is held by this process alone, so that its end, however it comes,
+// is the end of a foreground run. env is added to the program's environment, which is
+// empty.
+func Start(path, dir string, env []string) (_ *Started, retErr error) {
 	ours, theirs, err := namedpipe.Pair(namedpipe.InOut)
 	if err != nil {
 		return nil, fmt.Errorf("make a pipe: %w", err)
 	}
-	closeTheirs := sync.OnceFunc(func() { _ = windows.CloseHandle(theirs) })
-	defer closeTheirs()
+	defer func() { _ = windows.CloseHandle(theirs) }() // before the hello: a shim that dies now is seen to be gone
 	conn := rawio.FileConn(ours)
-	launched := false
 	defer func() {
-		if !launched {
+		if retErr != nil {
 			conn.Close()
 		}
 	}()
@@ -39,7 +38,7 @@ func Launch(path, dir string, hello Hello) (*Launched, error) {
 	defer log.Close()
 	cmd := exec.Command(path, dir, strconv.FormatUint(uint64(theirs), 10))
 	cmd.Dir = filepath.VolumeName(dir) + `\` // a folder that somebody is in cannot be removed
-	cmd.Env = []string{"GOMAXPROCS=1", "GOTRACEBACK=single"}
+	cmd.Env = append(slices.Clone(env), "GOMAXPROCS=1", "GOTRACEBACK=single")
 	cmd.Stderr = log
 	cmd.SysProcAttr = &syscall.SysProcAttr{
 		// A console of its own that nobody sees: what is typed on another does not
@@ -50,9 +49,8 @@ func Launch(path, dir string, hello Hello) (*Launched, error) {
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start %s: %w", path, err)
 	}
-	closeTheirs()                     // before the hello: a shim that dies now is seen to be gone
-	wait := func() { _ = cmd.Wait() } // how it ended is in the journal and the exit file
-	l, err := Greet(conn, hello, wait, func() { _ = cmd.Process.Release() })
-	launched = err == nil
-	return l, err
+	return &Started{
+		Conn: conn, wait: func() { _ = cmd.Wait() }, // how it ended is in the journal and the exit file
+		release: func() { _ = cmd.Process.Release() },
+	}, nil
 }

@@ -20,6 +20,26 @@ func (l *Launched) Leave() {
 	_ = l.Close()
 }
 
+// Started is the process of a shim that has not been greeted.
+type Started struct {
+	Conn          io.ReadWriteCloser
+	wait, release func() // one of them is called, when the connection has ended
+}
+
+// Launch starts the program at path as the shim of the run in dir, and greets it.
+func Launch(path, dir string, hello Hello) (*Launched, error) {
+	started, err := Start(path, dir, nil)
+	if err != nil {
+		return nil, err
+	}
+	return started.Greet(hello)
+}
+
+// Greet says hello.
+func (s *Started) Greet(hello Hello) (*Launched, error) {
+	return Greet(s.Conn, hello, s.wait, s.release)
+}
+
 // Greet says hello to a shim whose process was just started. wait waits for that process
 // and release forgets it: one of them is called, when the connection has ended.
 func Greet(conn io.ReadWriteCloser, hello Hello, wait, release func()) (*Launched, error) {

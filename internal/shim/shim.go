@@ -80,6 +80,7 @@ type supervisor struct {
 
 	mu        sync.Mutex
 	hello     Hello
+	session   *session // nil: no host has named one
 	effect    EffectID // the newest that was carried out
 	child     *child
 	deadlines deadlines

@@ -94,6 +94,7 @@ type supervised struct {
 	*testing.T
 	*shim.Launched
 	dir, temp string
+	id        string // of the run
 	info      shim.Info
 }
 
@@ -107,7 +108,7 @@ func launch(t *testing.T, change func(*shim.Hello)) *supervised {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(root) })
-	k := &supervised{T: t, dir: root + "/run", temp: root + "/temp"}
+	k := &supervised{T: t, dir: root + "/run", temp: root + "/temp", id: "R"}
 	for _, dir := range []string{k.dir, k.temp} {
 		if err := os.Mkdir(dir, 0o700); err != nil {
 			t.Fatal(err)
@@ -149,7 +150,7 @@ func (k *supervised) run(script string) {
 
 func (k *supervised) shell(script string) shim.Spawn {
 	return shim.Spawn{
-		Number: 1, Program: "/bin/sh", Args: []string{"-c", script}, Env: []string{"PATH=" + os.Getenv("PATH"), "AMUX_RUN_ID=R"},
+		Number: 1, Program: "/bin/sh", Args: []string{"-c", script}, Env: []string{"PATH=" + os.Getenv("PATH"), "AMUX_RUN_ID=" + k.id},
 		Cwd: k.dir, Stdin: true, Grace: 200 * time.Millisecond,
 	}
 }

@@ -16,10 +16,11 @@ import (
 // must speak the older versions.
 const Version = 1
 
-// A frame is its length (4 bytes, little endian, of what follows), a type, a
-// request id (4 bytes, 0 where no reply is wanted) and a body.
+// frameType is the type of a frame. A frame is its length (4 bytes, little endian, of what
+// follows), a type, a request id (4 bytes, 0 where no reply is wanted) and a body.
 type frameType byte
 
+// The types of frames.
 const (
 	// Host or client → shim.
 	frameHello   frameType = 'H' // Hello
@@ -43,6 +44,14 @@ const (
 	frameWelcome frameType = 'h' // Welcome
 	frameWake    frameType = 'w' // committed size of the journal (8)
 	frameReply   frameType = 'r' // empty, or CODE NUL message, perhaps NUL hint
+
+	// Near → Far, besides those for the shim.
+	frameOpen    frameType = 'O' // Opening: the first
+	framePing    frameType = 'p' // a sign of life, which is answered by the same
+	frameDestroy frameType = 'd' // remove what the run has left; answered by the same
+	// Far → Near.
+	frameJournal frameType = 'j' // 1 if it ends where a record does (1), offset (8), bytes of the journal
+	frameOver    frameType = 'x' // over: the shim is gone, and all of the journal was sent
 )
 
 const (
@@ -62,6 +71,10 @@ type Hello struct {
 	Version int    `json:"version"`
 	Nonce   string `json:"nonce"`
 	Host    bool   `json:"host"` // may write stdin and spawn; ends the rights of earlier hosts
+	// Session, if not empty, names what goes on over several connections, one after the other:
+	// a command that comes again with the number of one that was done gets that one's reply.
+	// At most 64 commands may be without a reply at a time.
+	Session string `json:"session,omitempty"`
 
 	RunID    string        `json:"run_id,omitempty"`
 	Socket   string        `json:"socket,omitempty"`
@@ -204,6 +217,7 @@ type RemoteError struct {
 
 func (e *RemoteError) Error() string { return e.Msg }
 
+// frame is a frame as it goes over a connection.
 func frame(t frameType, id uint32, body ...[]byte) []byte {
 	size := frameHeader - 4
 	for _, b := range body {

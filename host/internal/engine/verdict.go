@@ -73,6 +73,8 @@ func (l *ledger) finished() journal.State {
 		// It was to start the agent, and would have recorded that it does not.
 		end.To = Lost
 		return fail(code.Lost, code.ReasonLost, "the run's shim was killed while it started the agent")
+	case asked == journal.ReasonCutOff && !l.spawned:
+		return fail(code.HostGone, code.ReasonHostGone, "the connection to the place where the run was to be broke before the agent was started")
 	case unstarted && l.retry != nil:
 		return fail(code.HostGone, code.ReasonHostGone, "the process that hosted the run ended before attempt "+strconv.Itoa(l.retry.Attempt)+" was started")
 	case unstarted:
@@ -99,6 +101,8 @@ func (l *ledger) finished() journal.State {
 			return fail(code.BudgetExceeded, ReasonBudget, "a budget of the run is spent")
 		case journal.ReasonHostGone:
 			return fail(code.HostGone, code.ReasonHostGone, "the process that hosted the run ended before it")
+		case journal.ReasonCutOff:
+			return fail(code.HostGone, code.ReasonHostGone, "the connection to the place where the run was broke")
 		case journal.ReasonSignal:
 			end.To = Canceled
 			return fail(code.Aborted, code.ReasonSignal, "the run was ended by a signal that somebody sent")

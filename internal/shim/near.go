@@ -1,0 +1,635 @@
+package shim
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/amux-dev/amux/internal/journal"
+	"github.com/amux-dev/amux/pluginapi/code"
+)
+
+const (
+	// offlineWait is how long a command waits for a broken link before whoever sent it is told
+	// that it was not sent.
+	offlineWait = 5 * time.Second
+	// ashore is how long the link of a run that has ended there, because it broke, is tried
+	// again, to fetch what the run's end was.
+	ashore = 30 * time.Second
+	// waiting is how many commands wait for the link at most.
+	waiting = 4 * window
+	// longestPause is between two tries.
+	longestPause = 30 * time.Second
+)
+
+// Near stands here for the shim of a run at another place. It has the run's address and a
+// copy of its journal; hosts and clients find no difference. A foreground run ends there when
+// the link breaks. A detached one goes on; the link is tried again until it stands, and goes on
+// where it was.
+type Near struct {
+	Dir   string // of the run
+	Place string // for people
+	Self  Info   // pid, start time and boot id of this process
+	// Far is what the shim there is greeted with: its socket, its folder for temporary files.
+	Far Hello
+	// Resume: the shim was started before, by a Near that has died.
+	Resume bool
+	// Dial connects to Far. An error says for people what is wrong.
+	Dial func(context.Context) (io.ReadWriteCloser, error)
+	// Lives reports whether a process is there, for a run that ends with one.
+	Lives func(pid int, start uint64) bool
+	Log   io.Writer // for people; none if nil
+}
+
+// Run is the main function of what stands for a shim. The connection to the host is that of
+// Config.Launch.
+func (n Near) Run(launch Stream) error {
+	hello, err := readHello(launch)
+	if err != nil {
+		return fmt.Errorf("read hello: %w", err)
+	}
+	if n.Log == nil {
+		n.Log = io.Discard
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	s := &near{Near: n, hello: hello, work: make(chan struct{}, 1), room: make(chan struct{}, waiting), done: make(chan struct{}), ctx: ctx}
+	s.clients.conns, s.clients.size = map[*conn]bool{}, s.committed
+	refuse := func(err error) error {
+		refused, ok := errors.AsType[*RemoteError](err)
+		if !ok {
+			refused = &RemoteError{Code: code.Spawn, Msg: err.Error()}
+		}
+		_, _ = launch.Write(frame(frameWelcome, 0, encode(Welcome{Version: Version, Code: refused.Code, Error: refused.Msg, Hint: refused.Hint})))
+		return err
+	}
+	if err := s.open(); err != nil {
+		return refuse(err)
+	}
+	defer s.leave()
+	var first *wire
+	if !n.Resume {
+		if first, err = s.connect(true); err != nil {
+			return refuse(err)
+		}
+	}
+	go s.keepUp(first)
+	go s.serve(newConn(launch), true)
+	<-s.done
+	return nil
+}
+
+// near is a Near at work. mu guards everything below it.
+type near struct {
+	Near
+	ctx      context.Context
+	hello    Hello
+	listener Listener
+	copy     *os.File
+	exit     exitFile
+	clients  clients
+
+	work chan struct{} // the queue has something new, or more of it may be sent
+	room chan struct{} // is full when the queue is
+	done chan struct{} // closed when this process may leave
+	once sync.Once
+
+	mu      sync.Mutex
+	size    int64 // of the copy
+	whole   int64 // of its whole records
+	queue   []*command
+	given   int // how many of the queue the present connection was given
+	last    uint32
+	up      bool
+	broke   time.Time // when the link broke last
+	why     error
+	spawned bool
+	orphan  bool // its host is gone, and it is to end
+	alone   *time.Timer
+}
+
+// command is one that the shim has not answered.
+type command struct {
+	id    uint32
+	t     frameType
+	body  []byte
+	reply func([]byte)
+	host  bool
+	since time.Time
+	sent  bool // some connection was given it
+}
+
+// open makes the files that this process owns, and the run's address.
+func (s *near) open() (err error) {
+	if s.copy, err = os.OpenFile(filepath.Join(s.Dir, "journal"), os.O_RDWR|os.O_CREATE, 0o600); err != nil {
+		return err
+	}
+	info, err := s.copy.Stat()
+	if err != nil {
+		return err
+	}
+	s.size = info.Size()
+	if s.whole, err = journal.Whole(s.copy, s.size); err != nil {
+		return err
+	}
+	file, err := os.OpenFile(filepath.Join(s.Dir, "exit"), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return err
+	}
+	s.exit.File = file
+	if _, err := file.WriteAt(make([]byte, exitFileSize), 0); err != nil {
+		return err
+	}
+	if s.listener, err = listen(s.hello.Socket); err != nil {
+		return fmt.Errorf("listen on %s: %w", s.hello.Socket, err)
+	}
+	self := s.Self
+	self.Version, self.RunID, self.Socket, self.Nonce, self.TempDir = Version, s.hello.RunID, s.hello.Socket, s.hello.Nonce, s.hello.TempDir
+	tmp := filepath.Join(s.Dir, ".shim.json")
+	if err := os.WriteFile(tmp, encode(self), 0o600); err != nil {
+		return err
+	}
+	if err := os.Rename(tmp, filepath.Join(s.Dir, "shim.json")); err != nil {
+		return err
+	}
+	go func() {
+		for {
+			c, err := s.listener.Accept()
+			if err != nil {
+				return
+			}
+			go s.serve(newConn(c), false)
+		}
+	}()
+	return nil
+}
+
+func (s *near) leave() {
+	_ = s.listener.Close()
+	_ = s.copy.Close()
+	s.clients.close()
+}
+
+func (s *near) finish() { s.once.Do(func() { close(s.done) }) }
+
+func (s *near) logf(format string, args ...any) {
+	fmt.Fprintf(s.Log, "%s %s\n", time.Now().UTC().Format(time.RFC3339), fmt.Sprintf(format, args...))
+}
+
+func (s *near) committed() int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.whole
+}
+
+// ---- the link ----
+
+// connect makes a connection of the link, and greets the shim there.
+func (s *near) connect(launch bool) (*wire, error) {
+	conn, err := s.Dial(s.ctx)
+	if err != nil {
+		return nil, &RemoteError{Code: code.Network, Msg: err.Error()}
+	}
+	w := newWire(conn, func() { _ = conn.Close() })
+	hello := s.Far
+	hello.RunID, hello.Nonce, hello.Detached, hello.Alone = s.hello.RunID, s.hello.Nonce, s.hello.Detached, s.hello.Alone
+	hello.Session = fmt.Sprintf("%d-%d", s.Self.PID, s.Self.Start)
+	s.mu.Lock()
+	offset := s.size
+	s.mu.Unlock()
+	if err = w.send(frameOpen, 0, encode(Opening{RunID: s.hello.RunID, Launch: launch, Hello: hello, Offset: offset})); err != nil || !launch {
+		if err != nil {
+			w.close()
+		}
+		return w, err
+	}
+	t, _, body, err := w.read()
+	switch {
+	case err != nil:
+		err = &RemoteError{Code: code.Network, Msg: "the connection to " + s.Place + " broke while the run was started"}
+	case t == frameOver:
+		var said over
+		_ = json.Unmarshal(body, &said)
+		err = &RemoteError{cmp.Or(said.Code, code.Spawn), cmp.Or(said.Error, "the shim there ended before it was ready"), said.Hint}
+	case t == frameWelcome:
+		var welcome Welcome
+		if err = json.Unmarshal(body, &welcome); err == nil && welcome.Code != "" {
+			err = &RemoteError{welcome.Code, welcome.Error, welcome.Hint}
+		}
+	default:
+		err = errFrame
+	}
+	if err != nil {
+		w.close()
+		return nil, err
+	}
+	return w, nil
+}
+
+// keepUp keeps the link until the run is over.
+func (s *near) keepUp(w *wire) {
+	defer s.finish()
+	for pause := time.Duration(0); ; {
+		if w != nil {
+			heard, over, err := s.talk(w)
+			if over {
+				return
+			}
+			if heard {
+				pause = 0
+			}
+			s.broken(err)
+			s.logf("the link to %s is broken: %v", s.Place, err)
+		}
+		if s.hopeless() {
+			s.exit.write(journal.Encode(journal.Exit{Reason: journal.ReasonCutOff}))
+			return
+		}
+		pause = min(max(2*pause, 100*time.Millisecond), longestPause)
+		if w != nil {
+			pause = min(pause, time.Second)
+		}
+		select {
+		case <-time.After(pause):
+		case <-s.ctx.Done():
+			return
+		}
+		var err error
+		if w, err = s.connect(false); err != nil {
+			w = nil
+			s.broken(err)
+			s.logf("%s cannot be reached: %v", s.Place, err)
+		}
+	}
+}
+
+// broken notes that the link does not stand, and gives back what waits for too long.
+func (s *near) broken(err error) {
+	s.mu.Lock()
+	if s.up || s.broke.IsZero() {
+		s.broke = time.Now()
+	}
+	s.up, s.why, s.given = false, err, 0
+	s.mu.Unlock()
+}
+
+// hopeless reports that the run there has ended, and its end cannot be fetched.
+func (s *near) hopeless() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return (!s.hello.Detached || s.orphan) && !s.up && !s.broke.IsZero() && time.Since(s.broke) > ashore
+}
+
+// talk uses one connection until it breaks, or until the run is over there and all of it is
+// here.
+func (s *near) talk(w *wire) (heard, ended bool, _ error) {
+	defer w.close()
+	s.mu.Lock()
+	s.given = 0
+	s.mu.Unlock()
+	gone := make(chan struct{})
+	defer close(gone)
+	go s.give(w, gone)
+	for {
+		t, id, body, err := w.read()
+		if err != nil {
+			return heard, false, err
+		}
+		if !heard {
+			heard = true
+			s.mu.Lock()
+			s.up = true
+			s.mu.Unlock()
+		}
+		switch t {
+		case frameJournal:
+			if err := s.grow(body); err != nil {
+				return heard, false, err
+			}
+		case frameReply:
+			s.answered(id, body)
+		case frameWelcome:
+			var welcome Welcome
+			if json.Unmarshal(body, &welcome) == nil && welcome.Code != "" {
+				return heard, false, errors.New(welcome.Error)
+			}
+		case frameOver:
+			var said over
+			if json.Unmarshal(body, &said) != nil {
+				return heard, false, errFrame
+			}
+			if said.Error != "" {
+				s.logf("at %s: %s", s.Place, said.Error)
+			}
+			if len(said.Exit) > 0 {
+				s.exit.write(said.Exit)
+			}
+			s.clients.ring()
+			if w.send(frameDestroy, 0) == nil {
+				for t = 0; t != frameDestroy && err == nil; {
+					t, _, _, err = w.read()
+				}
+			}
+			return heard, true, nil
+		}
+	}
+}
+
+// give sends what waits, and a sign of life, over one connection.
+func (s *near) give(w *wire, gone <-chan struct{}) {
+	life := time.NewTicker(pingEvery)
+	defer life.Stop()
+	for {
+		for {
+			s.mu.Lock()
+			var next *command
+			if s.given < min(len(s.queue), window) {
+				next = s.queue[s.given]
+				next.sent = true
+				s.given++
+			}
+			s.mu.Unlock()
+			if next == nil {
+				break
+			}
+			if w.send(next.t, next.id, next.body) != nil {
+				return // whoever reads sees it, too
+			}
+		}
+		select {
+		case <-s.work:
+		case <-life.C:
+			if w.send(framePing, 0) != nil {
+				return
+			}
+		case <-gone:
+			return
+		}
+	}
+}
+
+// grow appends to the copy of the journal.
+func (s *near) grow(body []byte) error {
+	whole, offset, data, err := cutPiece(body)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	size := s.size
+	s.mu.Unlock()
+	if offset != size {
+		return fmt.Errorf("%w: a piece of the journal for offset %d, not %d", errFrame, offset, size)
+	}
+	for since := time.Now(); ; time.Sleep(50 * time.Millisecond) {
+		if _, err = s.copy.WriteAt(data, size); err == nil {
+			break
+		}
+		if time.Since(since) > defaultDisk {
+			s.diskFull()
+			return err
+		}
+	}
+	s.mu.Lock()
+	s.size += int64(len(data))
+	if whole {
+		s.whole = s.size
+	}
+	s.mu.Unlock()
+	if whole {
+		s.clients.ring()
+	}
+	return nil
+}
+
+// diskFull ends the run because its record here cannot be written.
+func (s *near) diskFull() {
+	s.exit.write(journal.Encode(journal.Exit{Reason: journal.ReasonDiskFull}))
+	s.endThere(journal.ReasonDiskFull)
+	s.mu.Lock()
+	s.orphan = true
+	s.mu.Unlock()
+}
+
+// endThere asks the shim to end the run and to leave.
+func (s *near) endThere(reason journal.EndReason) {
+	ignore := func([]byte) {}
+	s.ask(&command{t: frameKill, body: encode(Stop{Reason: reason, By: "host"}), reply: ignore, host: true})
+	s.ask(&command{t: frameRelease, reply: ignore, host: true})
+}
+
+// answered gives the reply to whoever waits for it.
+func (s *near) answered(id uint32, body []byte) {
+	s.mu.Lock()
+	var found *command
+	for i, c := range s.queue {
+		if c.id == id {
+			found = c
+			s.queue = append(s.queue[:i:i], s.queue[i+1:]...)
+			if i < s.given {
+				s.given--
+			}
+			break
+		}
+	}
+	if found != nil && found.t == frameSpawn && len(body) == 0 {
+		s.spawned = true
+	}
+	s.mu.Unlock()
+	if found != nil {
+		found.reply(body)
+		s.wake()
+	}
+}
+
+func (s *near) wake() {
+	select {
+	case s.work <- struct{}{}:
+	default:
+	}
+}
+
+// ask puts a command into the queue.
+func (s *near) ask(c *command) {
+	s.mu.Lock()
+	s.last++
+	c.id, c.since = s.last, time.Now()
+	s.queue = append(s.queue, c)
+	s.mu.Unlock()
+	s.wake()
+}
+
+// ---- those who are connected here ----
+
+// serve takes what one client asks, until it is gone.
+func (s *near) serve(c *conn, launch bool) {
+	defer c.Close()
+	var hello Hello
+	if launch {
+		hello = s.hello
+	} else {
+		_ = c.SetReadDeadline(time.Now().Add(5 * time.Second))
+		var err error
+		if hello, err = readHello(c); err != nil || hello.Nonce != s.hello.Nonce {
+			_, _ = c.Write(frame(frameWelcome, 0, encode(Welcome{Version: Version, Code: code.Validation, Error: "wrong nonce"})))
+			return
+		}
+		_ = c.SetReadDeadline(time.Time{})
+	}
+	c.host = launch || hello.Host
+	epoch := s.clients.add(c)
+	if c.host {
+		s.mu.Lock()
+		if s.alone != nil {
+			s.alone.Stop()
+			s.alone = nil
+		}
+		s.mu.Unlock()
+	}
+	gone := make(chan struct{})
+	go func() {
+		for {
+			select {
+			case <-c.wake:
+				c.send(s.clients.doorbell())
+			case <-gone:
+				return
+			}
+		}
+	}()
+	c.send(frame(frameWelcome, 0, encode(Welcome{Version: Version, Epoch: epoch, Size: s.committed(), PID: s.Self.PID, Terminals: true})))
+	for {
+		t, id, body, err := readFrame(c)
+		if err != nil {
+			break
+		}
+		s.take(c, t, id, body)
+	}
+	close(gone)
+	if s.clients.remove(c) {
+		s.hostGone(hello)
+	}
+}
+
+// take puts one command of a client on its way.
+func (s *near) take(c *conn, t frameType, id uint32, body []byte) {
+	reply := func(b []byte) {
+		if id != 0 {
+			c.send(frame(frameReply, id, b))
+		}
+	}
+	host := s.clients.isHost(c)
+	switch t {
+	case frameSpawn, frameWrite, frameClose, frameTimer, frameSignal, frameLimit, frameRelease:
+		if !host {
+			reply(replyBody(errNotHost))
+			return
+		}
+	}
+	if t == frameSpawn {
+		body = s.watchParent(body)
+	}
+	if t == frameAppend && len(body) > 0 && journal.Kind(body[0]) != journal.KindInput && !host {
+		reply(replyBody(errNotHost))
+		return
+	}
+	select {
+	case s.room <- struct{}{}:
+	case <-s.done:
+		return
+	}
+	asked := &command{t: t, body: body, host: host, reply: func(b []byte) { <-s.room; reply(b) }}
+	s.ask(asked)
+	if !host {
+		time.AfterFunc(offlineWait, func() { s.giveBack(asked) })
+	}
+}
+
+// giveBack refuses a command that could not be sent.
+func (s *near) giveBack(c *command) {
+	s.mu.Lock()
+	refused := false
+	why, broke := s.why, s.broke
+	if !s.up && !c.sent {
+		for i, waiting := range s.queue {
+			if waiting == c {
+				s.queue = append(s.queue[:i:i], s.queue[i+1:]...)
+				refused = true
+				break
+			}
+		}
+	}
+	s.mu.Unlock()
+	if !refused {
+		return
+	}
+	text := "nothing was sent"
+	if why != nil {
+		text = why.Error() + "; nothing was sent"
+	}
+	c.reply(replyBody(&RemoteError{
+		Code: code.Network, Msg: fmt.Sprintf("there is no connection to %s since %s: %s", s.Place, broke.Format(time.TimeOnly), text),
+		Hint: "the run may go on there; try again when " + s.Place + " can be reached",
+	}))
+}
+
+// watchParent has the run end with a process of this machine, of which the shim there cannot
+// know.
+func (s *near) watchParent(body []byte) []byte {
+	var spawn Spawn
+	if json.Unmarshal(body, &spawn) != nil || spawn.ParentPID == 0 {
+		return body
+	}
+	pid, start := spawn.ParentPID, spawn.ParentStart
+	spawn.ParentPID, spawn.ParentStart = 0, 0
+	go func() {
+		for s.Lives(pid, start) {
+			select {
+			case <-time.After(parentEvery):
+			case <-s.done:
+				return
+			}
+		}
+		s.ask(&command{t: frameStop, body: encode(Stop{Reason: journal.ReasonParentGone, By: "shim"}), reply: func([]byte) {}, host: true})
+	}()
+	return encode(spawn)
+}
+
+// hostGone is what the run does without a host here, as a shim's own hostGone.
+func (s *near) hostGone(dead Hello) {
+	if s.clients.hasHost() {
+		return
+	}
+	s.mu.Lock()
+	end := !s.hello.Detached || !s.spawned
+	if !end && s.alone == nil {
+		s.alone = time.AfterFunc(cmp.Or(s.hello.Alone, defaultAlone), s.endAlone)
+	}
+	s.mu.Unlock()
+	if end {
+		s.endAlone()
+	}
+	if dead.HostDir == "" {
+		return
+	}
+	for range 200 { // its connection ends a moment before its process
+		if !s.Lives(dead.HostPID, dead.HostStart) {
+			_ = os.RemoveAll(dead.HostDir)
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+func (s *near) endAlone() {
+	s.mu.Lock()
+	s.orphan = true
+	s.mu.Unlock()
+	s.endThere(journal.ReasonHostGone)
+}
