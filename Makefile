@@ -13,7 +13,7 @@ TOOL  = $(GO) -C tools tool
 # The real agents begin first: they wait more than they work, and the rest fills that.
 TESTS = ./test/real ./...
 
-.PHONY: help build run check test race fuzz sim sim-bugs lint words generate check-generated cross wine bench chaos chaos-minute test-real drift proof docs install uninstall packages release licenses clean
+.PHONY: help build far run check test race fuzz sim sim-bugs lint words generate check-generated cross wine bench chaos chaos-minute test-real drift proof docs install uninstall packages release licenses clean
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -21,11 +21,15 @@ help: ## this list
 build: ## build bin/amux with its own programs and bin/plugins
 	@sh tools/build.sh bin
 
+far: build ## build what amux puts on Linux machines of another kind (amux run --on) into bin/far
+	@sh tools/far.sh bin
+
 run: build ## build, and run the main job with the agent you have, or else with the demo
 	@sh tools/demo.sh "$(PROMPT)"
 
 test: build agents ## every test, with what they need; of real agents that are unchanged since their proof only the core (AMUX_TEST_OFFLINE=1: none)
-	@sh tools/debian.sh zip rpm chromium bwrap:bubblewrap
+	@sh tools/debian.sh zip rpm chromium bwrap:bubblewrap ssh:openssh-client sshd:openssh-server
+	@$(GO) mod graph >/dev/null # a workspace of somebody's plugin asks for more of it than a build
 	@rm -f .cache/real.txt
 	@export AMUX_TEST_REPORT=$(CURDIR)/.cache/real.txt AMUX_TEST_CHANGED=1; { $(GO) -C tools test -json ./...; $(GO) test -json -timeout 60m $(TESTS); } | $(GO) run -C tools ./testcount -timeout 60m
 

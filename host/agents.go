@@ -18,8 +18,8 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/amux-dev/amux/host/internal/plugins"
-	"github.com/amux-dev/amux/host/internal/program"
 	"github.com/amux-dev/amux/internal/adapter"
+	"github.com/amux-dev/amux/internal/program"
 	"github.com/amux-dev/amux/internal/registry"
 	"github.com/amux-dev/amux/internal/sys/sandbox"
 	"github.com/amux-dev/amux/pluginapi"

@@ -21,7 +21,7 @@ type attempts struct {
 	run    *hosted
 	launch *launch         // of what is still to be started; nil if there is nothing
 	life   context.Context // ends when this host lets the run go
-	place  *place          // in the host's queue
+	slot   *slot           // in the host's queue
 
 	mu      sync.Mutex
 	last    chan struct{} // closed when it is over
@@ -129,7 +129,7 @@ func (a *attempts) endUnstarted() {
 // startInTurn starts a queued run when its turn has come.
 func (a *attempts) startInTurn(ctx context.Context) {
 	select {
-	case <-a.place.ready:
+	case <-a.slot.ready:
 	case <-a.run.shim.conn.Gone():
 		return
 	case <-ctx.Done():

@@ -8,9 +8,9 @@ import (
 	"io"
 	"time"
 
-	"github.com/amux-dev/amux/host/internal/program"
 	"github.com/amux-dev/amux/host/internal/spawn"
 	"github.com/amux-dev/amux/internal/process"
+	"github.com/amux-dev/amux/internal/program"
 	"github.com/amux-dev/amux/internal/sys/printable"
 	"github.com/amux-dev/amux/internal/sys/sandbox"
 	"github.com/amux-dev/amux/pluginapi"

@@ -18,13 +18,13 @@ import (
 	"github.com/amux-dev/amux/host/internal/engine"
 	"github.com/amux-dev/amux/host/internal/folders"
 	"github.com/amux-dev/amux/host/internal/plugins"
-	"github.com/amux-dev/amux/host/internal/program"
 	"github.com/amux-dev/amux/host/internal/record"
 	"github.com/amux-dev/amux/host/internal/spawn"
 	"github.com/amux-dev/amux/internal/adapter"
 	"github.com/amux-dev/amux/internal/eventlog"
 	"github.com/amux-dev/amux/internal/journal"
 	"github.com/amux-dev/amux/internal/process"
+	"github.com/amux-dev/amux/internal/program"
 	"github.com/amux-dev/amux/internal/registry"
 	"github.com/amux-dev/amux/internal/shim"
 	"github.com/amux-dev/amux/internal/store"
@@ -188,6 +188,7 @@ func NewOn(opts Options, machine edge.Edges) (*Host, error) {
 		return nil, err
 	}
 	h.edges.launch, h.edges.dial, h.edges.plugin = machine.Launch, machine.Dial, machine.Plugin
+	h.edges.relay = nil
 	h.edges.sweep = func(meta store.Meta) { machine.Sweep(meta.RunID) }
 	return h, nil
 }
@@ -292,6 +293,8 @@ func (h *Host) Close(ctx context.Context) error {
 type edges struct {
 	open   rawio.Opener // journals and event logs
 	launch func(path, dir string, hello shim.Hello) (*shim.Launched, error)
+	// relay starts what stands here for the shim of a run at another place; nil: there are none.
+	relay  func(path, dir string, env []string, hello shim.Hello) (*shim.Launched, error)
 	dial   shim.Dialer
 	sweep  func(store.Meta) // kills what a run has left
 	plugin func(context.Context, adapter.Options) (*adapter.Process, error)
@@ -300,7 +303,7 @@ type edges struct {
 
 // machine are the edges to this machine.
 func machine(a *archive.Archive) edges {
-	return edges{open: rawio.OpenFile, launch: shim.Launch, dial: shim.Connect, sweep: a.Sweep, plugin: adapter.Start, random: rand.Float64}
+	return edges{open: rawio.OpenFile, launch: shim.Launch, relay: shim.LaunchIn, dial: shim.Connect, sweep: a.Sweep, plugin: adapter.Start, random: rand.Float64}
 }
 
 // journal opens a journal to read it; some systems sync only what is open for

@@ -86,9 +86,17 @@ func (s *shimLink) release() {
 	s.wait()
 }
 
+// partTime is how long a run at another place has to finish what it asks of it, when its host
+// leaves it.
+const partTime = time.Second
+
 // begin makes a run one of this host's.
 func (r *hosted) begin(ctx context.Context) {
 	ctx, r.letGo = context.WithCancel(ctx)
+	if r.spec.On != "" {
+		// What is asked of a place that cannot be reached waits for it.
+		context.AfterFunc(ctx, func() { time.AfterFunc(partTime, func() { r.shim.conn.Close() }) })
+	}
 	r.attachDisk()
 	r.attempts.life = ctx
 	r.ended = sync.OnceFunc(r.takeEnd)
@@ -129,7 +137,7 @@ func (r *hosted) newEngine(state string) *engine.Engine {
 	r.budgets = newBudgets(&r.h.archive, r.id(), &r.spec)
 	policy := &engine.Policy{
 		Conversation: r.spec.Conversation, Unattended: r.spec.Unattended, AnswerTime: r.h.limits.answer,
-		Judge: r.spec.judge(r.h.opts.Env).Answer, Preview: previewOf(r.spec.Cwd), Retry: r.attempts.next,
+		Judge: r.spec.judge(r.env()).Answer, Preview: previewOf(r.spec.here()), Retry: r.attempts.next,
 		Used: r.noteUsage, Overspent: r.budgets.overspent(), Grace: cmp.Or(r.spec.Grace, spawn.DefaultGrace),
 		Interrupts: r.agent.GetCapabilities().GetInterrupt(),
 	}
@@ -372,7 +380,7 @@ func (r *hosted) part() {
 	}
 	r.shim.conn.Close()
 	r.attempts.Wait()
-	r.attempts.place.leave()
+	r.attempts.slot.leave()
 	r.src.Close()
 	r.plugin.End()
 	r.end(r.failed(r.engine.Status().State, code.ReasonHostGone, r.hostGone()))
@@ -418,7 +426,7 @@ func (r *hosted) abandon(err error, told *engine.Engine) {
 // end.
 func (r *hosted) clear(told *engine.Summary, result Result) {
 	r.attempts.Wait()
-	r.attempts.place.leave()
+	r.attempts.slot.leave()
 	r.log.Finish()
 	r.disk.Finish()
 	if told != nil {

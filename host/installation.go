@@ -5,7 +5,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/amux-dev/amux/host/internal/program"
+	"github.com/amux-dev/amux/internal/program"
 	"github.com/amux-dev/amux/internal/sys/fault"
 	"github.com/amux-dev/amux/internal/sys/foreign"
 	"github.com/amux-dev/amux/pluginapi"

@@ -41,7 +41,7 @@ type writing struct {
 
 // writingOf is what a request for permission is about, if that is to write a file whole.
 func writingOf(tool, kind, detail string, paths []string, input []byte, cwd string) (writing, bool) {
-	if kind != pluginapi.ToolFile || len(paths) > 1 || !slices.Contains(wholeFileTools, strings.ToLower(tool)) {
+	if cwd == "" || kind != pluginapi.ToolFile || len(paths) > 1 || !slices.Contains(wholeFileTools, strings.ToLower(tool)) {
 		return writing{}, false
 	}
 	var fields map[string]json.RawMessage

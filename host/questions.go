@@ -60,7 +60,7 @@ func (r *recorded) questions() []Question {
 				continue
 			}
 			found.Rules, found.Why = judge.Suggest(q), why
-			found.Editable, found.Diff = r.agent.GetCapabilities().GetEditApprovals(), wholeFile(q.Event, r.spec.Cwd)
+			found.Editable, found.Diff = r.agent.GetCapabilities().GetEditApprovals(), wholeFile(q.Event, r.spec.here())
 			if near := judge.Near(q, decided.Allow); why == "" && len(near) > 0 {
 				found.Why = "not covered by " + strings.Join(near, ", ")
 			}

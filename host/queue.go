@@ -12,7 +12,7 @@ type Queue struct {
 	mu      sync.Mutex
 	places  int
 	taken   int
-	waiting []*place
+	waiting []*slot
 }
 
 // NewQueue makes a queue with that many places, at least one.
@@ -28,16 +28,16 @@ func (q *Queue) Waiting() int {
 	return len(q.waiting)
 }
 
-// place is that of one run, from when it asks for one until it leaves.
-type place struct {
+// slot is the place of one run in a queue, from when it asks for one until it leaves.
+type slot struct {
 	queue *Queue
 	ready chan struct{} // closed when it is the run's turn
 	once  sync.Once
 }
 
 // take asks for a place.
-func (q *Queue) take() *place {
-	p := &place{queue: q, ready: make(chan struct{})}
+func (q *Queue) take() *slot {
+	p := &slot{queue: q, ready: make(chan struct{})}
 	if q == nil {
 		close(p.ready)
 		return p
@@ -50,8 +50,8 @@ func (q *Queue) take() *place {
 }
 
 // takeNow takes a place for a run that goes on already, whether there is one or not.
-func (q *Queue) takeNow() *place {
-	p := &place{queue: q, ready: make(chan struct{})}
+func (q *Queue) takeNow() *slot {
+	p := &slot{queue: q, ready: make(chan struct{})}
 	close(p.ready)
 	if q != nil {
 		q.mu.Lock()
@@ -70,11 +70,11 @@ func (q *Queue) advance() {
 }
 
 // waits reports whether it is not the run's turn yet.
-func (p *place) waits() bool { return !isClosed(p.ready) }
+func (p *slot) waits() bool { return !isClosed(p.ready) }
 
 // leave gives the place to the next, or goes without having had one. It may be
 // repeated.
-func (p *place) leave() {
+func (p *slot) leave() {
 	q := p.queue
 	if q == nil {
 		return

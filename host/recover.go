@@ -149,6 +149,11 @@ func (c *recovery) recoverRun(ctx context.Context, id string) error {
 	if err != nil {
 		return pluginapi.Errorf(pluginapi.CodeParse, "run %s: %w", id, err)
 	}
+	if _, lives := record.Shim(dir); !lives {
+		if err := PlacesOf(c.host).revive(dir, meta, record.Detached(meta)); err != nil {
+			return pluginapi.Errorf(pluginapi.CodeSpawn, "run %s at another place: %w", id, err)
+		}
+	}
 	if info, lives := record.Shim(dir); lives {
 		// A detached one is for a host that serves: see Adopt. That of a foreground
 		// run leaves within moments of its host's death.
@@ -383,7 +388,7 @@ func (c *recovery) adopt(ctx context.Context, id string) (_ *Run, retErr error) 
 	if err != nil {
 		return nil, fail(err)
 	}
-	r.src = &record.Live{File: file, Conn: r.shim.conn, Write: h.edges.writer(dir)}
+	r.src = &record.Live{File: file, Conn: r.shim.conn, Write: PlacesOf(h).takeOver(dir, meta)}
 	past, err := record.ReadPast(r.src)
 	if err != nil {
 		return nil, fail(err)
@@ -406,7 +411,7 @@ func (c *recovery) adopt(ctx context.Context, id string) (_ *Run, retErr error) 
 		in := firstInput(past.Attempt, engine.OptionsOf(r.spec.options(r.agent), past.Retry).Prompt)
 		r.inherited.prompt, r.inherited.attempt = &in, past.Attempt
 	}
-	r.attempts.run, r.attempts.place, r.attempts.queued = r, h.opts.Queue.takeNow(), state == engine.Queued
+	r.attempts.run, r.attempts.slot, r.attempts.queued = r, h.opts.Queue.takeNow(), state == engine.Queued
 	r.engine = r.newEngine(state)
 	r.begin(context.WithoutCancel(ctx))
 	return r.self, nil

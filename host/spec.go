@@ -70,6 +70,8 @@ type Options struct {
 	OnOrphan func(ctx context.Context) error `json:"-"`
 	// Sync is when a run's record is brought to the disk, unless its spec says so.
 	Sync SyncMode
+	// Places are other machines and containers where runs can be (Workspace.On), by name.
+	Places map[string]Place
 	// Version is recorded with each run.
 	Version string
 	// Logger gets what is of use to people who debug amux; nil is silence.
@@ -146,6 +148,11 @@ type AgentSession struct {
 
 // Workspace is where the agent works and what it finds there.
 type Workspace struct {
+	// On, if not empty, is the place where the agent works: one of Options.Places, or ssh:HOST.
+	// Cwd and AddDirs are folders there then, absolute or ~/NAME.
+	On string `json:"on,omitempty"`
+	// Place describes the place of that name, if the options do not.
+	Place   *Place            `json:"place,omitempty"`
 	Cwd     string            `json:"cwd,omitempty"` // default: the process's
 	AddDirs []string          `json:"add_dirs,omitempty"`
 	Env     map[string]string `json:"-"` // values never reach the disk

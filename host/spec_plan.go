@@ -130,5 +130,5 @@ func (s *RunSpec) retry() *policy.Retry { return (*policy.Retry)(s.Retry) }
 
 // judge answers what the run's agent asks; env is the host's.
 func (s *RunSpec) judge(env []string) policy.Judge {
-	return policy.Judge{Mode: string(s.Approve), Allow: s.AllowRules, Deny: s.DenyRules, Cwd: s.Cwd, Env: env}
+	return policy.Judge{Mode: string(s.Approve), Allow: s.AllowRules, Deny: s.DenyRules, Cwd: s.Cwd, Env: env, Elsewhere: s.On != ""}
 }

@@ -21,7 +21,6 @@ import (
 	"github.com/amux-dev/amux/host/internal/engine"
 	"github.com/amux-dev/amux/host/internal/folders"
 	"github.com/amux-dev/amux/host/internal/plugins"
-	"github.com/amux-dev/amux/host/internal/program"
 	"github.com/amux-dev/amux/host/internal/record"
 	"github.com/amux-dev/amux/host/internal/spawn"
 	"github.com/amux-dev/amux/host/internal/worktree"
@@ -29,6 +28,7 @@ import (
 	"github.com/amux-dev/amux/internal/egress"
 	"github.com/amux-dev/amux/internal/journal"
 	"github.com/amux-dev/amux/internal/process"
+	"github.com/amux-dev/amux/internal/program"
 	"github.com/amux-dev/amux/internal/registry"
 	"github.com/amux-dev/amux/internal/shim"
 	"github.com/amux-dev/amux/internal/store"
@@ -55,7 +55,8 @@ type launch struct {
 	// baseline is taken before the agent starts; nil: nobody asked for it.
 	baseline *baseline
 	worktree *worktree.Plan // that the run will have; nil: none
-	place    *place         // in the host's queue
+	slot     *slot          // in the host's queue
+	away     *away          // where the agent is; nil: here
 	attempt  int            // from 1
 	began    time.Time      // the first one
 	// bubblewrap is the program that makes the run's sandbox; empty: it has none.
@@ -94,12 +95,15 @@ func (h *Host) Start(ctx context.Context, spec RunSpec) (_ *Run, retErr error) {
 	if l.plugin, err = h.registry.Verify(l.plugin.Plugin); err != nil {
 		return nil, err
 	}
-	l.place = h.opts.Queue.take()
-	queued := l.place.waits()
+	l.slot = h.opts.Queue.take()
+	queued := l.slot.waits()
 	if err := l.createDir(queued); err != nil {
 		return nil, err
 	}
 	if err := l.makeWorktree(ctx); err != nil {
+		return nil, err
+	}
+	if err := l.settleThere(ctx); err != nil {
 		return nil, err
 	}
 	if !queued && l.spec.Prepare == nil {
@@ -175,8 +179,10 @@ func (l *launch) check(ctx context.Context) error {
 	if err := l.spec.checkSpent(ctx, &l.h.archive); err != nil {
 		return err
 	}
-	l.program, err = l.h.catalog.programs.Find(ctx, agent, l.world(), l.spec.Cwd)
-	if err != nil {
+	if err := l.checkPlace(ctx); err != nil {
+		return err
+	}
+	if l.program, err = l.findProgram(ctx); err != nil {
 		return err
 	}
 	if err := l.checkSandbox(ctx); err != nil {
@@ -188,6 +194,9 @@ func (l *launch) check(ctx context.Context) error {
 	l.options = l.spec.options(agent)
 	if err := loadAttachments(l.options.Attachments); err != nil {
 		return err
+	}
+	if l.away != nil {
+		l.away.moveFiles(l)
 	}
 	return l.planWorktree(ctx)
 }
@@ -349,11 +358,17 @@ func (l *launch) launchShim() error {
 	}
 	l.nonce = hex.EncodeToString(nonce[:])
 	err := process.Starting(func() (pid int, err error) {
-		l.shim, err = l.h.edges.launch(l.h.opts.ShimPath, l.dir.Dir, shim.Hello{
+		hello := shim.Hello{
 			Version: shim.Version, Nonce: l.nonce, Host: true, RunID: l.meta.RunID, TempDir: l.meta.TempDir,
 			Socket: folders.Socket(l.h.opts.RuntimeDir, l.meta.RunID), Detached: l.spec.Detached,
 			HostDir: l.h.plugins.Folder, HostPID: l.meta.HostPID, HostStart: l.meta.HostStart,
-		})
+		}
+		if l.away == nil {
+			l.shim, err = l.h.edges.launch(l.h.opts.ShimPath, l.dir.Dir, hello)
+		} else {
+			hello.Alone = l.away.place.AloneTime()
+			l.shim, err = l.h.edges.relay(l.away.places.relay(), l.dir.Dir, l.h.opts.Env, hello)
+		}
 		if err != nil {
 			return 0, err
 		}
@@ -361,6 +376,9 @@ func (l *launch) launchShim() error {
 	})
 	if err == nil {
 		return nil
+	}
+	if refused, ok := errors.AsType[*shim.RemoteError](err); ok && refused.Code == pluginapi.CodeNetwork {
+		return l.away.unreachable(err)
 	}
 	why, hint := l.shimFailed(err)
 	if refused, ok := errors.AsType[*shim.RemoteError](err); ok && refused.Code == code.DiskFull || fault.Full(err) {
@@ -392,14 +410,19 @@ func (l *launch) shimFailed(err error) (why, hint string) {
 func (l *launch) plan(ctx context.Context, patience *adapter.Patience) (*pluginapi.Plan, error) {
 	options := l.options
 	options.Env = l.env()
+	at := caller(l.agent, l.world(), l.spec.Cwd, options.Env)
+	if l.away != nil {
+		if err := l.away.open(ctx, l.meta.RunID); err != nil {
+			return nil, err
+		}
+		at.Os, at.Arch = l.away.world.OS, l.away.world.Arch
+	}
 	req := &pb.PlanRequest{
-		Agent: l.spec.adapter(), Launch: l.spec.Launch.proto(), Caller: caller(l.agent, l.world(), l.spec.Cwd, options.Env), Options: options,
-		RunId: l.meta.RunID, TempDir: l.meta.TempDir, Program: l.program.Path, ProgramVersion: l.program.Version,
+		Agent: l.spec.adapter(), Launch: l.spec.Launch.proto(), Caller: at, Options: options,
+		RunId: l.meta.RunID, TempDir: l.temp(), Program: l.program.Path, ProgramVersion: l.program.Version,
 		PluginPath: l.plugin.Path, SessionId: sessionID(l.meta.RunID), Attempt: uint32(l.attempt),
 	}
-	return l.process.Plan(ctx, req, func(ctx context.Context, wanted *pb.Exec) *pluginapi.ExecResult {
-		return program.Command{Env: l.world(), Cwd: l.spec.Cwd}.Exec(ctx, wanted)
-	}, patience)
+	return l.process.Plan(ctx, req, l.exec, patience)
 }
 
 // sessionID makes a UUID of a run id: both are 128 bits, and the run id is as
@@ -418,15 +441,18 @@ func sessionID(runID string) string {
 // prepareSpawn asks for a plan, makes of it what the shim starts, and before the first
 // attempt tells RunSpec.OnPlan.
 func (l *launch) prepareSpawn(ctx context.Context, patience *adapter.Patience) (s shim.Spawn, record journal.Plan, err error) {
+	if l.away != nil {
+		defer l.away.close() // until the next attempt
+	}
 	plan, err := l.makePlan(ctx, patience)
 	if err != nil {
 		return s, record, err
 	}
 	order := spawn.Order{
 		Plugin: l.plugin.Plugin.Name, Agent: l.agent, Version: l.program.Version, Launch: l.spec.Launch.proto(),
-		World: l.world(), Env: l.env(), Cwd: l.spec.Cwd, TempDir: l.meta.TempDir, RunID: l.meta.RunID, PTY: l.spec.PTY,
-		Texts: []string{l.spec.Prompt, l.spec.SystemPrompt}, Beside: filepath.Dir(l.h.opts.ShimPath), Attempt: l.attempt,
-		Idle: l.spec.IdleTimeout, Left: l.timeLeft(),
+		World: l.world(), Env: l.env(), Cwd: l.spec.Cwd, TempDir: l.temp(), RunID: l.meta.RunID, PTY: l.spec.PTY,
+		Texts: []string{l.spec.Prompt, l.spec.SystemPrompt}, Beside: l.beside(), Attempt: l.attempt,
+		Idle: l.spec.IdleTimeout, Left: l.timeLeft(), Machine: l.machine(ctx),
 		Spawn: shim.Spawn{Retry: l.attempt < l.spec.retry().Attempts(), Grace: l.spec.Grace, Umask: l.spec.Umask},
 	}
 	if trace := l.spec.Trace; trace != nil {
@@ -503,12 +529,12 @@ func (l *launch) run(state string) (*hosted, error) {
 	}
 	r := &hosted{
 		recorded: &recorded{h: l.h, spec: l.spec, meta: l.meta, agent: l.agent, dir: l.dir},
-		log:      log, src: &record.Live{File: file, Conn: l.shim.Conn, Write: l.h.edges.writer(l.dir)},
+		log:      log, src: &record.Live{File: file, Conn: l.shim.Conn, Write: PlacesOf(l.h).takeOver(l.dir, l.meta)},
 		shim:   shimLink{conn: l.shim.Conn, exited: l.shim.Exited, forget: l.shim.Leave},
 		plugin: plugins.Service{Pool: l.h.plugins, Verified: l.plugin, Shared: l.process}, done: make(chan struct{}),
 	}
 	r.self = &Run{r.recorded, r}
-	r.attempts.run, r.attempts.place, r.attempts.queued = r, l.place, state == engine.Queued
+	r.attempts.run, r.attempts.slot, r.attempts.queued = r, l.slot, state == engine.Queued
 	r.engine = r.newEngine(state)
 	return r, nil
 }
@@ -574,8 +600,8 @@ func firstInput(attempt int, prompt string) journal.Input {
 
 // undo removes what a failed start has made.
 func (l *launch) undo() {
-	if l.place != nil {
-		l.place.leave()
+	if l.slot != nil {
+		l.slot.leave()
 	}
 	if l.baseline != nil {
 		l.baseline.giveUp()
@@ -590,6 +616,9 @@ func (l *launch) undo() {
 		<-l.shim.Gone()
 		<-l.shim.Exited
 		l.shim.Close()
+	}
+	if l.away != nil {
+		l.away.undo(l.spec.RunID)
 	}
 	if l.dir != nil {
 		_ = os.RemoveAll(l.meta.TempDir)

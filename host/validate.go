@@ -106,28 +106,37 @@ func (s *RunSpec) validate() error {
 }
 
 func (s *RunSpec) resolvePaths() error {
-	cwd, err := filepath.Abs(cmp.Or(s.Cwd, "."))
-	if err != nil {
-		return invalid("working directory %s: %w", s.Cwd, err)
+	given := s.Cwd
+	if s.On != "" {
+		given = "" // Cwd and AddDirs are elsewhere
 	}
-	s.Cwd = cwd
-	if err := checkDir("working directory", s.Cwd); err != nil {
-		return err
+	cwd, err := filepath.Abs(cmp.Or(given, "."))
+	if err != nil {
+		return invalid("working directory %s: %w", given, err)
+	}
+	if s.On == "" {
+		s.Cwd = cwd
+		if err := checkDir("working directory", s.Cwd); err != nil {
+			return err
+		}
 	}
 	abs := func(list []string) []string {
 		var out []string
 		for _, p := range list {
 			if !filepath.IsAbs(p) {
-				p = filepath.Join(s.Cwd, p)
+				p = filepath.Join(cwd, p)
 			}
 			out = append(out, p)
 		}
 		return out
 	}
-	s.AddDirs, s.Files = abs(s.AddDirs), abs(s.Files)
-	for _, dir := range s.AddDirs {
-		if err := checkDir("directory", dir); err != nil {
-			return err
+	s.Files = abs(s.Files)
+	if s.On == "" {
+		s.AddDirs = abs(s.AddDirs)
+		for _, dir := range s.AddDirs {
+			if err := checkDir("directory", dir); err != nil {
+				return err
+			}
 		}
 	}
 	total := 0

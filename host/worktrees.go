@@ -14,9 +14,9 @@ import (
 	"github.com/amux-dev/amux/host/internal/archive"
 	"github.com/amux-dev/amux/host/internal/changes"
 	"github.com/amux-dev/amux/host/internal/git"
-	"github.com/amux-dev/amux/host/internal/program"
 	"github.com/amux-dev/amux/host/internal/record"
 	"github.com/amux-dev/amux/host/internal/worktree"
+	"github.com/amux-dev/amux/internal/program"
 	"github.com/amux-dev/amux/internal/sys/fault"
 	"github.com/amux-dev/amux/pluginapi"
 )

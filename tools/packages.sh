@@ -12,6 +12,7 @@ parts=.cache/packages # packaging/nfpm.yaml reads it
 rm -rf $parts
 mkdir -p $parts "$out"
 sh tools/build.sh $parts/lib >/dev/null
+sh tools/far.sh $parts/lib
 here="env -u GOOS -u GOARCH $GO run" # what runs now, also if the packages are for another processor
 $here ./cmd/amux/internal/manpages $parts/man "$VERSION" "$(date -u -d "@$SOURCE_DATE_EPOCH" +%Y-%m-%d)"
 gzip -9n $parts/man/*.1

@@ -28,6 +28,7 @@ for platform in linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 
 		cp -R .cache/packages/lib "$work/$name"
 	else
 		sh tools/build.sh "$work/$name" >/dev/null
+		[ $os = windows ] || sh tools/far.sh "$work/$name"
 	fi
 	mkdir -p "$work/$name/completions" "$work/$name/man/man1"
 	cp .cache/packages/amux.bash .cache/packages/amux.zsh .cache/packages/amux.fish "$work/$name/completions"

@@ -24,7 +24,7 @@ func allowsFiles(rules []*rule, q *Request) (by string) {
 			return ""
 		}
 		path := absolute(q, file)
-		for _, form := range []string{path, resolve(path)} {
+		for _, form := range []string{path, q.resolve(path)} {
 			i := slices.IndexFunc(rules, func(r *rule) bool { return r.matchesPath(q, form) })
 			if i < 0 {
 				return ""
@@ -40,7 +40,7 @@ func (r *rule) deniesFiles(q *Request) (Effect, string) {
 	unclear := false
 	for _, file := range append([]string{q.Detail}, q.files()...) {
 		for _, path := range []string{absolute(q, file), absolute(q, expand(q, file))} {
-			for _, form := range []string{path, resolve(path)} {
+			for _, form := range []string{path, q.resolve(path)} {
 				for _, pattern := range r.pathPatterns(q) {
 					if Glob(fold(pattern), fold(form)) {
 						return Denied, ""
@@ -98,7 +98,7 @@ func (r *rule) pathPatterns(q *Request) []string {
 		}
 		return strings.TrimSuffix(dir, "/") + "/" + base + rest
 	}
-	return []string{join(path), join(resolve(path))}
+	return []string{join(path), join(q.resolve(path))}
 }
 
 // expand replaces a ~ in front.
@@ -118,7 +118,10 @@ func absolute(q *Request, path string) string {
 }
 
 // resolve follows links as far as the path exists, those to nothing too.
-func resolve(path string) string {
+func (q *Request) resolve(path string) string {
+	if q.Elsewhere {
+		return path
+	}
 	dir, rest, links := filepath.FromSlash(path), "", 0
 	for {
 		if real, err := filepath.EvalSymlinks(dir); err == nil {

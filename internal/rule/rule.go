@@ -24,6 +24,8 @@ type Request struct {
 	Paths  []string
 	Cwd    string // where relative paths begin
 	Home   string // what ~ stands for; may be empty
+	// Elsewhere says that the paths are of another machine: no link is followed.
+	Elsewhere bool
 }
 
 // Effect is what the rules say.

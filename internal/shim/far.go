@@ -15,7 +15,7 @@ import (
 )
 
 // Far is the end of a link where the shim is. It keeps nothing: when its stream breaks, the
-// next one begins anew.
+// next one starts from nothing.
 type Far struct {
 	Dir   func(runID string) (string, error) // the run's directory
 	Start func(dir string, hello Hello) (io.ReadWriteCloser, error)

@@ -28,7 +28,12 @@ type Started struct {
 
 // Launch starts the program at path as the shim of the run in dir, and greets it.
 func Launch(path, dir string, hello Hello) (*Launched, error) {
-	started, err := Start(path, dir, nil)
+	return LaunchIn(path, dir, nil, hello)
+}
+
+// LaunchIn is Launch for a program that needs an environment.
+func LaunchIn(path, dir string, env []string, hello Hello) (*Launched, error) {
+	started, err := Start(path, dir, env)
 	if err != nil {
 		return nil, err
 	}

@@ -20,6 +20,9 @@ const (
 	// offlineWait is how long a command waits for a broken link before whoever sent it is told
 	// that it was not sent.
 	offlineWait = 5 * time.Second
+	// silentWait is how long the shim may take to answer it, before whoever sent it is told that
+	// it was sent. It is less than clients wait.
+	silentWait = 8 * time.Second
 	// ashore is how long the link of a run that has ended there, because it broke, is tried
 	// again, to fetch what the run's end was.
 	ashore = 30 * time.Second
@@ -45,7 +48,9 @@ type Near struct {
 	Dial func(context.Context) (io.ReadWriteCloser, error)
 	// Lives reports whether a process is there, for a run that ends with one.
 	Lives func(pid int, start uint64) bool
-	Log   io.Writer // for people; none if nil
+	// Over is called when there is no more to fetch, before whoever is connected sees the end.
+	Over func()
+	Log  io.Writer // for people; none if nil
 }
 
 // Run is the main function of what stands for a shim. The connection to the host is that of
@@ -74,6 +79,7 @@ func (n Near) Run(launch Stream) error {
 		return refuse(err)
 	}
 	defer s.leave()
+	s.spawned = n.Resume // else its agent would be ended, if it has one
 	var first *wire
 	if !n.Resume {
 		if first, err = s.connect(true); err != nil {
@@ -83,6 +89,7 @@ func (n Near) Run(launch Stream) error {
 	go s.keepUp(first)
 	go s.serve(newConn(launch), true)
 	<-s.done
+	n.Over()
 	return nil
 }
 
@@ -428,9 +435,10 @@ func (s *near) endThere(reason journal.EndReason) {
 func (s *near) answered(id uint32, body []byte) {
 	s.mu.Lock()
 	var found *command
+	var reply func([]byte)
 	for i, c := range s.queue {
 		if c.id == id {
-			found = c
+			found, reply = c, c.reply
 			s.queue = append(s.queue[:i:i], s.queue[i+1:]...)
 			if i < s.given {
 				s.given--
@@ -442,8 +450,8 @@ func (s *near) answered(id uint32, body []byte) {
 		s.spawned = true
 	}
 	s.mu.Unlock()
-	if found != nil {
-		found.reply(body)
+	if reply != nil {
+		reply(body)
 		s.wake()
 	}
 }
@@ -548,6 +556,7 @@ func (s *near) take(c *conn, t frameType, id uint32, body []byte) {
 	s.ask(asked)
 	if !host {
 		time.AfterFunc(offlineWait, func() { s.giveBack(asked) })
+		time.AfterFunc(silentWait, func() { s.giveUpOn(asked) })
 	}
 }
 
@@ -577,6 +586,25 @@ func (s *near) giveBack(c *command) {
 		Code: code.Network, Msg: fmt.Sprintf("there is no connection to %s since %s: %s", s.Place, broke.Format(time.TimeOnly), text),
 		Hint: "the run may go on there; try again when " + s.Place + " can be reached",
 	}))
+}
+
+// giveUpOn says of a command that it was sent, and not answered. It is not sent twice, and
+// arrives when the link stands again.
+func (s *near) giveUpOn(c *command) {
+	s.mu.Lock()
+	var reply func([]byte)
+	for _, waiting := range s.queue {
+		if waiting == c {
+			reply, c.reply = c.reply, func([]byte) {}
+		}
+	}
+	s.mu.Unlock()
+	if reply != nil {
+		reply(replyBody(&RemoteError{
+			Code: code.Network, Msg: s.Place + " does not answer: it was sent, and is done when there is a connection again",
+			Hint: "do not send it twice; see what becomes of it: amux logs -f RUN",
+		}))
+	}
 }
 
 // watchParent has the run end with a process of this machine, of which the shim there cannot
@@ -631,5 +659,9 @@ func (s *near) endAlone() {
 	s.mu.Lock()
 	s.orphan = true
 	s.mu.Unlock()
-	s.endThere(journal.ReasonHostGone)
+	reason := journal.ReasonHostGone
+	if s.Resume && !s.hello.Detached {
+		reason = journal.ReasonCutOff // whatever its host does: what stood here was killed
+	}
+	s.endThere(reason)
 }

@@ -59,8 +59,8 @@ var systems = []string{"linux", "darwin", "windows"}
 
 // leaves have one idea each and know nothing of each other.
 var leaves = []string{
-	"internal/adapter", "internal/egress", "internal/eventlog", "internal/journal", "internal/lines", "internal/process", "internal/pty", "internal/registry",
-	"internal/rule", "internal/schema", "internal/serve", "internal/shim", "internal/store", "internal/vt",
+	"internal/adapter", "internal/egress", "internal/eventlog", "internal/journal", "internal/lines", "internal/process", "internal/place", "internal/program", "internal/pty",
+	"internal/registry", "internal/rule", "internal/schema", "internal/serve", "internal/shim", "internal/store", "internal/vt",
 }
 
 // Imports flow one way: plugins → sdk → pluginapi ← host ← cmd/amux. Below all of them
@@ -84,13 +84,18 @@ func TestDirection(t *testing.T) {
 		{"cmd/amux", "adapters are other processes", append([]string{"host", "pluginapi", "internal/eventdiff"}, leaves...)},
 		{"cmd/amux-shim", "the shim knows the leaves", append([]string{"pluginapi"}, leaves...)},
 		{"cmd/amux-bridge", "the bridge knows the leaves", append([]string{"pluginapi"}, leaves...)},
+		{"cmd/amux-far", "it knows the leaves", append([]string{"pluginapi"}, leaves...)},
+		{"cmd/amux-relay", "it knows the leaves", append([]string{"pluginapi"}, leaves...)},
 		{"cmd/amux-sandbox", "it knows the way out, and nothing of runs", []string{"internal/egress"}},
 		{"cmd/amux-schema", "it validates, and knows nothing of runs", nil},
 	}
 	for _, leaf := range leaves {
 		may := []string{"pluginapi"}
-		if leaf == "internal/shim" {
+		switch leaf {
+		case "internal/shim":
 			may = append(may, "internal/journal") // its records are what the shim writes
+		case "internal/program":
+			may = append(may, "internal/process") // of a command that has ended nothing is left
 		}
 		rules = append(rules, rule{leaf, "only host puts the leaves together", may})
 	}

@@ -19,7 +19,7 @@ import (
 	"github.com/gofrs/flock"
 
 	"github.com/amux-dev/amux/host/install"
-	"github.com/amux-dev/amux/host/internal/program"
+	"github.com/amux-dev/amux/internal/program"
 	"github.com/amux-dev/amux/internal/sys/printable"
 	"github.com/amux-dev/amux/internal/sys/sandbox"
 	"github.com/amux-dev/amux/pluginapi"

@@ -21,7 +21,7 @@ import (
 	"time"
 
 	"github.com/amux-dev/amux/host/internal/git"
-	"github.com/amux-dev/amux/host/internal/program"
+	"github.com/amux-dev/amux/internal/program"
 )
 
 // How long git may take. The agent waits for the first, the end of the run for the second.

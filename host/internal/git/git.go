@@ -14,8 +14,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/amux-dev/amux/host/internal/program"
 	"github.com/amux-dev/amux/internal/process"
+	"github.com/amux-dev/amux/internal/program"
 	"github.com/amux-dev/amux/internal/sys/printable"
 )
 

@@ -15,8 +15,8 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/amux-dev/amux/host/internal/program"
 	"github.com/amux-dev/amux/internal/process"
+	"github.com/amux-dev/amux/internal/program"
 	"github.com/amux-dev/amux/internal/sys/foreign"
 )
 

@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/amux-dev/amux/host/internal/program"
+	"github.com/amux-dev/amux/internal/program"
 )
 
 // Within runs git in a repository itself, for what cannot be done elsewhere: to make and

@@ -28,6 +28,7 @@ type Judge struct {
 	Allow, Deny []string // rules
 	Cwd         string   // of the agent
 	Env         []string // of the host
+	Elsewhere   bool     // Cwd and paths are of another machine
 }
 
 // Answer says what the host itself answers to an approval: "approve", "deny" with
@@ -105,7 +106,7 @@ func (j Judge) request(asked *engine.Question) rule.Request {
 	for _, name := range []string{"HOME", "USERPROFILE"} {
 		home = cmp.Or(home, process.EnvValue(j.Env, name))
 	}
-	q := rule.Request{Tool: asked.Tool, Kind: asked.Kind, Detail: asked.Detail, Paths: asked.Paths, Cwd: j.Cwd, Home: home}
+	q := rule.Request{Tool: asked.Tool, Kind: asked.Kind, Detail: asked.Detail, Paths: asked.Paths, Cwd: j.Cwd, Home: home, Elsewhere: j.Elsewhere}
 	if q.Kind == pluginapi.ToolShell && !spawn.POSIXShell && !strings.Contains(strings.ToLower(asked.Tool), "bash") {
 		q.Kind = pluginapi.ToolCommand
 	}

@@ -25,7 +25,7 @@ func TestJudge(t *testing.T) {
 	} {
 		for _, kind := range []string{"", pluginapi.ToolShell} {
 			for _, tool := range []string{"Bash", ""} {
-				j := Judge{test.mode, []string{"Bash(go test *)"}, []string{"Bash(curl *)"}, "/work", []string{"HOME=/home/user"}}
+				j := Judge{test.mode, []string{"Bash(go test *)"}, []string{"Bash(curl *)"}, "/work", []string{"HOME=/home/user"}, false}
 				event, err := json.Marshal(pluginapi.ApprovalRequest{InteractionID: "1", Action: "bash", ToolName: tool, Detail: test.command, ToolKind: kind})
 				if err != nil {
 					t.Fatal(err)

@@ -3,7 +3,6 @@ package spawn
 import (
 	"fmt"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -86,7 +85,10 @@ func (o Order) check(plan *pluginapi.Plan) error {
 		return err
 	}
 	if plan.Cwd != "" && plan.Cwd != o.Cwd {
-		if info, err := os.Stat(plan.Cwd); err != nil || !info.IsDir() {
+		switch ok, err := o.Machine.IsFolder(plan.Cwd); {
+		case err != nil:
+			return err
+		case !ok:
 			return bad("cwd", plan.Cwd, "there is no such folder")
 		}
 	}

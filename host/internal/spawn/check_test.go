@@ -56,7 +56,7 @@ func TestCheckPlan(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			plan := &pluginapi.Plan{Program: "agent", Args: []string{"-p"}, Cwd: "/", Stdin: pb.Stdin_STDIN_OPEN, EnvSet: map[string]string{"A": "b"}}
 			test.spoil(plan)
-			err := Order{Plugin: "acme"}.check(plan)
+			err := Order{Plugin: "acme", Machine: here{}}.check(plan)
 			if test.says == "" {
 				if err != nil {
 					t.Error(err)
@@ -77,7 +77,7 @@ func TestCheckPlan(t *testing.T) {
 // Stdin takes so much; what does not fit may be the user's own text, so nobody is blamed.
 func TestCheckInitialStdin(t *testing.T) {
 	t.Parallel()
-	order := Order{Plugin: "acme", Agent: &pluginapi.Agent{Id: "acme"}}
+	order := Order{Machine: here{}, Plugin: "acme", Agent: &pluginapi.Agent{Id: "acme"}}
 	plan := &pluginapi.Plan{Program: "agent", Stdin: pb.Stdin_STDIN_PROMPT, InitialStdin: make([]byte, shim.StdinLimit)}
 	if err := order.check(plan); err != nil {
 		t.Error(err)

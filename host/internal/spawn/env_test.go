@@ -18,12 +18,12 @@ func TestWorkingFolderInEnvironment(t *testing.T) {
 		t.Skipf("SKIPPED: no symbolic links here: %v", err)
 	}
 	for given, want := range map[string]string{"PWD=" + link: "PWD=" + link, "PWD=/": "PWD=" + folder, "PWD=/not/there": "PWD=" + folder, "PWD=": "PWD="} {
-		env := Order{World: []string{given}}.env(&pluginapi.Plan{}, folder)
+		env := Order{Machine: here{}, World: []string{given}}.env(&pluginapi.Plan{}, folder)
 		if !slices.Contains(env, want) {
 			t.Errorf("%s: %v, want %s", given, env, want)
 		}
 	}
-	if env := (Order{}).env(&pluginapi.Plan{}, folder); slices.ContainsFunc(env, func(v string) bool { return len(v) > 3 && v[:4] == "PWD=" }) {
+	if env := (Order{Machine: here{}}).env(&pluginapi.Plan{}, folder); slices.ContainsFunc(env, func(v string) bool { return len(v) > 3 && v[:4] == "PWD=" }) {
 		t.Errorf("PWD came from nowhere: %v", env)
 	}
 }

@@ -16,10 +16,10 @@ import (
 
 	"github.com/amux-dev/amux/host/internal/bubblewrap"
 	"github.com/amux-dev/amux/host/internal/folders"
-	"github.com/amux-dev/amux/host/internal/program"
 	"github.com/amux-dev/amux/internal/egress"
 	"github.com/amux-dev/amux/internal/journal"
 	"github.com/amux-dev/amux/internal/process"
+	"github.com/amux-dev/amux/internal/program"
 	"github.com/amux-dev/amux/internal/shim"
 	"github.com/amux-dev/amux/pluginapi"
 	pb "github.com/amux-dev/amux/pluginapi/amuxplugin1"
@@ -59,6 +59,37 @@ type Order struct {
 	Sandbox *Sandbox
 	// Spawn has what goes to the shim as it is.
 	Spawn shim.Spawn
+	// Machine, if not nil, is where the agent is started, in place of this one.
+	Machine Machine
+}
+
+// Machine is one where agents can be started. Its errors are those of reaching it.
+type Machine interface {
+	// Look finds a program in the PATH of env; "" if there is none.
+	Look(program string, env []string, cwd string) (string, error)
+	// IsFolder reports whether a path is that of a folder.
+	IsFolder(path string) (bool, error)
+	// Put writes a file, for the user alone, into the run's folder for temporary files.
+	Put(name string, content []byte) error
+}
+
+// here is this machine.
+type here struct{ temp string }
+
+func (here) Look(name string, env []string, cwd string) (string, error) {
+	return program.Look(name, env, cwd), nil
+}
+
+func (here) IsFolder(path string) (bool, error) {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir(), nil
+}
+
+func (h here) Put(name string, content []byte) error {
+	if err := os.WriteFile(filepath.Join(h.temp, name), content, 0o600); err != nil {
+		return folders.Error("temp folder of the run", h.temp, err)
+	}
+	return nil
 }
 
 // Sandbox is what a run's sandbox is made of.
@@ -75,6 +106,9 @@ type Sandbox struct {
 // Prepare checks the plan, writes its files and makes the environment.
 func (o Order) Prepare(plan *pluginapi.Plan) (shim.Spawn, journal.Plan, error) {
 	fail := func(err error) (shim.Spawn, journal.Plan, error) { return shim.Spawn{}, journal.Plan{}, err }
+	if o.Machine == nil {
+		o.Machine = here{o.TempDir}
+	}
 	if err := o.check(plan); err != nil {
 		return fail(err)
 	}
@@ -114,8 +148,8 @@ func (o Order) Prepare(plan *pluginapi.Plan) (shim.Spawn, journal.Plan, error) {
 		SessionID: plan.SessionId, Version: o.Version, State: plan.State, Warnings: plan.Warnings,
 	}
 	for _, f := range plan.Files {
-		if err := os.WriteFile(filepath.Join(o.TempDir, f.Name), f.Content, 0o600); err != nil {
-			return fail(folders.Error("temp folder of the run", o.TempDir, err))
+		if err := o.Machine.Put(f.Name, f.Content); err != nil {
+			return fail(err)
 		}
 		record.Files = append(record.Files, f.Name)
 	}
@@ -173,13 +207,16 @@ func below(path, dir string) bool {
 func (o Order) program(plan *pluginapi.Plan, cwd string) (string, error) {
 	if plan.Program == pluginapi.Bridge {
 		path := filepath.Join(o.Beside, pluginapi.Bridge)
-		if found := program.Executable(path); found != "" {
-			return found, nil
+		if found, err := o.Machine.Look(path, o.World, cwd); found != "" || err != nil {
+			return found, err
 		}
 		return "", pluginapi.Errorf(pluginapi.CodeSpawn, "agent %s needs %s, which is missing or not executable", o.Agent.Id, path).
 			WithHint("amux-bridge belongs beside the amux program; see: amux doctor")
 	}
-	path := program.Look(plan.Program, o.World, cwd)
+	path, err := o.Machine.Look(plan.Program, o.World, cwd)
+	if err != nil {
+		return "", err
+	}
 	if path == "" && filepath.IsAbs(plan.Program) {
 		return "", pluginapi.Errorf(pluginapi.CodeAgentNotInstalled, "agent %s: %.200q is no program that can be run", o.Agent.Id, plan.Program).
 			WithHint("%s", program.InstallHint(o.Agent))
@@ -236,7 +273,7 @@ func (o Order) env(plan *pluginapi.Plan, cwd string) []string {
 	for _, name := range tempEnv {
 		vars[name] = o.TempDir
 	}
-	if given := vars["PWD"]; given != "" && !sameFolder(given, cwd) { // the caller's is another
+	if _, local := o.Machine.(here); !local || vars["PWD"] != "" && !sameFolder(vars["PWD"], cwd) { // the caller's is another
 		vars["PWD"] = cwd
 	}
 	owner := o.RunID

@@ -29,7 +29,7 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"github.com/amux-dev/amux/host/internal/git"
-	"github.com/amux-dev/amux/host/internal/program"
+	"github.com/amux-dev/amux/internal/program"
 	"github.com/amux-dev/amux/internal/sys/foreign"
 )
 

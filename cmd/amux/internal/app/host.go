@@ -21,6 +21,7 @@ type Host interface {
 	Cleaner
 	Adopter
 	Worktrees() Worktrees
+	Places() Places
 	Close(ctx context.Context) error
 }
 
@@ -102,6 +103,14 @@ type Worktrees interface {
 	Check(ctx context.Context, run host.RunInfo, line string, limit time.Duration) (*host.Check, error)
 }
 
+// Places are other machines and containers where runs can be.
+type Places interface {
+	List() []host.PlaceInfo
+	Check(ctx context.Context, name string) (*host.PlaceInfo, error)
+	Clean(ctx context.Context, name string) (removed []string, err error)
+	Test(ctx context.Context, at host.Place, told func(host.PlaceCheck)) error
+}
+
 // Run is a run at work, which this process started or adopted.
 type Run interface {
 	Controlled
@@ -160,6 +169,9 @@ func NewHost(o host.Options) (Host, error) {
 
 // Worktrees are those of the host.
 func (h realHost) Worktrees() Worktrees { return host.WorktreesOf(h.Host) }
+
+// Places are those of the host.
+func (h realHost) Places() Places { return host.PlacesOf(h.Host) }
 
 // Own is host.Host's.
 func (h realHost) Own(agent string) Own { return h.Host.Own(agent) }

@@ -106,7 +106,7 @@ func (o *Opener) OptionsFor(set settings.Settings) (host.Options, error) {
 		BundledDir: p.Beside("plugins"), BundledHashes: p.BundledHashes, Plugins: overrides,
 		ShimPath: p.Beside(ProgramName("amux-shim")), Env: p.Env,
 		Agents: agents, AlwaysVerify: set.AlwaysVerify || o.flags.Verify == "always", AutoMTLS: set.AutoMTLS, Subreaper: true, Version: p.Version,
-		IndexProjects: set.ProjectIndex, Logger: o.config.print.Logger(), OnOrphan: o.server.FindHost,
+		Places: PlacesOf(set), IndexProjects: set.ProjectIndex, Logger: o.config.print.Logger(), OnOrphan: o.server.FindHost,
 	}, nil
 }
 
@@ -126,4 +126,13 @@ func CloseHost(h Host) {
 	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
 	defer cancel()
 	_ = h.Close(ctx)
+}
+
+// PlacesOf are the places of [places.NAME].
+func PlacesOf(set settings.Settings) map[string]host.Place {
+	places := map[string]host.Place{}
+	for name, p := range set.Places {
+		places[name] = host.Place{SSH: p.SSH, Program: p.Program, Options: p.Options, Folder: p.Folder, Env: p.Env, Alone: p.Alone}
+	}
+	return places
 }

@@ -117,6 +117,15 @@ func (h scoped) Clean(context.Context, bool) ([]host.Removed, error) {
 	return nil, everyRun("amux clean")
 }
 
+func (h scoped) Places() Places { return scopedPlaces{h.Host.Places()} }
+
+// scopedPlaces clean nothing: what they have may be of other runs.
+type scopedPlaces struct{ Places }
+
+func (scopedPlaces) Clean(context.Context, string) ([]string, error) {
+	return nil, everyRun("amux place clean")
+}
+
 func (h scoped) Worktrees() Worktrees { return scopedWorktrees{h.Host.Worktrees(), h} }
 
 // scopedWorktrees are the worktrees that only runs within the scope have used.

@@ -22,6 +22,7 @@ import (
 	"github.com/amux-dev/amux/cmd/amux/internal/cli/doctor"
 	"github.com/amux-dev/amux/cmd/amux/internal/cli/inbox"
 	"github.com/amux-dev/amux/cmd/amux/internal/cli/mcp"
+	"github.com/amux-dev/amux/cmd/amux/internal/cli/place"
 	"github.com/amux-dev/amux/cmd/amux/internal/cli/plugin"
 	"github.com/amux-dev/amux/cmd/amux/internal/cli/records"
 	"github.com/amux-dev/amux/cmd/amux/internal/cli/run"
@@ -82,6 +83,7 @@ func NewCmd(a *app.App, faces Faces) *cobra.Command {
 		records.NewCmdDiff(a),
 		records.NewCmdUndo(a),
 		records.NewCmdCompare(a),
+		place.NewCmd(a),
 		worktree.NewCmd(a, records.NewCmdWorktreeDiff(a)),
 		records.NewCmdReplay(a),
 		serve.NewCmd(a, faces.HTTP),

@@ -39,6 +39,7 @@ type Host struct {
 	Talks       map[string][]host.Event
 	SpendList   []host.Spending
 	Trees       app.Worktrees
+	PlaceList   app.Places
 	MCPList     []host.OwnMCPServer
 	SkillList   []host.Skill
 }
@@ -238,6 +239,8 @@ func (h *Host) ReplayWith(_ context.Context, _ string, o host.ReplayOptions, w i
 }
 
 func (h *Host) Worktrees() app.Worktrees { return h.Trees }
+
+func (h *Host) Places() app.Places { return h.PlaceList }
 
 func (h *Host) Close(context.Context) error {
 	h.Closed = true

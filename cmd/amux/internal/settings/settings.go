@@ -55,13 +55,19 @@ type Settings struct {
 	Records
 	ProjectIndex []string          // absolute folders of projects that get an index of their runs
 	DevOverrides map[string]string // plugin → path
-	Agents       map[string]Agent
-	Budgets      []Budget
-	Profile      string // of Profiles, unless another one is named
-	Profiles     map[string]Settings
-	Only         ProfileOnly
-	Notify       Notify
-	Hooks        Hooks
+	Own
+	Budgets  []Budget
+	Profile  string // of Profiles, unless another one is named
+	Profiles map[string]Settings
+	Only     ProfileOnly
+	Notify   Notify
+	Hooks    Hooks
+}
+
+// Own are things that the user has named.
+type Own struct {
+	Agents map[string]Agent
+	Places map[string]Place
 }
 
 // MCP is [mcp]: what amux mcp may do inside a run, beyond the runs below it.
@@ -202,6 +208,7 @@ var keys = []key{
 const (
 	overridesTable = "dev_overrides"
 	agentsTable    = "agents"
+	placesTable    = "places"
 	budgetsTable   = "budgets"
 	profilesTable  = "profiles"
 	notifyTable    = "notify"
@@ -317,10 +324,12 @@ func (s *Settings) parse(path string, data []byte, project bool) error {
 			table = name
 			agent, own := strings.CutPrefix(name, agentsTable+".")
 			budget, isBudget := budgetOf(expression)
+			at, isPlace := strings.CutPrefix(name, placesTable+".")
+			at = strings.TrimSuffix(at, ".options")
 			profile, isProfile := strings.CutPrefix(name, profilesTable+".")
 			profile, ofProfile := strings.CutSuffix(profile, "."+hooksTable)
-			if !slices.Contains([]string{overridesTable, notifyTable, hooksTable, telemetryTable, mcpTable, httpTable, sandboxTable}, table) && !own && !isBudget && !isProfile || expression.Kind != unstable.Table {
-				return fail(first, "unknown table [%s]; the tables are [%s], [%s], [%s], [%s], [%s], [%s], [%s], [%s.NAME], [%s.NAME] and those of [%s]", name, notifyTable, hooksTable, telemetryTable, mcpTable, httpTable, sandboxTable, overridesTable, agentsTable, profilesTable, budgetsTable)
+			if !slices.Contains([]string{overridesTable, notifyTable, hooksTable, telemetryTable, mcpTable, httpTable, sandboxTable}, table) && !own && !isPlace && !isBudget && !isProfile || expression.Kind != unstable.Table {
+				return fail(first, "unknown table [%s]; the tables are [%s], [%s], [%s], [%s], [%s], [%s], [%s], [%s.NAME], [%s.NAME], [%s.NAME] and those of [%s]", name, notifyTable, hooksTable, telemetryTable, mcpTable, httpTable, sandboxTable, overridesTable, agentsTable, placesTable, profilesTable, budgetsTable)
 			}
 			if isBudget && !project {
 				if budget.Kind == "" || slices.ContainsFunc(s.Budgets, func(b Budget) bool { return b.Kind == budget.Kind && b.Of == budget.Of }) {
@@ -340,6 +349,9 @@ func (s *Settings) parse(path string, data []byte, project bool) error {
 					s.Profiles = map[string]Settings{}
 				}
 				s.Profiles[profile] = known
+			}
+			if isPlace && !placeName.MatchString(at) {
+				return fail(first, "[%s]: expected a name of letters, digits, hyphens and underscores", name)
 			}
 			if own && !agentName.MatchString(agent) {
 				return fail(first, "[%s]: expected a name of lower-case letters, digits and hyphens", name)
@@ -388,6 +400,12 @@ func (s *Settings) parse(path string, data []byte, project bool) error {
 			}
 			continue
 		}
+		if rest, ok := strings.CutPrefix(name, placesTable+"."); ok && table != "" {
+			if err := s.place(rest, expression.Value()); err != nil {
+				return fail(first, "%s: %v", name, err)
+			}
+			continue
+		}
 		i := slices.IndexFunc(keys, func(k key) bool { return k.name == name })
 		switch {
 		case i < 0:
@@ -406,6 +424,11 @@ func (s *Settings) parse(path string, data []byte, project bool) error {
 			return pluginapi.Errorf(pluginapi.CodeConfig, "%s:%d: %s", path, line, e.Message)
 		}
 		return pluginapi.Errorf(pluginapi.CodeConfig, "%s: %w", path, err)
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.Places)) {
+		if at := s.Places[name]; (at.SSH == "") == (at.Program == "") {
+			return fail(nil, "[%s.%s] needs one of ssh and program", placesTable, name)
+		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.Agents)) {
 		switch a := s.Agents[name]; {
@@ -491,7 +514,7 @@ func allowed(project bool) []string {
 		}
 	}
 	if !project {
-		names = append(names, "["+overridesTable+"]", "["+agentsTable+".NAME]", "["+profilesTable+".NAME]", "["+budgetsTable+".…]")
+		names = append(names, "["+overridesTable+"]", "["+agentsTable+".NAME]", "["+placesTable+".NAME]", "["+profilesTable+".NAME]", "["+budgetsTable+".…]")
 	}
 	return names
 }

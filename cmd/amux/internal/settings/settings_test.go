@@ -56,7 +56,7 @@ acme = "/src/acme"
 			Settings{Agent: "claude", Model: "haiku", Tags: []string{"a", "p"}, Timeout: 5 * time.Minute}},
 		{"the project's agent drops the user's model", "agent = 'claude'\nmodel = 'opus'\neffort = 'low'", "agent = 'codex'", Settings{Agent: "codex"}},
 		{"agents of the user's own", "[agents.a]\nadapter = 'command'\ncommand = 'x | y'\n[agents.b]\ncommand = ['x', '']\nadapter = 'acp'", "",
-			Settings{Agents: map[string]Agent{"a": {Adapter: "command", Line: "x | y"}, "b": {Adapter: "acp", Argv: []string{"x", ""}}}}},
+			Settings{Own: Own{Agents: map[string]Agent{"a": {Adapter: "command", Line: "x | y"}, "b": {Adapter: "acp", Argv: []string{"x", ""}}}}}},
 		{"budgets", "[budgets.run]\ncost = 2\n[budgets.day]\ncost = 2.5\ntokens = 2_000\n[budgets.tags.\"a.b\"]\ntokens = 1\n[budgets.projects.\"/home/" + strings.Repeat("x", 200) + "/../a.b\"]\ncost = 1e2\nper = 'total'", "",
 			Settings{Budgets: []Budget{{Kind: "run", Cost: 2}, {Kind: "day", Cost: 2.5, Tokens: 2000}, {Kind: "tag", Of: "a.b", Per: "day", Tokens: 1}, {Kind: "project", Of: "/home/a.b", Per: "total", Cost: 100}}}},
 		{"notifications", "[notify]\nbell = true\nterminal = 'osc9'\ncommand = ['x', 'y']\nafter = '5m'", "",

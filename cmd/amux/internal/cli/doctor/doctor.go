@@ -149,6 +149,11 @@ func examine(o *Options) ([]finding, error) {
 		checkOwn(pluginapi.Bridge, filepath.Join(filepath.Dir(opts.ShimPath), app.ProgramName(pluginapi.Bridge))),
 		checkOwn(schema.Name, filepath.Join(filepath.Dir(opts.ShimPath), app.ProgramName(schema.Name))),
 	)
+	if runtime.GOOS != "windows" {
+		for _, name := range []string{"amux-relay", "amux-far"} {
+			findings = append(findings, checkOwn(name, filepath.Join(filepath.Dir(opts.ShimPath), name)))
+		}
+	}
 	if runtime.GOOS == "linux" {
 		findings = append(findings, checkSandbox(opts, set.Sandbox.Always))
 	}

@@ -188,6 +188,7 @@ func printRun(p *app.Printer, info host.RunInfo, changes *host.ChangesInfo, foun
 	} else {
 		add("prompt", info.Prompt)
 	}
+	add("place", info.Spec.On)
 	add("cwd", info.Cwd)
 	add("project", info.Project)
 	add("tags", strings.Join(info.Tags, ", "))

@@ -43,7 +43,7 @@ type Agent struct {
 
 // Context is what the agent works with.
 type Context struct {
-	Cwd                      string
+	On, Cwd                  string
 	Worktree                 worktreeFlag
 	AddDirs, Env, Files, MCP []string
 }
@@ -96,6 +96,7 @@ func (o *Options) AddFlags(cmd *cobra.Command) {
 	f.BoolVar(&o.Continue, "continue", false, "resume the agent's last session in this folder")
 	f.BoolVar(&o.Fork, "fork", false, "with --resume or --continue: work on a copy of the session")
 	f.BoolVar(&o.NoSession, "no-session", false, "have the agent save no session")
+	f.StringVar(&o.On, "on", "", "run the agent at this `PLACE`: one of config.toml, or ssh:HOST")
 	f.StringVar(&o.Cwd, "cwd", "", "`FOLDER` to work in (default: the current one)")
 	f.Var(&o.Worktree, "worktree", "work in a git worktree of its own, on branch amux/`NAME`: see amux worktree; without a name a new one")
 	f.Lookup("worktree").NoOptDefVal = newWorktree
@@ -194,10 +195,9 @@ func (o *Options) spec() (host.RunSpec, error) {
 		}
 		spec.Parent = &host.Parent{PID: os.Getppid(), Start: start}
 	}
-	if o.Cwd != "" {
-		spec.Cwd = o.Process.Abs(o.Cwd)
-	}
-	if err := checkCwd(spec.Cwd, o.Cwd); err != nil {
+	if o.On != "" {
+		spec.On, spec.Cwd, spec.AddDirs = o.On, o.Cwd, o.AddDirs
+	} else if err := o.folders(&spec); err != nil {
 		return spec, err
 	}
 	if o.Worktree.given {
@@ -205,9 +205,6 @@ func (o *Options) spec() (host.RunSpec, error) {
 	}
 	if o.IdleTimeout.Given && o.IdleTimeout.D == 0 {
 		spec.IdleTimeout = -1
-	}
-	for _, dir := range o.AddDirs {
-		spec.AddDirs = append(spec.AddDirs, o.Process.Abs(dir))
 	}
 	if o.Sandbox.on || len(o.SandboxNet)+len(o.SandboxRead)+len(o.SandboxWrite)+len(o.SandboxSecrets) > 0 {
 		spec.Sandbox = &host.Sandbox{Network: o.SandboxNet, Secrets: o.SandboxSecrets}
@@ -260,6 +257,17 @@ func (o *Options) spec() (host.RunSpec, error) {
 		}
 	}
 	return spec, nil
+}
+
+// folders takes the work folder, and others that the agent may use.
+func (o *Options) folders(spec *host.RunSpec) error {
+	if o.Cwd != "" {
+		spec.Cwd = o.Process.Abs(o.Cwd)
+	}
+	for _, dir := range o.AddDirs {
+		spec.AddDirs = append(spec.AddDirs, o.Process.Abs(dir))
+	}
+	return checkCwd(spec.Cwd, o.Cwd)
 }
 
 // checkCwd refuses a folder that an agent cannot work in. flag is the value of --cwd;

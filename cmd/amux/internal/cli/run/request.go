@@ -198,6 +198,9 @@ func (r *request) applySettings() error {
 	r.applyProfile()
 	r.applyBudgets()
 	r.applySandbox()
+	if at, ok := app.PlacesOf(set)[spec.On]; ok {
+		spec.Place = &at
+	}
 	spec.Sync = host.SyncMode(set.Sync)
 	spec.Changes = !set.NoChanges && !r.NoChanges
 	if spec.Grace == 0 {

@@ -70,6 +70,7 @@ func (o *Options) repeat(spec host.RunSpec, agent string, given func(flag string
 	take(given, "driver", &o.Driver, spec.Driver)
 	take(given, "json-schema", &o.Schema, spec.JSONSchema)
 	take(given, "pty", &o.PTY, spec.PTY)
+	take(given, "on", &o.On, spec.On)
 	if tree := spec.Worktree; tree != nil {
 		take(given, "cwd", &o.Cwd, tree.From)
 		named := worktreeFlag{given: true}

@@ -5,6 +5,7 @@ package program
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -46,22 +47,27 @@ func (v Versions) Find(ctx context.Context, agent *pluginapi.Agent, env []string
 			"agent %s is not installed: no program %q in PATH", agent.Id, agent.Program).
 			WithHint("%s", InstallHint(agent))
 	}
-	version := v.Ask(ctx, agent, path, env)
+	found := Agent{path, v.Ask(ctx, agent, path, env)}
+	return found, found.Check(agent)
+}
+
+// Check returns an error if the version is older than the adapter takes.
+func (a Agent) Check(agent *pluginapi.Agent) error {
 	minimum := agent.GetVersions().GetMinimum()
-	if minimum != "" && version != "" && Older(version, minimum) {
-		return Agent{}, pluginapi.Errorf(pluginapi.CodeAgentNotInstalled,
-			"agent %s is too old: %s is version %s, and at least %s is needed", agent.Id, path, version, minimum).
-			WithHint("%s", InstallHint(agent))
+	if minimum == "" || a.Version == "" || !Older(a.Version, minimum) {
+		return nil
 	}
-	return Agent{path, version}, nil
+	return pluginapi.Errorf(pluginapi.CodeAgentNotInstalled,
+		"agent %s is too old: %s is version %s, and at least %s is needed", agent.Id, a.Path, a.Version, minimum).
+		WithHint("%s", InstallHint(agent))
 }
 
 // PlatformOK reports whether an agent runs on this system.
-func PlatformOK(agent *pluginapi.Agent) bool {
-	if len(agent.Platforms) == 0 {
-		return true
-	}
-	return slices.Contains(agent.Platforms, runtime.GOOS) || slices.Contains(agent.Platforms, runtime.GOOS+"/"+runtime.GOARCH)
+func PlatformOK(agent *pluginapi.Agent) bool { return RunsOn(agent, runtime.GOOS, runtime.GOARCH) }
+
+// RunsOn reports whether an agent runs on a system, as GOOS and GOARCH name it.
+func RunsOn(agent *pluginapi.Agent, system, arch string) bool {
+	return len(agent.Platforms) == 0 || slices.Contains(agent.Platforms, system) || slices.Contains(agent.Platforms, system+"/"+arch)
 }
 
 // InstallHint names the command that installs an agent's CLI.
@@ -117,6 +123,15 @@ func Older(version, minimum string) bool {
 	return err1 == nil && err2 == nil && v.LessThan(m)
 }
 
+// Stamp changes when the file of a program does; "" if there is none.
+func Stamp(path string) string {
+	entry, ok := fileEntry(path)
+	if !ok {
+		return ""
+	}
+	return fmt.Sprintf("%d %d %s", entry.Size, entry.Mtime, entry.Target)
+}
+
 // versionEntry is what programs.json remembers of a CLI, for as long as its file
 // is the same.
 type versionEntry struct {
@@ -133,17 +148,34 @@ func (v Versions) Ask(ctx context.Context, agent *pluginapi.Agent, path string, 
 		return ""
 	}
 	now, ok := fileEntry(path)
-	cache := v.read()
-	key := versionKey(agent, path)
-	if old, found := cache[key]; found && ok && old.same(now) {
-		return old.Version
-	}
-	now.Version = Command{Env: env}.version(ctx, append([]string{path}, how.Args...), how.Pattern)
-	if now.Version == "" {
+	return v.remember(versionKey(agent, path), now, ok, func() string {
+		return Command{Env: env}.version(ctx, append([]string{path}, how.Args...), how.Pattern)
+	})
+}
+
+// AskElsewhere is Ask for a CLI at another place. stamp changes when the CLI does, and run runs
+// a command there.
+func (v Versions) AskElsewhere(agent *pluginapi.Agent, place, path, stamp string, run func(argv []string) (stdout, stderr []byte)) string {
+	how := agent.GetVersions()
+	if len(how.GetArgs()) == 0 {
 		return ""
 	}
-	cache[key] = now
-	v.write(cache)
+	return v.remember(place+":"+versionKey(agent, path), versionEntry{Target: stamp}, stamp != "", func() string {
+		stdout, stderr := run(append([]string{path}, how.Args...))
+		return versionIn(append(stdout, stderr...), how.Pattern)
+	})
+}
+
+// remember gives the version of a CLI that is as it was, or asks. known: now says how it is.
+func (v Versions) remember(key string, now versionEntry, known bool, ask func() string) string {
+	cache := v.read()
+	if old, found := cache[key]; found && known && old.same(now) {
+		return old.Version
+	}
+	if now.Version = ask(); now.Version != "" {
+		cache[key] = now
+		v.write(cache)
+	}
 	return now.Version
 }
 

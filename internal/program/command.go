@@ -168,11 +168,16 @@ func (c Command) runInto(ctx context.Context, result *pluginapi.ExecResult, stdo
 // version runs a command, and finds its version in what it prints.
 func (c Command) version(ctx context.Context, argv []string, pattern string) string {
 	result := c.run(ctx, argv)
+	return versionIn(append(result.Stdout, result.Stderr...), pattern)
+}
+
+// versionIn finds a version in what a program has printed.
+func versionIn(said []byte, pattern string) string {
 	expression, err := regexp.Compile("(?m)" + pattern)
 	if err != nil {
 		return ""
 	}
-	if match := expression.FindSubmatch(append(result.Stdout, result.Stderr...)); len(match) > 1 {
+	if match := expression.FindSubmatch(said); len(match) > 1 {
 		return string(match[1])
 	}
 	return ""

@@ -1,0 +1,58 @@
+//go:build unix
+
+package main
+
+import (
+	"context"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"runtime/debug"
+	"syscall"
+
+	"github.com/amux-dev/amux/internal/place"
+	"github.com/amux-dev/amux/internal/process"
+	"github.com/amux-dev/amux/internal/shim"
+	"github.com/amux-dev/amux/internal/sys/rawio"
+)
+
+// arguments is how many there are.
+const arguments = 1
+
+func run(args []string) error {
+	const launchFD = 3
+	rawio.CloseOnExec()
+	signal.Ignore(syscall.SIGHUP, syscall.SIGINT, syscall.SIGTERM) // its host's end is its own
+	debug.SetGCPercent(40)
+	record, err := place.ReadRecord(args[0])
+	if err != nil {
+		return err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	launch, err := rawio.NewConn(launchFD)
+	if err != nil {
+		return err
+	}
+	pid := os.Getpid()
+	start, _ := process.Start(pid)
+	_, noShim := shim.ReadInfo(args[0])
+	runID := filepath.Base(args[0])
+	dialer := place.Dialer{Env: os.Environ(), Programs: place.Programs(filepath.Dir(self))}
+	return shim.Near{
+		Dir: args[0], Place: record.Place.Name, Self: shim.Info{PID: pid, Start: start, BootID: process.BootID()},
+		Far: shim.Hello{Socket: record.Socket, TempDir: record.Temp}, Resume: noShim == nil,
+		Dial: func(ctx context.Context) (io.ReadWriteCloser, error) {
+			return dialer.Dial(ctx, record.Place, runID, place.ModeAttach)
+		},
+		Lives: func(pid int, start uint64) bool { return process.Alive(process.ID{PID: pid, Start: start}) },
+		Over: func() {
+			_, _ = dialer.Helper(context.Background(), record.Place, "destroy", runID) // amux place clean does it else
+			_ = place.Fetched(args[0])
+		},
+		Log: os.Stderr,
+	}.Run(launch)
+}

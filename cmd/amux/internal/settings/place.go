@@ -1,0 +1,70 @@
+package settings
+
+import (
+	"errors"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/pelletier/go-toml/v2/unstable"
+)
+
+// Place is [places.NAME]: another machine, or a container, where runs can be.
+type Place struct {
+	SSH     string
+	Program string // absolute
+	Options map[string]string
+	Folder  string
+	Env     []string
+	Alone   time.Duration
+}
+
+var placeName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$`)
+
+// place sets a key of [places.NAME], or of [places.NAME.options].
+func (s *Settings) place(path string, v *unstable.Node) error {
+	name, field, _ := strings.Cut(path, ".")
+	if s.Places == nil {
+		s.Places = map[string]Place{}
+	}
+	p := s.Places[name]
+	text := func(to *string) error {
+		if v.Kind != unstable.String || len(v.Data) == 0 {
+			return errors.New("expected a string in quotes")
+		}
+		*to = string(v.Data)
+		return nil
+	}
+	var err error
+	var read Settings
+	option, isOption := strings.CutPrefix(field, "options.")
+	switch {
+	case isOption:
+		var value string
+		if err = text(&value); err == nil {
+			if p.Options == nil {
+				p.Options = map[string]string{}
+			}
+			p.Options[option] = value
+		}
+	case field == "ssh":
+		err = text(&p.SSH)
+	case field == "program":
+		if err = text(&p.Program); err == nil && !filepath.IsAbs(p.Program) {
+			err = errors.New("expected the absolute path of a helper program")
+		}
+	case field == "folder":
+		err = text(&p.Folder)
+	case field == "env":
+		err = list(func(s *Settings) *[]string { return &s.Tags })(&read, v)
+		p.Env = read.Tags
+	case field == "alone":
+		err = duration(func(s *Settings) *time.Duration { return &s.Timeout }, false)(&read, v)
+		p.Alone = read.Timeout
+	default:
+		err = errors.New("unknown key; the keys are ssh, program, folder, env, alone and those of the table options")
+	}
+	s.Places[name] = p
+	return err
+}

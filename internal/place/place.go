@@ -1,0 +1,124 @@
+// Package place reaches other machines and containers where runs can be. A place is all that
+// runs a command with its stdin and stdout connected: ssh to a machine, or a program that
+// somebody has written for it. amux-far, which is put there once, does the rest.
+//
+// The package knows how to get there, not what a run is.
+package place
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Place is one place, as the user's configuration names it.
+type Place struct {
+	Name string `json:"name"`
+	// SSH is the host as ssh is given it, or an alias of ~/.ssh/config. One of SSH and Program
+	// is set.
+	SSH string `json:"ssh,omitempty"`
+	// Program is a helper program, and Options is what it is told of the place: see
+	// docs/places.md.
+	Program string            `json:"program,omitempty"`
+	Options map[string]string `json:"options,omitempty"`
+	// Folder is the work folder of runs that name none.
+	Folder string `json:"folder,omitempty"`
+	// Env are the variables of the caller that agents there get.
+	Env []string `json:"env,omitempty"`
+	// Alone is how long a detached run goes on without a connection.
+	Alone time.Duration `json:"alone_ns,omitempty"`
+}
+
+// DefaultAlone is how long a detached run goes on without a connection, unless its place says
+// so.
+const DefaultAlone = 24 * time.Hour
+
+var nameRule = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
+
+// Parse reads the name of a place that needs no configuration: ssh:HOST.
+func Parse(text string) (Place, bool) {
+	host, ok := strings.CutPrefix(text, "ssh:")
+	return Place{Name: text, SSH: host}, ok
+}
+
+// Check returns what is wrong with a place.
+func (p Place) Check() error {
+	switch {
+	case p.Name != "ssh:"+p.SSH && !nameRule.MatchString(p.Name):
+		return fmt.Errorf("%q is no name: letters, digits, dots, dashes and underscores are taken, 64 at most", p.Name)
+	case p.SSH == "" && p.Program == "":
+		return errors.New("it needs ssh or program")
+	case p.SSH != "" && p.Program != "":
+		return errors.New("it has both ssh and program")
+	case strings.HasPrefix(p.SSH, "-") || strings.ContainsFunc(p.SSH, func(r rune) bool { return r <= ' ' || r == 0x7f }):
+		return fmt.Errorf("ssh = %q is no host", p.SSH)
+	case p.Folder != "" && !strings.HasPrefix(p.Folder, "/") && p.Folder != "~" && !strings.HasPrefix(p.Folder, "~/"):
+		return fmt.Errorf("folder = %q is not absolute; ~/NAME is in the home there", p.Folder)
+	case p.Alone < 0:
+		return errors.New("alone is negative")
+	case slices.ContainsFunc(p.Env, func(name string) bool { return name == "" || strings.ContainsAny(name, "=\x00") }):
+		return errors.New("env names variables, without values")
+	}
+	return nil
+}
+
+// Is says for people what kind of place it is.
+func (p Place) Is() string {
+	if p.SSH != "" {
+		return "ssh " + p.SSH
+	}
+	return "program " + p.Program
+}
+
+// AloneTime is how long a detached run goes on there without a connection.
+func (p Place) AloneTime() time.Duration { return cmp.Or(p.Alone, DefaultAlone) }
+
+// command is the command of this machine that runs argv there.
+func (p Place) command(runID string, argv []string) []string {
+	if p.Program != "" {
+		return append([]string{p.Program, "exec", cmp.Or(runID, "-"), "--"}, argv...)
+	}
+	return append(p.sshCommand(), quote(argv))
+}
+
+// sshCommand is ssh to the place. Hosts, users, keys, agents, known hosts and shared connections
+// are those of the user's own settings. Nobody can answer a question: what stands for a run's
+// shim has no terminal. Ports that the settings forward would be taken for the second run.
+func (p Place) sshCommand() []string {
+	return []string{
+		"ssh", "-T", "-e", "none", "-o", "BatchMode=yes", "-o", "ConnectTimeout=15", "-o", "ClearAllForwardings=yes", "-o", "RemoteCommand=none", p.SSH,
+	}
+}
+
+// quote makes one line for a POSIX shell of a command.
+func quote(argv []string) string {
+	words := make([]string, len(argv))
+	for i, word := range argv {
+		words[i] = "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+	}
+	return strings.Join(words, " ")
+}
+
+// env is the environment of the place's command: that of the caller, and what a helper
+// program is told.
+func (p Place) env(caller []string) []string {
+	env := slices.DeleteFunc(slices.Clone(caller), func(v string) bool {
+		return strings.HasPrefix(v, "AMUX_RUN_ID=") || strings.HasPrefix(v, "AMUX_PLACE=") // it serves a run, and does not belong to it
+	})
+	if p.Program == "" {
+		return env
+	}
+	told, err := json.Marshal(struct {
+		Name    string            `json:"name"`
+		Options map[string]string `json:"options"`
+	}{p.Name, p.Options})
+	if err != nil {
+		panic(err) // maps of strings always encode
+	}
+	return append(env, "AMUX_PLACE="+string(told))
+}
