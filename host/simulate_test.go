@@ -12,6 +12,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -335,7 +336,7 @@ func (s *simulation) newHost(kind string) *simulatedHost {
 		panic(err)
 	}
 	h.edges = edges{
-		open: p.Open, launch: p.Launch, dial: p.Dial, plugin: p.Start(s.plugin), random: s.Rand(p.Name + " jitter").Float64,
+		open: p.Open, launch: p.Launch, relay: p.Relay, dial: p.Dial, plugin: p.Start(s.plugin), random: s.Rand(p.Name + " jitter").Float64,
 		sweep: func(meta store.Meta) {
 			if p.Alive() {
 				s.Sweep(meta.RunID)
@@ -600,7 +601,7 @@ func (s *simulation) arrange(ctx context.Context) {
 		at := r.IntN(2) == 0
 		kind, number := s.step("write journal", "write journal", "write exit", "send", "receive", "write stdin", "spawn")
 		later(s.span(0, 20*time.Second), func() {
-			for _, p := range s.Procs("shim") {
+			for _, p := range slices.Concat(s.Procs("shim"), s.Procs("relay")) {
 				if at {
 					p.DieAt(kind, number)
 					continue

@@ -377,7 +377,7 @@ func (l *launch) launchShim() error {
 	if err == nil {
 		return nil
 	}
-	if refused, ok := errors.AsType[*shim.RemoteError](err); ok && refused.Code == pluginapi.CodeNetwork {
+	if refused, ok := errors.AsType[*shim.RemoteError](err); ok && refused.Code == pluginapi.CodeNetwork && l.away != nil {
 		return l.away.unreachable(err)
 	}
 	why, hint := l.shimFailed(err)

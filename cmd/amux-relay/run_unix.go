@@ -4,6 +4,8 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
+	"encoding/hex"
 	"io"
 	"os"
 	"os/signal"
@@ -40,11 +42,15 @@ func run(args []string) error {
 	pid := os.Getpid()
 	start, _ := process.Start(pid)
 	_, noShim := shim.ReadInfo(args[0])
+	var session [16]byte
+	if _, err := rand.Read(session[:]); err != nil {
+		return err
+	}
 	runID := filepath.Base(args[0])
 	dialer := place.Dialer{Env: os.Environ(), Programs: place.Programs(filepath.Dir(self))}
 	return shim.Near{
 		Dir: args[0], Place: record.Place.Name, Self: shim.Info{PID: pid, Start: start, BootID: process.BootID()},
-		Far: shim.Hello{Socket: record.Socket, TempDir: record.Temp}, Resume: noShim == nil,
+		Far: shim.Hello{Socket: record.Socket, TempDir: record.Temp}, Resume: noShim == nil, Session: hex.EncodeToString(session[:]),
 		Dial: func(ctx context.Context) (io.ReadWriteCloser, error) {
 			return dialer.Dial(ctx, record.Place, runID, place.ModeAttach)
 		},
@@ -54,5 +60,5 @@ func run(args []string) error {
 			_ = place.Fetched(args[0])
 		},
 		Log: os.Stderr,
-	}.Run(launch)
+	}.Run(context.Background(), launch)
 }

@@ -285,19 +285,25 @@ func NewReader(src io.ReaderAt) (*Reader, error) {
 	return &Reader{src: src, offset: headerSize}, nil
 }
 
-// Whole is the size of the whole records of a journal of that size, which may be empty.
+// Whole is the size of the records of a journal of that size up to the first that is not as it
+// was written. The error says that not even its header is, or that it cannot be read.
 func Whole(src io.ReaderAt, size int64) (int64, error) {
 	if size == 0 {
 		return 0, nil
 	}
 	r, err := NewReader(src)
-	for err == nil {
-		_, err = r.Next(size)
-	}
-	if err != io.EOF && err != ErrTorn {
+	if err != nil {
 		return 0, err
 	}
-	return r.Offset(), nil
+	for {
+		_, err := r.Next(size)
+		if _, damaged := errors.AsType[*Damage](err); err == io.EOF || err == ErrTorn || damaged {
+			return r.Offset(), nil
+		}
+		if err != nil {
+			return 0, err
+		}
+	}
 }
 
 // Offset is where the next record starts.

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/amux-dev/amux/internal/sys/rawio"
 	"github.com/amux-dev/amux/pluginapi/code"
 )
 
@@ -22,6 +23,7 @@ type Far struct {
 	Dial  Dialer
 	Lives func(Info) bool
 	Sweep func(runID string) // kills what a shim that was killed has left
+	Open  rawio.Opener       // nil: the system's
 }
 
 // Attach carries frames between the stream of in and out and the shim of one run, until
@@ -64,13 +66,16 @@ type farRun struct {
 	dir     string
 	wire    *wire
 	sent    int64 // of the journal
-	journal *os.File
+	journal rawio.File
 	conn    io.ReadWriteCloser // to the shim; nil if it was gone before
 	over    chan struct{}      // closed when this connection of the link is
 }
 
 func (r *farRun) serve() (err error) {
-	if r.journal, err = os.Open(filepath.Join(r.dir, "journal")); err != nil {
+	if r.Open == nil {
+		r.Open = rawio.OpenFile
+	}
+	if r.journal, err = r.Open(filepath.Join(r.dir, "journal"), os.O_RDONLY, 0); err != nil {
 		return r.wire.send(frameOver, 0, encode(over{Code: code.RunNotActive, Error: "there is nothing of the run"}))
 	}
 	defer r.journal.Close()

@@ -121,13 +121,13 @@ func (a *afar) start(hello shim.Hello, resume bool) {
 		Sweep: func(id string) { process.Sweep(id, false) },
 	}
 	near := shim.Near{
-		Dir: a.dir, Place: "afar", Self: shim.Info{PID: os.Getpid(), Start: 1, BootID: "boot"}, Resume: resume,
+		Dir: a.dir, Place: "afar", Self: shim.Info{PID: os.Getpid(), Start: 1, BootID: "boot"}, Resume: resume, Session: fmt.Sprintf("%p", a),
 		Far: shim.Hello{Socket: filepath.Dir(a.there) + "/s", TempDir: a.temp}, Log: a.Output(), Over: func() {},
 		Lives: func(pid int, start uint64) bool { return process.Alive(process.ID{PID: pid, Start: start}) },
 		Dial:  func(context.Context) (io.ReadWriteCloser, error) { return a.connect(far) },
 	}
 	ours, theirs := pair(a.T)
-	go func() { a.left <- near.Run(theirs) }()
+	go func() { a.left <- near.Run(context.Background(), theirs) }()
 	var err error
 	if a.Launched, err = shim.Greet(ours, hello, func() {}, func() {}); err != nil {
 		a.Fatal(err)

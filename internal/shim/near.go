@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/amux-dev/amux/internal/journal"
+	"github.com/amux-dev/amux/internal/sys/rawio"
 	"github.com/amux-dev/amux/pluginapi/code"
 )
 
@@ -26,6 +27,8 @@ const (
 	// ashore is how long the link of a run that has ended there, because it broke, is tried
 	// again, to fetch what the run's end was.
 	ashore = 30 * time.Second
+	// cleaning is how long what an ended run has left there is tried to be removed.
+	cleaning = 10 * time.Second
 	// waiting is how many commands wait for the link at most.
 	waiting = 4 * window
 	// longestPause is between two tries.
@@ -42,6 +45,8 @@ type Near struct {
 	Self  Info   // pid, start time and boot id of this process
 	// Far is what the shim there is greeted with: its socket, its folder for temporary files.
 	Far Hello
+	// Session is a name that no other Near has.
+	Session string
 	// Resume: the shim was started before, by a Near that has died.
 	Resume bool
 	// Dial connects to Far. An error says for people what is wrong.
@@ -51,11 +56,13 @@ type Near struct {
 	// Over is called when there is no more to fetch, before whoever is connected sees the end.
 	Over func()
 	Log  io.Writer // for people; none if nil
+	// Edges are how it reaches its disk and its clients: Open and Listen count.
+	Edges Edges
 }
 
 // Run is the main function of what stands for a shim. The connection to the host is that of
-// Config.Launch.
-func (n Near) Run(launch Stream) error {
+// Config.Launch. When given ends nothing is done any more.
+func (n Near) Run(given context.Context, launch Stream) error {
 	hello, err := readHello(launch)
 	if err != nil {
 		return fmt.Errorf("read hello: %w", err)
@@ -63,7 +70,8 @@ func (n Near) Run(launch Stream) error {
 	if n.Log == nil {
 		n.Log = io.Discard
 	}
-	ctx, cancel := context.WithCancel(context.Background())
+	n.Edges.system()
+	ctx, cancel := context.WithCancel(given)
 	defer cancel()
 	s := &near{Near: n, hello: hello, work: make(chan struct{}, 1), room: make(chan struct{}, waiting), done: make(chan struct{}), ctx: ctx}
 	s.clients.conns, s.clients.size = map[*conn]bool{}, s.committed
@@ -89,7 +97,9 @@ func (n Near) Run(launch Stream) error {
 	go s.keepUp(first)
 	go s.serve(newConn(launch), true)
 	<-s.done
-	n.Over()
+	if given.Err() == nil {
+		n.Over()
+	}
 	return nil
 }
 
@@ -99,7 +109,7 @@ type near struct {
 	ctx      context.Context
 	hello    Hello
 	listener Listener
-	copy     *os.File
+	copy     rawio.File
 	exit     exitFile
 	clients  clients
 
@@ -119,6 +129,7 @@ type near struct {
 	why     error
 	spawned bool
 	orphan  bool // its host is gone, and it is to end
+	fetched bool // all is here that there was there
 	alone   *time.Timer
 }
 
@@ -130,31 +141,36 @@ type command struct {
 	reply func([]byte)
 	host  bool
 	since time.Time
-	sent  bool // some connection was given it
+	sent  bool          // some connection was given it
+	done  chan struct{} // closed when it was answered
 }
 
 // open makes the files that this process owns, and the run's address.
 func (s *near) open() (err error) {
-	if s.copy, err = os.OpenFile(filepath.Join(s.Dir, "journal"), os.O_RDWR|os.O_CREATE, 0o600); err != nil {
+	if s.copy, err = s.Edges.Open(filepath.Join(s.Dir, "journal"), journal.OpenFlags, 0o600); err != nil {
 		return err
 	}
 	info, err := s.copy.Stat()
 	if err != nil {
 		return err
 	}
-	s.size = info.Size()
-	if s.whole, err = journal.Whole(s.copy, s.size); err != nil {
+	if s.whole, err = journal.Whole(s.copy, info.Size()); err != nil {
+		s.Over() // it is no copy of anything, and whoever recovers the run says so
 		return err
 	}
-	file, err := os.OpenFile(filepath.Join(s.Dir, "exit"), os.O_RDWR|os.O_CREATE, 0o600)
-	if err != nil {
+	// What a power cut has left behind that comes again.
+	if s.size = s.whole; s.size < info.Size() {
+		if err := s.copy.Truncate(s.size); err != nil {
+			return err
+		}
+	}
+	if s.exit.File, err = s.Edges.Open(filepath.Join(s.Dir, "exit"), os.O_RDWR|os.O_CREATE, 0o600); err != nil {
 		return err
 	}
-	s.exit.File = file
-	if _, err := file.WriteAt(make([]byte, exitFileSize), 0); err != nil {
+	if _, err := s.exit.WriteAt(make([]byte, exitFileSize), 0); err != nil {
 		return err
 	}
-	if s.listener, err = listen(s.hello.Socket); err != nil {
+	if s.listener, err = s.Edges.Listen(s.hello.Socket); err != nil {
 		return fmt.Errorf("listen on %s: %w", s.hello.Socket, err)
 	}
 	self := s.Self
@@ -207,7 +223,7 @@ func (s *near) connect(launch bool) (*wire, error) {
 	w := newWire(conn, func() { _ = conn.Close() })
 	hello := s.Far
 	hello.RunID, hello.Nonce, hello.Detached, hello.Alone = s.hello.RunID, s.hello.Nonce, s.hello.Detached, s.hello.Alone
-	hello.Session = fmt.Sprintf("%d-%d", s.Self.PID, s.Self.Start)
+	hello.Session = s.Session
 	s.mu.Lock()
 	offset := s.size
 	s.mu.Unlock()
@@ -256,7 +272,6 @@ func (s *near) keepUp(w *wire) {
 			s.logf("the link to %s is broken: %v", s.Place, err)
 		}
 		if s.hopeless() {
-			s.exit.write(journal.Encode(journal.Exit{Reason: journal.ReasonCutOff}))
 			return
 		}
 		pause = min(max(2*pause, 100*time.Millisecond), longestPause)
@@ -287,11 +302,22 @@ func (s *near) broken(err error) {
 	s.mu.Unlock()
 }
 
-// hopeless reports that the run there has ended, and its end cannot be fetched.
+// hopeless reports that the link is not tried any more: the run there has ended, and its end
+// cannot be fetched, or what it has left cannot be removed.
 func (s *near) hopeless() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return (!s.hello.Detached || s.orphan) && !s.up && !s.broke.IsZero() && time.Since(s.broke) > ashore
+	if s.ctx.Err() != nil {
+		return true
+	}
+	if s.up || s.broke.IsZero() {
+		return false
+	}
+	if since := time.Since(s.broke); s.fetched || since <= ashore || s.hello.Detached && !s.orphan {
+		return s.fetched && since > cleaning
+	}
+	s.exit.write(journal.Encode(journal.Exit{Reason: journal.ReasonCutOff}))
+	return true
 }
 
 // talk uses one connection until it breaks, or until the run is over there and all of it is
@@ -332,18 +358,21 @@ func (s *near) talk(w *wire) (heard, ended bool, _ error) {
 			if json.Unmarshal(body, &said) != nil {
 				return heard, false, errFrame
 			}
-			if said.Error != "" {
-				s.logf("at %s: %s", s.Place, said.Error)
-			}
 			if len(said.Exit) > 0 {
 				s.exit.write(said.Exit)
 			}
+			s.mu.Lock()
+			s.fetched = true
+			s.mu.Unlock()
 			s.clients.ring()
-			if w.send(frameDestroy, 0) == nil {
-				for t = 0; t != frameDestroy && err == nil; {
-					t, _, _, err = w.read()
-				}
+			if said.Error != "" { // there is nothing of it, perhaps because it was removed
+				s.logf("at %s: %s", s.Place, said.Error)
+				return heard, true, nil
 			}
+			if err := w.send(frameDestroy, 0); err != nil {
+				return heard, false, err
+			}
+		case frameDestroy:
 			return heard, true, nil
 		}
 	}
@@ -452,6 +481,7 @@ func (s *near) answered(id uint32, body []byte) {
 	s.mu.Unlock()
 	if reply != nil {
 		reply(body)
+		close(found.done)
 		s.wake()
 	}
 }
@@ -467,7 +497,7 @@ func (s *near) wake() {
 func (s *near) ask(c *command) {
 	s.mu.Lock()
 	s.last++
-	c.id, c.since = s.last, time.Now()
+	c.id, c.since, c.done = s.last, time.Now(), make(chan struct{})
 	s.queue = append(s.queue, c)
 	s.mu.Unlock()
 	s.wake()
@@ -491,6 +521,13 @@ func (s *near) serve(c *conn, launch bool) {
 		_ = c.SetReadDeadline(time.Time{})
 	}
 	c.host = launch || hello.Host
+	if c.host && !launch && !s.succeed() {
+		s.mu.Lock()
+		why := s.offline("what the host before has asked is not answered")
+		s.mu.Unlock()
+		_, _ = c.Write(frame(frameWelcome, 0, encode(Welcome{Version: Version, Code: why.Code, Error: why.Msg, Hint: why.Hint})))
+		return
+	}
 	epoch := s.clients.add(c)
 	if c.host {
 		s.mu.Lock()
@@ -564,7 +601,7 @@ func (s *near) take(c *conn, t frameType, id uint32, body []byte) {
 func (s *near) giveBack(c *command) {
 	s.mu.Lock()
 	refused := false
-	why, broke := s.why, s.broke
+	why := s.offline("nothing was sent")
 	if !s.up && !c.sent {
 		for i, waiting := range s.queue {
 			if waiting == c {
@@ -575,17 +612,54 @@ func (s *near) giveBack(c *command) {
 		}
 	}
 	s.mu.Unlock()
-	if !refused {
-		return
+	if refused {
+		c.reply(replyBody(why))
 	}
-	text := "nothing was sent"
-	if why != nil {
-		text = why.Error() + "; nothing was sent"
+}
+
+// offline is the error of what cannot be done without a connection. s.mu is held.
+func (s *near) offline(what string) *RemoteError {
+	if s.why != nil {
+		what = s.why.Error() + "; " + what
 	}
-	c.reply(replyBody(&RemoteError{
-		Code: code.Network, Msg: fmt.Sprintf("there is no connection to %s since %s: %s", s.Place, broke.Format(time.TimeOnly), text),
+	return &RemoteError{
+		Code: code.Network, Msg: fmt.Sprintf("there is no connection to %s since %s: %s", s.Place, s.broke.Format(time.TimeOnly), what),
 		Hint: "the run may go on there; try again when " + s.Place + " can be reached",
-	}))
+	}
+}
+
+// succeed takes back what earlier hosts have asked and was not sent, and waits until the rest
+// is answered: the next host must find in the journal what has come of it. It reports false if
+// that takes too long.
+func (s *near) succeed() bool {
+	s.mu.Lock()
+	var open, late []*command
+	kept := s.queue[:0:0]
+	for _, c := range s.queue {
+		switch {
+		case c.host && !c.sent && !s.orphan:
+			late = append(late, c)
+			continue
+		case c.host:
+			open = append(open, c)
+		}
+		kept = append(kept, c)
+	}
+	s.queue = kept
+	s.mu.Unlock()
+	for _, c := range late {
+		c.reply(replyBody(errNotHost))
+	}
+	enough := time.NewTimer(silentWait)
+	defer enough.Stop()
+	for _, c := range open {
+		select {
+		case <-c.done:
+		case <-enough.C:
+			return false
+		}
+	}
+	return true
 }
 
 // giveUpOn says of a command that it was sent, and not answered. It is not sent twice, and

@@ -45,6 +45,9 @@ func (l *listener) Close() error {
 
 // Launch starts the shim of a run, as shim.Launch does.
 func (p *Proc) Launch(_, dir string, hello shim.Hello) (*shim.Launched, error) {
+	if p.w.Rand("place of "+hello.RunID).IntN(4) == 0 {
+		return p.launchAfar(dir, hello)
+	}
 	fate := p.lastStep("launch")
 	if fate == isDead {
 		return nil, os.ErrClosed
@@ -53,31 +56,35 @@ func (p *Proc) Launch(_, dir string, hello shim.Hello) (*shim.Launched, error) {
 	child := w.Proc("shim")
 	rel := strings.TrimPrefix(dir, p.Root)
 	ours, theirs := connect("launch of "+hello.RunID, p, child)
-	tree := &tree{shim: child, run: hello.RunID, deaths: make(chan death, 100)}
-	pid := os.Getpid() // lives for as long as shim.json says so
-	began, _ := process.Start(pid)
 	child.OnDeath(func() { _ = os.Remove(filepath.Join(w.Disk(), rel, "shim.json")) })
-	go func() {
-		_ = shim.Serve(shim.Config{
-			Dir: child.Root + rel, Tree: tree, Self: shim.Info{PID: pid, Start: began, BootID: process.BootID()},
-			Edges: shim.Edges{
-				Open: child.Open, Start: tree.start, Reap: tree.reap,
-				Listen: func(path string) (shim.Listener, error) {
-					l := &listener{child, filepath.Base(path), make(chan *conn, 16), make(chan struct{})}
-					w.mu.Lock()
-					w.listeners[l.name] = l
-					w.mu.Unlock()
-					child.OnDeath(func() { _ = l.Close() })
-					return l, nil
-				},
-			},
-		}, theirs)
-		child.Kill()
-	}()
+	w.serve(child, child.Root+rel, hello.RunID, false, theirs)
 	if fate == dies { // and the shim lives
 		p.Kill()
 	}
 	return shim.Greet(ours, hello, func() { <-child.Dead }, func() {})
+}
+
+// serve has a process be the shim of the run in dir, here or at the other place.
+func (w *World) serve(child *Proc, dir, run string, there bool, launch shim.Stream) {
+	tree := &tree{shim: child, run: run, there: there, deaths: make(chan death, 100)}
+	pid := os.Getpid() // lives for as long as shim.json says so
+	began, _ := process.Start(pid)
+	go func() {
+		_ = shim.Serve(shim.Config{
+			Dir: dir, Tree: tree, Self: shim.Info{PID: pid, Start: began, BootID: process.BootID()},
+			Edges: shim.Edges{Open: child.Open, Start: tree.start, Reap: tree.reap, Listen: child.listen},
+		}, launch)
+		child.Kill()
+	}()
+}
+
+func (p *Proc) listen(path string) (shim.Listener, error) {
+	l := &listener{p, filepath.Base(path), make(chan *conn, 16), make(chan struct{})}
+	p.w.mu.Lock()
+	p.w.listeners[l.name] = l
+	p.w.mu.Unlock()
+	p.OnDeath(func() { _ = l.Close() })
+	return l, nil
 }
 
 // Dial is a shim.Dialer.
@@ -118,6 +125,7 @@ type death struct {
 type tree struct {
 	shim   *Proc
 	run    string
+	there  bool // at the other place
 	deaths chan death
 	child  *Agent // the last one
 }
@@ -214,13 +222,15 @@ func (t *tree) reap(done <-chan struct{}, ended func(int, syscall.WaitStatus)) {
 	}
 }
 
-// Sweep kills what a run has left.
-func (w *World) Sweep(run string) {
+// Sweep kills what a run has left, on this machine.
+func (w *World) Sweep(run string) { w.sweep(run, false) }
+
+func (w *World) sweep(run string, there bool) {
 	w.mu.Lock()
 	all := append([]*Agent(nil), w.agents...)
 	w.mu.Unlock()
 	for _, a := range all {
-		if a.tree.run == run {
+		if a.tree.run == run && a.tree.there == there {
 			a.kill()
 		}
 	}

@@ -29,6 +29,7 @@ type World struct {
 	full      bool
 	quiet     bool
 	listeners map[string]*listener
+	there     map[string]*Proc // shims at the other place, by run
 	agents    []*Agent
 	script    func(*Agent)
 }
@@ -37,7 +38,7 @@ type World struct {
 func New(seed uint64, folder string, script func(*Agent)) (*World, error) {
 	w := &World{
 		seed: seed, root: folder, faults: map[string]int{}, names: map[string]int{}, disk: map[string]*stored{},
-		listeners: map[string]*listener{}, script: script,
+		listeners: map[string]*listener{}, there: map[string]*Proc{}, script: script,
 	}
 	return w, os.MkdirAll(w.Disk(), 0o700)
 }
