@@ -206,6 +206,11 @@ func TestWatch(t *testing.T) {
 	s := start(t)
 	waits := s.begin("[approve]", map[string]any{"approve": "ask"})
 	s.ask(waits.ID)
+	s.Until("the run waits", func() bool { // its state is told a moment after the question
+		var now run
+		s.must("GET", "/v1/runs/"+waits.ID, nil, &now)
+		return now.State == "waiting"
+	})
 	answer, err := (&http.Client{}).Do(s.request("GET", "/v1/watch", nil))
 	if err != nil {
 		t.Fatal(err)

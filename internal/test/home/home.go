@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -57,6 +58,7 @@ func New(t *testing.T) *Home {
 			_, _ = h.Try(nil, amux, "kill", id) // it may have ended
 		}
 		h.stop(os.Interrupt)
+		h.stopServers()
 		os.RemoveAll(sockets)
 	})
 	return h
@@ -99,6 +101,33 @@ func (h *Home) stop(s os.Signal) {
 	_ = h.serve.Process.Signal(s)
 	_ = h.serve.Wait()
 	h.serve = nil
+}
+
+// stopServers ends the servers that were started because one was needed, as far as the system
+// shows them: they would write into the home while it is removed.
+func (h *Home) stopServers() {
+	for _, dir := range servers(h.User) {
+		pid, _ := strconv.Atoi(filepath.Base(dir))
+		if p, err := os.FindProcess(pid); err == nil && p.Signal(os.Interrupt) == nil {
+			for end := time.Now().Add(Patience); len(servers(h.User)) > 0 && time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+			}
+		}
+	}
+}
+
+// servers are the folders in /proc of the servers of a home.
+func servers(user string) (found []string) {
+	all, _ := filepath.Glob("/proc/[0-9]*")
+	for _, dir := range all {
+		command, err := os.ReadFile(filepath.Join(dir, "cmdline"))
+		if err != nil || !bytes.Contains(command, []byte("amux\x00serve\x00")) {
+			continue
+		}
+		if env, err := os.ReadFile(filepath.Join(dir, "environ")); err == nil && bytes.Contains(env, []byte("HOME="+user+"\x00")) {
+			found = append(found, dir)
+		}
+	}
+	return found
 }
 
 // Until waits for something.
