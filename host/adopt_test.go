@@ -247,7 +247,7 @@ func TestEndsWithoutHost(t *testing.T) {
 func TestDeadlinesWithoutHost(t *testing.T) {
 	t.Parallel()
 	s := agents.NewStage(t, "fake", "healthy")
-	idle := killedHost(t, s, host.RunSpec{Prompt: "say here\nleave daemon\nsleep 1000", Limits: host.Limits{IdleTimeout: 300 * time.Millisecond, Grace: 50 * time.Millisecond}}, `"delta":"here`)
+	idle := killedHost(t, s, host.RunSpec{Prompt: "say here\nleave daemon\nsleep 1000", Limits: host.Limits{IdleTimeout: 3 * time.Second, Grace: 50 * time.Millisecond}}, `"delta":"here`)
 	agents.Eventually(t, time.Minute, "all processes leave", func() bool { return len(agents.OfRun(idle)) == 0 })
 	h := next(t, s)
 	must(t, h.Recover(context.Background()))

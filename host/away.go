@@ -30,9 +30,14 @@ import (
 )
 
 // Place is another machine, or a container, where runs can be. It is reached by the user's own
-// ssh, or by a helper program. One of SSH and Program is set.
+// ssh, by docker or podman, or by a helper program. One of SSH, Docker and Program is set.
 type Place struct {
 	SSH string `json:"ssh,omitempty"` // as ssh takes it: HOST, USER@HOST, or an alias of its settings
+	// Docker is the image of a container that each run gets, and Engine what makes it: docker if
+	// it is empty, or podman. Args are further flags of its run command.
+	Docker string   `json:"docker,omitempty"`
+	Engine string   `json:"engine,omitempty"`
+	Args   []string `json:"args,omitempty"`
 	// Program is a helper program, and Options is what it is told: docs/places.md.
 	Program string            `json:"program,omitempty"`
 	Options map[string]string `json:"options,omitempty"`
@@ -45,7 +50,7 @@ type Place struct {
 }
 
 func (p Place) named(name string) place.Place {
-	return place.Place{Name: name, SSH: p.SSH, Program: p.Program, Options: p.Options, Folder: p.Folder, Env: p.Env, Alone: p.Alone}
+	return place.Place{Name: name, SSH: p.SSH, Image: p.Docker, Engine: p.Engine, Args: p.Args, Program: p.Program, Options: p.Options, Folder: p.Folder, Env: p.Env, Alone: p.Alone}
 }
 
 // Places is how a host reaches other places.
@@ -66,9 +71,9 @@ func (p *Places) find(name string, given *Place) (place.Place, error) {
 	}
 	if !ok {
 		names := slices.Sorted(maps.Keys(p.host.opts.Places))
-		hint := "describe it in config.toml as [places." + name + "], or name a host as ssh:HOST"
+		hint := "describe it in config.toml as [places." + name + "], or name a host as ssh:HOST, an image as docker:IMAGE"
 		if len(names) > 0 {
-			hint = "there are: " + strings.Join(names, ", ") + "; or name a host as ssh:HOST"
+			hint = "there are: " + strings.Join(names, ", ") + "; or name a host as ssh:HOST, an image as docker:IMAGE"
 		}
 		return found, pluginapi.Errorf(pluginapi.CodeConfig, "there is no place %q", name).WithHint("%s", hint)
 	}
@@ -82,7 +87,7 @@ func (p *Places) find(name string, given *Place) (place.Place, error) {
 }
 
 func (p *Places) dialer() place.Dialer {
-	return place.Dialer{Env: p.host.opts.Env, Programs: place.Programs(filepath.Dir(p.host.opts.ShimPath)), Starting: process.Starting}
+	return place.Dialer{Env: p.host.opts.Env, Programs: place.Programs(filepath.Dir(p.host.opts.ShimPath)), Owner: p.host.opts.ConfigDir, Starting: process.Starting}
 }
 
 func (p *Places) relay() string {
@@ -129,7 +134,15 @@ func (p *Places) Check(ctx context.Context, name string) (*PlaceInfo, error) {
 	}
 	a := &away{places: p, place: at}
 	defer a.close()
-	if err := a.open(ctx, ""); err != nil {
+	id := ""
+	if at.Contained() {
+		id = ulid.Make().String()
+		defer p.dialer().Destroy(context.WithoutCancel(ctx), at, id)
+		if err := p.dialer().Provision(ctx, at, id, cmp.Or(at.Folder, p.host.opts.TempDir)); err != nil {
+			return nil, a.unreachable(err)
+		}
+	}
+	if err := a.open(ctx, id); err != nil {
 		return nil, err
 	}
 	info := &PlaceInfo{
@@ -173,34 +186,20 @@ func (p *Places) Clean(ctx context.Context, name string) (removed []string, _ er
 	}
 	a := &away{places: p, place: at}
 	defer a.close()
-	if err := a.open(ctx, ""); err != nil {
-		return nil, err
-	}
-	runs, err := a.client.Runs(ctx)
-	if err != nil {
-		return nil, a.unreachable(err)
-	}
-	for _, r := range runs {
-		if dir := p.host.store.Run(r.ID); r.Lives || dir.Active() {
-			continue
+	if !at.Contained() {
+		if removed, err = a.clean(ctx); err != nil {
+			return removed, err
 		}
-		if err := a.client.Remove(ctx, r.ID); err != nil {
-			return removed, a.unreachable(err)
-		}
-		removed = append(removed, r.ID)
 	}
-	if at.Program == "" {
-		return removed, nil
-	}
-	said, err := p.dialer().Helper(ctx, at, "list")
+	made, err := p.dialer().List(ctx, at)
 	if err != nil {
 		return removed, a.unreachable(err)
 	}
-	for _, id := range strings.Fields(string(said)) {
+	for _, id := range made {
 		if slices.Contains(removed, id) || p.host.store.Run(id).Active() {
 			continue
 		}
-		if _, err := p.dialer().Helper(ctx, at, "destroy", id); err != nil {
+		if err := p.dialer().Destroy(ctx, at, id); err != nil {
 			return removed, a.unreachable(err)
 		}
 		removed = append(removed, id)
@@ -256,6 +255,24 @@ func (a *away) open(ctx context.Context, runID string) error {
 	return nil
 }
 
+// clean removes the folders there of runs that have ended, and returns their ids.
+func (a *away) clean(ctx context.Context) (removed []string, _ error) {
+	if err := a.open(ctx, ""); err != nil {
+		return nil, err
+	}
+	runs, err := a.client.Runs(ctx)
+	for _, r := range runs {
+		if r.Lives || a.places.host.store.Run(r.ID).Active() {
+			continue
+		}
+		if err = a.client.Remove(ctx, r.ID); err != nil {
+			break
+		}
+		removed = append(removed, r.ID)
+	}
+	return removed, a.unreachable(err)
+}
+
 func (a *away) close() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -271,7 +288,10 @@ func (a *away) unreachable(err error) error {
 		return err
 	}
 	hint := "see: amux place check " + a.place.Name
-	if a.place.SSH != "" {
+	switch {
+	case a.place.Image != "":
+		hint = "see: " + cmp.Or(a.place.Engine, "docker") + " info"
+	case a.place.SSH != "":
 		hint = "this must work without a question: ssh " + a.place.SSH + " true"
 	}
 	return pluginapi.Errorf(pluginapi.CodeNetwork, "%w", err).WithHint("%s", hint)
@@ -329,17 +349,20 @@ func (l *launch) checkPlace(ctx context.Context) error {
 	if s.RunID == "" {
 		s.RunID = ulid.Make().String()
 	}
-	if at.Program != "" {
-		if _, err := l.away.places.dialer().Helper(ctx, at, "provision", s.RunID); err != nil {
-			return l.away.unreachable(err)
+	cwd := cmp.Or(s.Cwd, at.Folder)
+	if at.Image != "" { // it works in a folder of this machine
+		if err := checkDir("working directory", cwd); err != nil {
+			return err
 		}
-		l.away.record.Place = at // so that undo takes it back
 	}
+	if err := l.away.places.dialer().Provision(ctx, at, s.RunID, cwd); err != nil {
+		return l.away.unreachable(err)
+	}
+	l.away.record.Place = at // so that undo takes it back
 	if err := l.away.open(ctx, s.RunID); err != nil {
 		return err
 	}
 	l.away.record = place.Record{Place: at, Home: l.away.world.Home}
-	cwd := cmp.Or(s.Cwd, at.Folder)
 	if cwd == "" {
 		return invalid("where at %s is the run to work?", s.On).WithHint("say so: --cwd ~/NAME, or folder in [places.%s] of config.toml", s.On)
 	}
@@ -483,8 +506,8 @@ func (a *away) undo(runID string) {
 		_ = a.client.Remove(ctx, runID) // amux place clean does it else
 	}
 	a.close()
-	if a.record.Place.Program != "" {
-		_, _ = a.places.dialer().Helper(ctx, a.record.Place, "destroy", runID)
+	if a.record.Place.Name != "" {
+		_ = a.places.dialer().Destroy(ctx, a.record.Place, runID)
 	}
 }
 

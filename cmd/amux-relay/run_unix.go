@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"errors"
 	"io"
 	"os"
 	"os/signal"
@@ -52,11 +53,15 @@ func run(args []string) error {
 		Dir: args[0], Place: record.Place.Name, Self: shim.Info{PID: pid, Start: start, BootID: process.BootID()},
 		Far: shim.Hello{Socket: record.Socket, TempDir: record.Temp}, Resume: noShim == nil, Session: hex.EncodeToString(session[:]),
 		Dial: func(ctx context.Context) (io.ReadWriteCloser, error) {
-			return dialer.Dial(ctx, record.Place, runID, place.ModeAttach)
+			conn, err := dialer.Dial(ctx, record.Place, runID, place.ModeAttach)
+			if gone, ok := errors.AsType[*place.GoneError](err); ok {
+				return nil, &shim.GoneError{Msg: gone.Msg}
+			}
+			return conn, err
 		},
 		Lives: func(pid int, start uint64) bool { return process.Alive(process.ID{PID: pid, Start: start}) },
 		Over: func() {
-			_, _ = dialer.Helper(context.Background(), record.Place, "destroy", runID) // amux place clean does it else
+			_ = dialer.Destroy(context.Background(), record.Place, runID) // amux place clean does it else
 			_ = place.Fetched(args[0])
 		},
 		Log: os.Stderr,

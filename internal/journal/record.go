@@ -154,7 +154,8 @@ const (
 	ReasonBudget     EndReason = "budget"
 	ReasonParentGone EndReason = "parent_gone" // the process that the run is to end with has ended
 	ReasonHostGone   EndReason = "host_gone"
-	ReasonCutOff     EndReason = "cut_off" // the connection to the place where it ran broke
+	ReasonCutOff     EndReason = "cut_off"    // the connection to the place where it ran broke
+	ReasonPlaceGone  EndReason = "place_gone" // and the shim with it
 	ReasonDiskFull   EndReason = "disk_full"
 	ReasonStdinFull  EndReason = "stdin_full" // the agent does not read
 	ReasonFault      EndReason = "fault"      // the adapter cannot go on
@@ -167,6 +168,7 @@ type Exit struct {
 	Code   int       `json:"code"` // -1 if a signal ended it
 	Signal string    `json:"signal,omitempty"`
 	Reason EndReason `json:"reason,omitempty"` // why amux ended it; empty if it ended by itself
+	Msg    string    `json:"msg,omitempty"`    // says more of the reason, for people
 	Killed int       `json:"killed,omitempty"` // processes it left behind
 	// Survivors names processes that could not be ended, each with the reason.
 	Survivors string `json:"survivors,omitempty"`

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
+	"slices"
 	"strings"
 	"time"
 )
@@ -35,21 +36,17 @@ func (d Dialer) Conform(ctx context.Context, p Place, runID string, told func(Ch
 	}
 	verb := func(words ...string) func(context.Context) error {
 		return func(ctx context.Context) error {
-			_, err := d.Helper(ctx, p, words...)
+			_, err := d.tell(ctx, p, p.Program, words...)
 			return err
 		}
 	}
 	listed := func(want bool) func(context.Context) error {
 		return func(ctx context.Context) error {
-			said, err := d.Helper(ctx, p, "list")
+			runs, err := d.List(ctx, p)
 			if err != nil {
 				return err
 			}
-			has := false
-			for id := range strings.FieldsSeq(string(said)) {
-				has = has || id == runID
-			}
-			if has && !want {
+			if slices.Contains(runs, runID) && !want {
 				return fmt.Errorf("list still names %s", runID)
 			}
 			return nil // a place that makes nothing for a run has nothing to list
@@ -65,7 +62,7 @@ func (d Dialer) Conform(ctx context.Context, p Place, runID string, told func(Ch
 	}()
 	try("list works", listed(true))
 	try("an unknown verb fails", func(ctx context.Context) error {
-		if _, err := d.Helper(ctx, p, "no-such-verb"); err == nil {
+		if _, err := d.tell(ctx, p, p.Program, "no-such-verb"); err == nil {
 			return errors.New("it ended with code 0")
 		}
 		return nil

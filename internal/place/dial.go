@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync"
 	"time"
@@ -48,6 +49,7 @@ const install = `umask 077; d="${HOME:?}/.cache/amux/far"; mkdir -p "$d" && t="$
 type Dialer struct {
 	Env      []string // of the caller
 	Programs Programs // to put there
+	Owner    string   // whose containers are listed
 	// Starting, if not nil, is given each start of a process.
 	Starting func(start func() (pid int, err error)) error
 }
@@ -97,6 +99,8 @@ type stream struct {
 	in   *bufio.Reader
 	end  func()
 	once sync.Once
+
+	ended error // of the command; once it was closed
 }
 
 func (s *stream) Read(b []byte) (int, error) { return s.in.Read(b) }
@@ -148,7 +152,7 @@ func (d Dialer) open(ctx context.Context, p Place, runID string, argv []string) 
 	s.end = func() {
 		_ = stdin.Close()
 		end()
-		_ = cmd.Wait()
+		s.ended = cmd.Wait()
 	}
 	defer func() {
 		if retErr != nil {
@@ -168,6 +172,10 @@ func (d Dialer) open(ctx context.Context, p Place, runID string, argv []string) 
 		return nil, ctx.Err()
 	}
 	_ = s.Close() // and with it stderr is complete
+	state, _ := errors.AsType[*exec.ExitError](s.ended)
+	if gone := d.wentAway(ctx, p, runID, state, said.last()); gone != nil {
+		return nil, gone
+	}
 	return nil, d.failed(p, cmd, said, err)
 }
 
@@ -223,15 +231,11 @@ func (d Dialer) install(ctx context.Context, p Place, runID, machine, sum string
 	return nil
 }
 
-// Helper has a helper program do one of its verbs, and returns what it prints. Other places
-// have nothing to do.
-func (d Dialer) Helper(ctx context.Context, p Place, verb ...string) ([]byte, error) {
-	if p.Program == "" {
-		return nil, nil
-	}
+// tell runs a program of this machine that looks after a place, and returns what it prints.
+func (d Dialer) tell(ctx context.Context, p Place, program string, words ...string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Minute)
 	defer cancel()
-	cmd, said := d.run(ctx, append([]string{p.Program}, verb...), p)
+	cmd, said := d.run(ctx, append([]string{program}, words...), p)
 	stdout := &tail{most: 1 << 20}
 	cmd.Stdout = stdout
 	err := d.begin(cmd)
@@ -239,7 +243,7 @@ func (d Dialer) Helper(ctx context.Context, p Place, verb ...string) ([]byte, er
 		err = cmd.Wait()
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s: %s: %s", p.Name, verb[0], said.lastOr(err))
+		return nil, fmt.Errorf("%s: %s %s: %s", p.Name, filepath.Base(program), words[0], said.lastOr(err))
 	}
 	return stdout.kept, nil
 }
@@ -269,8 +273,13 @@ func (t *tail) Write(b []byte) (int, error) {
 func (t *tail) last() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	lines := strings.Split(strings.TrimSpace(string(t.kept)), "\n")
-	return printable.Line(lines[len(lines)-1])
+	last := ""
+	for line := range strings.SplitSeq(string(t.kept), "\n") {
+		if line = strings.TrimSpace(line); line != "" && !strings.Contains(line, "--help") { // docker's last word, after each error
+			last = line
+		}
+	}
+	return printable.Line(last)
 }
 
 func (t *tail) lastOr(err error) string {

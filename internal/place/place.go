@@ -19,9 +19,15 @@ import (
 // Place is one place, as the user's configuration names it.
 type Place struct {
 	Name string `json:"name"`
-	// SSH is the host as ssh is given it, or an alias of ~/.ssh/config. One of SSH and Program
-	// is set.
+	// SSH is the host as ssh is given it, or an alias of ~/.ssh/config. One of SSH, Image and
+	// Program is set.
 	SSH string `json:"ssh,omitempty"`
+	// Image, if set, has each run be in a container of its own, which Engine makes: docker, if it
+	// is empty, or another program with the same words, as podman. Args are further flags of its
+	// run command.
+	Image  string   `json:"image,omitempty"`
+	Engine string   `json:"engine,omitempty"`
+	Args   []string `json:"args,omitempty"`
 	// Program is a helper program, and Options is what it is told of the place: see
 	// docs/places.md.
 	Program string            `json:"program,omitempty"`
@@ -40,21 +46,34 @@ const DefaultAlone = 24 * time.Hour
 
 var nameRule = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 
-// Parse reads the name of a place that needs no configuration: ssh:HOST.
+// Parse reads the name of a place that needs no configuration: ssh:HOST, docker:IMAGE.
 func Parse(text string) (Place, bool) {
-	host, ok := strings.CutPrefix(text, "ssh:")
-	return Place{Name: text, SSH: host}, ok
+	if host, ok := strings.CutPrefix(text, "ssh:"); ok {
+		return Place{Name: text, SSH: host}, true
+	}
+	image, ok := strings.CutPrefix(text, "docker:")
+	return Place{Name: text, Image: image}, ok
 }
 
 // Check returns what is wrong with a place.
 func (p Place) Check() error {
+	kinds := 0
+	for _, kind := range []string{p.SSH, p.Image, p.Program} {
+		if kind != "" {
+			kinds++
+		}
+	}
 	switch {
-	case p.Name != "ssh:"+p.SSH && !nameRule.MatchString(p.Name):
+	case p.Name != "ssh:"+p.SSH && p.Name != "docker:"+p.Image && !nameRule.MatchString(p.Name):
 		return fmt.Errorf("%q is no name: letters, digits, dots, dashes and underscores are taken, 64 at most", p.Name)
-	case p.SSH == "" && p.Program == "":
-		return errors.New("it needs ssh or program")
-	case p.SSH != "" && p.Program != "":
-		return errors.New("it has both ssh and program")
+	case kinds == 0:
+		return errors.New("it needs ssh, docker or program")
+	case kinds > 1:
+		return errors.New("it has more than one of ssh, docker and program")
+	case strings.HasPrefix(p.Image, "-") || strings.ContainsFunc(p.Image, func(r rune) bool { return r <= ' ' || r == 0x7f }):
+		return fmt.Errorf("docker = %q is no image", p.Image)
+	case p.Image == "" && (p.Engine != "" || p.Args != nil):
+		return errors.New("engine and args are for docker")
 	case strings.HasPrefix(p.SSH, "-") || strings.ContainsFunc(p.SSH, func(r rune) bool { return r <= ' ' || r == 0x7f }):
 		return fmt.Errorf("ssh = %q is no host", p.SSH)
 	case p.Folder != "" && !strings.HasPrefix(p.Folder, "/") && p.Folder != "~" && !strings.HasPrefix(p.Folder, "~/"):
@@ -69,8 +88,11 @@ func (p Place) Check() error {
 
 // Is says for people what kind of place it is.
 func (p Place) Is() string {
-	if p.SSH != "" {
+	switch {
+	case p.SSH != "":
 		return "ssh " + p.SSH
+	case p.Image != "":
+		return p.engine() + " " + p.Image
 	}
 	return "program " + p.Program
 }
@@ -82,6 +104,9 @@ func (p Place) AloneTime() time.Duration { return cmp.Or(p.Alone, DefaultAlone) 
 func (p Place) command(runID string, argv []string) []string {
 	if p.Program != "" {
 		return append([]string{p.Program, "exec", cmp.Or(runID, "-"), "--"}, argv...)
+	}
+	if p.Image != "" {
+		return append([]string{p.engine(), "exec", "--interactive", container(runID)}, argv...)
 	}
 	return append(p.sshCommand(), quote(argv))
 }

@@ -20,16 +20,19 @@ func TestCheck(t *testing.T) {
 		place Place
 		says  string // "": it is fine
 	}{
-		"ssh":               {Place{Name: "box", SSH: "me@box"}, ""},
-		"by its host":       {Place{Name: "ssh:box", SSH: "box"}, ""},
-		"program":           {Place{Name: "x", Program: "/x", Folder: "~/a"}, ""},
-		"neither":           {Place{Name: "x"}, "needs ssh or program"},
-		"both":              {Place{Name: "x", SSH: "a", Program: "/b"}, "both"},
-		"an option":         {Place{Name: "x", SSH: "-oProxyCommand=id"}, "is no host"},
-		"two words":         {Place{Name: "x", SSH: "a b"}, "is no host"},
-		"a name with slash": {Place{Name: "a/b", SSH: "a"}, "is no name"},
-		"a relative folder": {Place{Name: "x", SSH: "a", Folder: "b"}, "is not absolute"},
-		"a value":           {Place{Name: "x", SSH: "a", Env: []string{"A=b"}}, "names variables"},
+		"ssh":                {Place{Name: "box", SSH: "me@box"}, ""},
+		"by its host":        {Place{Name: "ssh:box", SSH: "box"}, ""},
+		"program":            {Place{Name: "x", Program: "/x", Folder: "~/a"}, ""},
+		"neither":            {Place{Name: "x"}, "needs ssh, docker or program"},
+		"both":               {Place{Name: "x", SSH: "a", Program: "/b"}, "more than one"},
+		"docker":             {Place{Name: "x", Image: "node:22", Args: []string{"--memory", "1g"}}, ""},
+		"an option as image": {Place{Name: "x", Image: "--privileged"}, "is no image"},
+		"args of ssh":        {Place{Name: "x", SSH: "a", Args: []string{"-v"}}, "are for docker"},
+		"an option":          {Place{Name: "x", SSH: "-oProxyCommand=id"}, "is no host"},
+		"two words":          {Place{Name: "x", SSH: "a b"}, "is no host"},
+		"a name with slash":  {Place{Name: "a/b", SSH: "a"}, "is no name"},
+		"a relative folder":  {Place{Name: "x", SSH: "a", Folder: "b"}, "is not absolute"},
+		"a value":            {Place{Name: "x", SSH: "a", Env: []string{"A=b"}}, "names variables"},
 	} {
 		if err := c.place.Check(); (err == nil) != (c.says == "") || err != nil && !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: %v, want %q", name, err, c.says)

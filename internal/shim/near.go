@@ -35,6 +35,11 @@ const (
 	longestPause = 30 * time.Second
 )
 
+// GoneError says that there is no other end any more, for good.
+type GoneError struct{ Msg string }
+
+func (e *GoneError) Error() string { return e.Msg }
+
 // Near stands here for the shim of a run at another place. It has the run's address and a
 // copy of its journal; hosts and clients find no difference. A foreground run ends there when
 // the link breaks. A detached one goes on; the link is tried again until it stands, and goes on
@@ -217,6 +222,9 @@ func (s *near) committed() int64 {
 // connect makes a connection of the link, and greets the shim there.
 func (s *near) connect(launch bool) (*wire, error) {
 	conn, err := s.Dial(s.ctx)
+	if gone, ok := errors.AsType[*GoneError](err); ok {
+		return nil, gone
+	}
 	if err != nil {
 		return nil, &RemoteError{Code: code.Network, Msg: err.Error()}
 	}
@@ -286,6 +294,11 @@ func (s *near) keepUp(w *wire) {
 		var err error
 		if w, err = s.connect(false); err != nil {
 			w = nil
+			if gone, ok := errors.AsType[*GoneError](err); ok {
+				s.logf("at %s: %s", s.Place, gone.Msg)
+				s.exit.write(journal.Encode(journal.Exit{Code: -1, Reason: journal.ReasonPlaceGone, Msg: gone.Msg}))
+				return
+			}
 			s.broken(err)
 			s.logf("%s cannot be reached: %v", s.Place, err)
 		}
@@ -316,7 +329,7 @@ func (s *near) hopeless() bool {
 	if since := time.Since(s.broke); s.fetched || since <= ashore || s.hello.Detached && !s.orphan {
 		return s.fetched && since > cleaning
 	}
-	s.exit.write(journal.Encode(journal.Exit{Reason: journal.ReasonCutOff}))
+	s.exit.write(journal.Encode(journal.Exit{Code: -1, Reason: journal.ReasonCutOff}))
 	return true
 }
 

@@ -101,7 +101,8 @@ func (l *ledger) lost() bool { return l.exit == nil && l.spawnFailed == nil && l
 func (l *ledger) settle(s Settled) {
 	if exit := s.Exit; exit != nil {
 		abandoned := exit.Reason == journal.ReasonDiskFull || exit.Reason == journal.ReasonAbandoned
-		if abandoned || l.exit == nil && exit.Spawn == l.spawn {
+		elsewhere := exit.Reason == journal.ReasonCutOff || exit.Reason == journal.ReasonPlaceGone // by what does not know the attempts
+		if abandoned || l.exit == nil && (elsewhere || exit.Spawn == l.spawn) {
 			l.exit, l.beside = exit, true
 		}
 	}

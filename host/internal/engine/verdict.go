@@ -73,6 +73,9 @@ func (l *ledger) finished() journal.State {
 		// It was to start the agent, and would have recorded that it does not.
 		end.To = Lost
 		return fail(code.Lost, code.ReasonLost, "the run's shim was killed while it started the agent")
+	case asked == journal.ReasonPlaceGone:
+		end.To = Lost
+		return fail(code.Lost, code.ReasonLost, l.exit.Msg)
 	case asked == journal.ReasonCutOff && !l.spawned:
 		return fail(code.HostGone, code.ReasonHostGone, "the connection to the place where the run was to be broke before the agent was started")
 	case unstarted && l.retry != nil:

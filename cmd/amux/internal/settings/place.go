@@ -13,7 +13,10 @@ import (
 // Place is [places.NAME]: another machine, or a container, where runs can be.
 type Place struct {
 	SSH     string
-	Program string // absolute
+	Docker  string   // image
+	Engine  string   // docker if empty, podman
+	Args    []string // of its run command
+	Program string   // absolute
 	Options map[string]string
 	Folder  string
 	Env     []string
@@ -50,6 +53,13 @@ func (s *Settings) place(path string, v *unstable.Node) error {
 		}
 	case field == "ssh":
 		err = text(&p.SSH)
+	case field == "docker":
+		err = text(&p.Docker)
+	case field == "engine":
+		err = text(&p.Engine)
+	case field == "args":
+		err = list(func(s *Settings) *[]string { return &s.Tags })(&read, v)
+		p.Args = read.Tags
 	case field == "program":
 		if err = text(&p.Program); err == nil && !filepath.IsAbs(p.Program) {
 			err = errors.New("expected the absolute path of a helper program")
@@ -63,7 +73,7 @@ func (s *Settings) place(path string, v *unstable.Node) error {
 		err = duration(func(s *Settings) *time.Duration { return &s.Timeout }, false)(&read, v)
 		p.Alone = read.Timeout
 	default:
-		err = errors.New("unknown key; the keys are ssh, program, folder, env, alone and those of the table options")
+		err = errors.New("unknown key; the keys are ssh, docker, engine, args, program, folder, env, alone and those of the table options")
 	}
 	s.Places[name] = p
 	return err

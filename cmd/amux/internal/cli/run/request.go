@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -198,8 +199,12 @@ func (r *request) applySettings() error {
 	r.applyProfile()
 	r.applyBudgets()
 	r.applySandbox()
-	if at, ok := app.PlacesOf(set)[spec.On]; ok {
+	at, named := app.PlacesOf(set)[spec.On]
+	if named {
 		spec.Place = &at
+	}
+	if strings.HasPrefix(spec.On, "docker:") || at.Docker != "" { // it works in a folder of this machine
+		spec.Cwd = r.Process.Abs(cmp.Or(spec.Cwd, at.Folder, "."))
 	}
 	spec.Sync = host.SyncMode(set.Sync)
 	spec.Changes = !set.NoChanges && !r.NoChanges

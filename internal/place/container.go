@@ -1,0 +1,130 @@
+package place
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+)
+
+// A place can be a container, made for each run from an image by the user's own docker or
+// podman: contexts, remote engines, credentials and rootless engines are those of their settings.
+// Its first process does nothing; amux's programs are started beside it, as at any place.
+
+const (
+	runLabel   = "dev.amux.run"
+	ownerLabel = "dev.amux.owner"
+	// boxHome is the home in a container: in memory, and the user's.
+	boxHome = "/home/amux"
+	// forever is how long a container waits, unless it is removed.
+	forever = "2147483647"
+)
+
+// GoneError says that what was made for a run is there no more.
+type GoneError struct{ Msg string }
+
+func (e *GoneError) Error() string { return e.Msg }
+
+func (p Place) engine() string { return cmp.Or(p.Engine, "docker") }
+
+// container is the name of the container of a run.
+func container(runID string) string { return "amux-" + strings.ToLower(runID) }
+
+// boxFlags are those of every container.
+func (p Place) boxFlags() []string {
+	return append([]string{
+		"--init", "--user", strconv.Itoa(os.Getuid()) + ":" + strconv.Itoa(os.Getgid()),
+		"--tmpfs", boxHome + ":exec,mode=1777", "--env", "HOME=" + boxHome,
+	}, p.Args...)
+}
+
+// Contained reports whether each run has a container, and nothing is there without one.
+func (p Place) Contained() bool { return p.Image != "" }
+
+// Provision makes what a run needs at a place. folder is that of a run which works in a folder
+// of this machine. Nothing is left after an error.
+func (d Dialer) Provision(ctx context.Context, p Place, runID, folder string) error {
+	switch {
+	case p.Program != "":
+		_, err := d.tell(ctx, p, p.Program, "provision", runID)
+		return err
+	case p.Image == "":
+		return nil
+	}
+	command := append([]string{
+		"run", "--detach", "--name", container(runID), "--label", runLabel + "=" + runID, "--label", ownerLabel + "=" + d.Owner,
+		"--volume", folder + ":" + folder, "--workdir", folder,
+	}, p.boxFlags()...)
+	_, err := d.tell(ctx, p, p.engine(), append(command, "--entrypoint", "sleep", p.Image, forever)...)
+	if err != nil {
+		_ = d.Destroy(context.WithoutCancel(ctx), p, runID) // one that was made, and could not be started
+	}
+	return err
+}
+
+// Destroy removes what Provision has made. It may come twice.
+func (d Dialer) Destroy(ctx context.Context, p Place, runID string) error {
+	switch {
+	case p.Program != "":
+		_, err := d.tell(ctx, p, p.Program, "destroy", runID)
+		return err
+	case p.Image == "":
+		return nil
+	}
+	_, err := d.tell(ctx, p, p.engine(), "rm", "--force", "--volumes", container(runID))
+	if err != nil && strings.Contains(strings.ToLower(err.Error()), "no such container") {
+		return nil
+	}
+	return err
+}
+
+// List returns the runs that Provision has made something for, as far as the place knows.
+func (d Dialer) List(ctx context.Context, p Place) ([]string, error) {
+	var said []byte
+	var err error
+	switch {
+	case p.Program != "":
+		said, err = d.tell(ctx, p, p.Program, "list")
+	case p.Image != "":
+		said, err = d.tell(ctx, p, p.engine(), "ps", "--all", "--filter", "label="+ownerLabel+"="+d.Owner, "--format", `{{.Label "`+runLabel+`"}}`)
+	}
+	return strings.Fields(string(said)), err
+}
+
+// gone says why there is no container of a run any more; nil if there is, or nobody knows.
+func (d Dialer) gone(ctx context.Context, p Place, runID string) error {
+	said, err := d.tell(ctx, p, p.engine(), "inspect", "--type", "container", "--format", "{{.State.Status}} {{.State.OOMKilled}} {{.State.ExitCode}}", container(runID))
+	if err != nil {
+		if strings.Contains(strings.ToLower(err.Error()), "no such container") {
+			return &GoneError{"the run's container was removed"}
+		}
+		return nil
+	}
+	words := strings.Fields(string(said))
+	switch {
+	case len(words) != 3 || words[0] == "running" || words[0] == "paused" || words[0] == "restarting":
+		return nil
+	case words[1] == "true":
+		return &GoneError{"the run's container was killed: its memory was full"}
+	}
+	return &GoneError{fmt.Sprintf("the run's container ended with code %s", words[2])}
+}
+
+// goneCode is with what exec of a helper program ends when what provision made is there no more.
+const goneCode = 97
+
+// wentAway reports why a command could not be run at a place: for good if the error is a
+// GoneError.
+func (d Dialer) wentAway(ctx context.Context, p Place, runID string, state *exec.ExitError, said string) error {
+	switch {
+	case runID == "":
+	case p.Image != "":
+		return d.gone(ctx, p, runID)
+	case p.Program != "" && state != nil && state.ExitCode() == goneCode:
+		return &GoneError{cmp.Or(said, "what was made for the run is there no more")}
+	}
+	return nil
+}
