@@ -50,7 +50,7 @@ agents:
 RACED = ./plugins/claude ./plugins/others/internal/demo ./plugins/others/internal/remote ./plugins/others/internal/opencode-http
 
 race: build ## the tests of library, sdk and command line under the race detector
-	@CGO_ENABLED=1 $(GO) test -race -short -json -timeout 20m ./host/... ./sdk/... ./pluginapi/... ./internal/... ./cmd/amux/... $(RACED) | $(GO) run -C tools ./testcount -race -short -timeout 20m
+	@export CGO_ENABLED=1; $(GO) test -race -short -json -timeout 20m ./host/... ./sdk/... ./pluginapi/... ./internal/... ./cmd/amux/... $(RACED) | $(GO) run -C tools ./testcount -race -short -timeout 20m
 
 fuzz: ## every fuzz test for FUZZTIME (10s)
 	@sh tools/fuzz.sh $(FUZZTIME)

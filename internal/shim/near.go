@@ -145,7 +145,6 @@ type command struct {
 	body  []byte
 	reply func([]byte)
 	host  bool
-	since time.Time
 	sent  bool          // some connection was given it
 	done  chan struct{} // closed when it was answered
 }
@@ -277,7 +276,6 @@ func (s *near) keepUp(w *wire) {
 				pause = 0
 			}
 			s.broken(err)
-			s.logf("the link to %s is broken: %v", s.Place, err)
 		}
 		if s.hopeless() {
 			return
@@ -300,19 +298,21 @@ func (s *near) keepUp(w *wire) {
 				return
 			}
 			s.broken(err)
-			s.logf("%s cannot be reached: %v", s.Place, err)
 		}
 	}
 }
 
-// broken notes that the link does not stand, and gives back what waits for too long.
+// broken notes that the link does not stand. What keeps it from standing is logged once.
 func (s *near) broken(err error) {
 	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.why == nil || s.up || s.why.Error() != err.Error() {
+		s.logf("no connection to %s: %v", s.Place, err)
+	}
 	if s.up || s.broke.IsZero() {
 		s.broke = time.Now()
 	}
 	s.up, s.why, s.given = false, err, 0
-	s.mu.Unlock()
 }
 
 // hopeless reports that the link is not tried any more: the run there has ended, and its end
@@ -326,10 +326,19 @@ func (s *near) hopeless() bool {
 	if s.up || s.broke.IsZero() {
 		return false
 	}
-	if since := time.Since(s.broke); s.fetched || since <= ashore || s.hello.Detached && !s.orphan {
-		return s.fetched && since > cleaning
+	since, limit := time.Since(s.broke), ashore
+	switch {
+	case s.fetched:
+		limit = cleaning
+	case s.hello.Detached && !s.orphan: // the shim there ends it then, too
+		limit = cmp.Or(s.hello.Alone, defaultAlone) + ashore
 	}
-	s.exit.write(journal.Encode(journal.Exit{Code: -1, Reason: journal.ReasonCutOff}))
+	if since <= limit {
+		return false
+	}
+	if !s.fetched {
+		s.exit.write(journal.Encode(journal.Exit{Code: -1, Reason: journal.ReasonCutOff}))
+	}
 	return true
 }
 
@@ -510,7 +519,7 @@ func (s *near) wake() {
 func (s *near) ask(c *command) {
 	s.mu.Lock()
 	s.last++
-	c.id, c.since, c.done = s.last, time.Now(), make(chan struct{})
+	c.id, c.done = s.last, make(chan struct{})
 	s.queue = append(s.queue, c)
 	s.mu.Unlock()
 	s.wake()

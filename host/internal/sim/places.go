@@ -22,6 +22,12 @@ import (
 // afar is the folder of the disk in which the other place has its runs.
 const afar = "/afar/"
 
+// begun reports whether a host has written the first records of a run.
+func (p *Proc) begun(dir string) bool {
+	_, err := os.Stat(filepath.Join(p.w.Disk(), strings.TrimPrefix(dir, p.Root), "journal"))
+	return err == nil
+}
+
 // launchAfar is Launch for a run whose shim is at another place, behind a link that breaks.
 // Which runs are there the seed decides.
 func (p *Proc) launchAfar(dir string, hello shim.Hello) (*shim.Launched, error) {
