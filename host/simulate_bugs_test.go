@@ -62,14 +62,6 @@ func TestPlantedBugs(t *testing.T) {
 			"if p.ledger.beside {", "if p.ledger.beside && false {",
 		},
 		{
-			"a command that is done again when a link breaks before its reply", "../internal/shim/session.go",
-			"done := id <= n.last", "done := id < 0",
-		},
-		{
-			"a run at another place that goes on when what stood for its shim is dead", "away.go",
-			"if err := p.revive(dir, meta, false); err != nil {", "if err := p.revive(dir, meta, true); err != nil {",
-		},
-		{
 			"a dead shim of which one reading is told", "internal/record/source.go",
 			"return engine.ErrShimGone }", "defer func() { s.told = true }(); if s.told { return errors.New(\"the journal has no end\") }; return engine.ErrShimGone }",
 		},
