@@ -350,6 +350,9 @@ func (l *launch) checkPlace(ctx context.Context) error {
 		s.RunID = ulid.Make().String()
 	}
 	cwd := cmp.Or(s.Cwd, at.Folder)
+	if cwd == "" {
+		return invalid("where at %s is the run to work?", s.On).WithHint("say so: --cwd ~/NAME, or folder in [places.%s] of config.toml", s.On)
+	}
 	if at.Image != "" { // it works in a folder of this machine
 		if err := checkDir("working directory", cwd); err != nil {
 			return err
@@ -363,9 +366,6 @@ func (l *launch) checkPlace(ctx context.Context) error {
 		return err
 	}
 	l.away.record = place.Record{Place: at, Home: l.away.world.Home}
-	if cwd == "" {
-		return invalid("where at %s is the run to work?", s.On).WithHint("say so: --cwd ~/NAME, or folder in [places.%s] of config.toml", s.On)
-	}
 	if s.Cwd, err = l.away.folder(ctx, cwd); err != nil {
 		return err
 	}
@@ -539,9 +539,11 @@ func (p *Places) revive(dir *store.Run, meta store.Meta, detached bool) error {
 	if h.edges.relay == nil {
 		return nil
 	}
-	if _, err := place.ReadRecord(dir.Dir); errors.Is(err, os.ErrNotExist) {
+	at, err := place.ReadRecord(dir.Dir)
+	if errors.Is(err, os.ErrNotExist) {
 		return nil
-	} else if err != nil {
+	}
+	if err != nil {
 		return err
 	}
 	before, err := shim.ReadInfo(dir.Dir)
@@ -550,7 +552,7 @@ func (p *Places) revive(dir *store.Run, meta store.Meta, detached bool) error {
 	}
 	relay, err := h.edges.relay(p.relay(), dir.Dir, h.opts.Env, shim.Hello{
 		Version: shim.Version, Nonce: before.Nonce, Host: true, RunID: meta.RunID, Socket: before.Socket, TempDir: before.TempDir, Detached: detached,
-		Alone: place.DefaultAlone,
+		Alone: at.Place.AloneTime(),
 	})
 	if err == nil {
 		relay.Leave()
@@ -586,7 +588,7 @@ func (s *RunSpec) here() string {
 	return s.Cwd
 }
 
-// env is the environment by which the run's rules are read: of another place its home counts.
+// env is the environment for the run's rules. A run at another place has the home of that place.
 func (r *recorded) env() []string {
 	if at, err := place.ReadRecord(r.dir.Dir); err == nil {
 		return []string{"HOME=" + at.Home}

@@ -127,6 +127,9 @@ func (h *Host) Start(ctx context.Context, spec RunSpec) (_ *Run, retErr error) {
 		return nil, shimErr
 	}
 	if queued {
+		if l.away != nil {
+			l.away.close() // until it is the run's turn
+		}
 		return l.queue(ctx)
 	}
 	if err := l.prepareFolder(ctx); err != nil {

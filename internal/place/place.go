@@ -1,6 +1,6 @@
-// Package place reaches other machines and containers where runs can be. A place is all that
-// runs a command with its stdin and stdout connected: ssh to a machine, or a program that
-// somebody has written for it. amux-far, which is put there once, does the rest.
+// Package place reaches other machines and containers where runs can be. A place is anything that
+// runs a command with its stdin and stdout connected: a machine behind ssh, a container, or a
+// program that somebody has written for it. amux-far, which is put there once, does the rest.
 //
 // The package knows how to get there, not what a run is.
 package place

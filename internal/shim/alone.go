@@ -23,7 +23,7 @@ func (s *supervisor) hostGone(dead Hello) {
 	if !s.hello.Detached || idle {
 		s.mu.Unlock()
 		s.endAlone(reason)
-		clearHost(dead, s.tree.processes)
+		clearHost(dead, s.lives)
 		s.finish()
 		return
 	}
@@ -35,16 +35,18 @@ func (s *supervisor) hostGone(dead Hello) {
 		s.alone = time.AfterFunc(alone, func() { s.endAlone(reason); s.finish() })
 	}
 	s.mu.Unlock()
-	clearHost(dead, s.tree.processes)
+	clearHost(dead, s.lives)
 }
 
+func (s *supervisor) lives(pid int, start uint64) bool { return s.tree.processes.Start(pid) == start }
+
 // clearHost removes what a host has left that has died.
-func clearHost(dead Hello, processes Tree) {
+func clearHost(dead Hello, lives func(pid int, start uint64) bool) {
 	if dead.HostDir == "" {
 		return
 	}
 	for range 200 { // its connection ends a moment before its process
-		if processes.Start(dead.HostPID) != dead.HostStart {
+		if !lives(dead.HostPID, dead.HostStart) {
 			_ = os.RemoveAll(dead.HostDir)
 			return
 		}

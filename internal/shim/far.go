@@ -15,8 +15,8 @@ import (
 	"github.com/amux-dev/amux/pluginapi/code"
 )
 
-// Far is the end of a link where the shim is. It keeps nothing: when its stream breaks, the
-// next one starts from nothing.
+// Far is the end of a link where the shim is. It keeps no state: a new
+// connection needs nothing of the one before.
 type Far struct {
 	Dir   func(runID string) (string, error) // the run's directory
 	Start func(dir string, hello Hello) (io.ReadWriteCloser, error)

@@ -739,16 +739,7 @@ func (s *near) hostGone(dead Hello) {
 	if end {
 		s.endAlone()
 	}
-	if dead.HostDir == "" {
-		return
-	}
-	for range 200 { // its connection ends a moment before its process
-		if !s.Lives(dead.HostPID, dead.HostStart) {
-			_ = os.RemoveAll(dead.HostDir)
-			return
-		}
-		time.Sleep(time.Millisecond)
-	}
+	clearHost(dead, s.Lives)
 }
 
 func (s *near) endAlone() {

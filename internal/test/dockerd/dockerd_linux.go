@@ -51,7 +51,7 @@ func Start(t *testing.T) *Engine {
 	return e
 }
 
-// Env is the variable by which docker finds the engine.
+// Env is the variable that tells docker where the engine is.
 func (e *Engine) Env() string { return "DOCKER_HOST=unix://" + filepath.Join(e.dir, "sock") }
 
 // Containers are the ids of all containers.

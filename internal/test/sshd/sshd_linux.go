@@ -18,7 +18,7 @@ import (
 
 // Server is an ssh server whose one user is the user of the tests, with a home of its own.
 type Server struct {
-	Host string // by which ssh knows it
+	Host string // its name for ssh
 	Home string
 	Port int
 	dir  string
