@@ -23,7 +23,7 @@ func (s *supervisor) hostGone(dead Hello) {
 	if !s.hello.Detached || idle {
 		s.mu.Unlock()
 		s.endAlone(reason)
-		clearHost(dead, s.lives)
+		clearHost(dead, s.tree.lives)
 		s.finish()
 		return
 	}
@@ -35,10 +35,10 @@ func (s *supervisor) hostGone(dead Hello) {
 		s.alone = time.AfterFunc(alone, func() { s.endAlone(reason); s.finish() })
 	}
 	s.mu.Unlock()
-	clearHost(dead, s.lives)
+	clearHost(dead, s.tree.lives)
 }
 
-func (s *supervisor) lives(pid int, start uint64) bool { return s.tree.processes.Start(pid) == start }
+func (t *tree) lives(pid int, start uint64) bool { return t.processes.Start(pid) == start }
 
 // clearHost removes what a host has left that has died.
 func clearHost(dead Hello, lives func(pid int, start uint64) bool) {
