@@ -22,6 +22,7 @@ type Live struct {
 
 	mu     sync.Mutex
 	writer *journal.Writer
+	taking chan struct{} // closed at the end of a TakeOver under way
 }
 
 func (s *Live) ReadAt(b []byte, offset int64) (int, error) {
@@ -69,19 +70,34 @@ func (s *Live) Alone() bool {
 	return s.writer != nil || s.Conn.Left()
 }
 
-// TakeOver makes this process the journal's writer, after the shim has gone.
+// TakeOver makes this process the journal's writer, after the shim has gone. Of a run at
+// another place that may take a minute, and readers do not wait for it.
 func (s *Live) TakeOver() error {
 	s.mu.Lock()
-	defer s.mu.Unlock()
+	for s.taking != nil {
+		taking := s.taking
+		s.mu.Unlock()
+		<-taking
+		s.mu.Lock()
+	}
 	if s.writer != nil {
+		s.mu.Unlock()
 		return nil
 	}
+	taking := make(chan struct{})
+	s.taking = taking
+	s.mu.Unlock()
+
 	writer, err := s.Write()
-	if err != nil {
-		return err
+
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.taking = nil
+	close(taking)
+	if err == nil {
+		s.writer = writer
 	}
-	s.writer = writer
-	return nil
+	return err
 }
 
 // Sync brings the journal to the disk, whoever writes it.
