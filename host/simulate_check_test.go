@@ -362,6 +362,13 @@ func (s *simulation) checkInputs(run *simulatedRun, rec *recordedRun, fail func(
 			fail("an answer to %s was accepted, and is not recorded", id)
 		}
 	}
+	seen := map[string]bool{}
+	for _, text := range rec.texts {
+		if seen[text] && strings.HasPrefix(text, "prompt ") { // the first prompt comes again with each attempt
+			fail("%q was sent once, and is recorded twice", text)
+		}
+		seen[text] = true
+	}
 	for _, text := range run.sent {
 		if !slices.Contains(rec.texts, text) {
 			fail("%q was accepted, and is not recorded", text)

@@ -166,9 +166,7 @@ func (r *farRun) tell() error {
 	}
 	exit, _ := os.ReadFile(filepath.Join(r.dir, "exit"))
 	exit = []byte(strings.TrimRight(string(exit), "\x00"))
-	if len(exit) == 0 {
-		r.Sweep(r.opening.RunID)
-	}
+	r.Sweep(r.opening.RunID) // an exit may be that of the attempt before
 	info, err := r.journal.Stat()
 	if err == nil {
 		err = r.sendJournal(info.Size(), false)

@@ -171,8 +171,10 @@ func (s *near) open() (err error) {
 	if s.exit.File, err = s.Edges.Open(filepath.Join(s.Dir, "exit"), os.O_RDWR|os.O_CREATE, 0o600); err != nil {
 		return err
 	}
-	if _, err := s.exit.WriteAt(make([]byte, exitFileSize), 0); err != nil {
-		return err
+	if !s.Resume { // else the one before may have fetched it, and there is none there any more
+		if _, err := s.exit.WriteAt(make([]byte, exitFileSize), 0); err != nil {
+			return err
+		}
 	}
 	if s.listener, err = s.Edges.Listen(s.hello.Socket); err != nil {
 		return fmt.Errorf("listen on %s: %w", s.hello.Socket, err)
@@ -652,7 +654,7 @@ func (s *near) offline(what string) *RemoteError {
 
 // succeed takes back what earlier hosts have asked and was not sent, and waits until the rest
 // is answered: the next host must find in the journal what has come of it. It reports false if
-// that takes too long.
+// that takes too long, and at once without a link: hosts try again.
 func (s *near) succeed() bool {
 	s.mu.Lock()
 	var open, late []*command
@@ -668,9 +670,13 @@ func (s *near) succeed() bool {
 		kept = append(kept, c)
 	}
 	s.queue = kept
+	up := s.up
 	s.mu.Unlock()
 	for _, c := range late {
 		c.reply(replyBody(errNotHost))
+	}
+	if !up && len(open) > 0 {
+		return false
 	}
 	enough := time.NewTimer(silentWait)
 	defer enough.Stop()

@@ -52,6 +52,8 @@ type world struct {
 	busy  int
 	quiet time.Time
 	tried map[string]bool // runs without host and shim; only a command tries again, and reports what is wrong
+	// refused is why runs could not be adopted at the last look.
+	refused string
 }
 
 // enter counts a request in a world; leave ends it.
@@ -283,9 +285,14 @@ func (d *daemon) look() (leave bool) {
 	}
 	for _, at := range all {
 		if len(at.host.Orphans()) > 0 {
+			said := ""
 			if err := d.adopt(context.Background(), at); err != nil {
-				d.print.Notef("error: %v", err)
+				said = err.Error()
 			}
+			if said != "" && said != at.refused {
+				d.print.Notef("error: %s", said)
+			}
+			at.refused = said // tried again with the next look: said once
 		}
 		d.end(at)
 	}
