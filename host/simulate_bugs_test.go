@@ -65,6 +65,18 @@ func TestPlantedBugs(t *testing.T) {
 			"a dead shim of which one reading is told", "internal/record/source.go",
 			"return engine.ErrShimGone }", "defer func() { s.told = true }(); if s.told { return errors.New(\"the journal has no end\") }; return engine.ErrShimGone }",
 		},
+		{
+			"a command that is done again after a link has broken", "../internal/shim/session.go",
+			"done := id <= n.last", "done := id <= n.last && false",
+		},
+		{
+			"a piece of a journal that is taken again", "../internal/shim/near.go",
+			"offset := s.size", "offset := s.whole",
+		},
+		{
+			"an exit there that is taken for the end of all", "../internal/shim/far.go",
+			"r.Sweep(r.opening.RunID)", "if len(exit) == 0 { r.Sweep(r.opening.RunID) }",
+		},
 	} {
 		t.Run(strings.ReplaceAll(bug.name, " ", "-"), func(t *testing.T) {
 			source, err := os.ReadFile(bug.file)

@@ -677,7 +677,7 @@ func (s *simulation) tend(ctx context.Context) {
 	if h := s.host; h.proc.Alive() {
 		h.do(func() {
 			_ = h.Recover(ctx)
-			if s.rivals { // of which one may have died
+			if len(h.Orphans()) > 0 { // of a rival that has died, or taken up in vain before
 				_, _ = h.Adopt(ctx)
 			}
 		})

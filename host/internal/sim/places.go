@@ -67,7 +67,7 @@ func (p *Proc) Relay(_, dir string, _ []string, hello shim.Hello) (*shim.Launche
 			_ = os.WriteFile(path, data, 0o600)
 		}
 	})
-	_, noShim := os.Stat(filepath.Join(w.Disk(), afar, hello.RunID, "begun"))
+	_, noShim := shim.ReadInfo(filepath.Join(w.Disk(), rel))
 	links := 0
 	near := shim.Near{
 		Dir: relay.Root + rel, Place: "afar", Self: shim.Info{PID: pid, Start: began, BootID: process.BootID()},
@@ -116,7 +116,37 @@ func (p *Proc) link(name string) (io.ReadWriteCloser, error) {
 	ours, theirs := connect(name, p, far)
 	ends := &cable{conn: ours}
 	back := &cable{conn: theirs}
-	if r.IntN(3) > 0 {
+	fate := r.IntN(6)
+	if w.shaky && fate > 1 {
+		fate = 0
+	}
+	switch fate {
+	case 0: // while something is said, perhaps in the middle of it
+		side, other := ends, back
+		if r.IntN(2) == 0 {
+			side, other = back, ends
+		}
+		side.breaks.Store(1 + int64(r.IntN(40)))
+		silent := r.IntN(2) == 0
+		side.broken = func(b []byte) {
+			if w.isQuiet() || !far.Alive() || !p.Alive() {
+				_, _ = side.conn.Write(b)
+				return
+			}
+			w.Count("link that breaks while something is said")
+			if n := r.IntN(2 * len(b)); n < len(b) {
+				b = b[:n]
+			}
+			_, _ = side.conn.Write(b)
+			if silent {
+				side.dumb.Store(true)
+				other.dumb.Store(true)
+				return
+			}
+			_ = ours.Close()
+			_ = theirs.Close()
+		}
+	case 1, 2, 3:
 		after := time.Duration(r.ExpFloat64() * float64(2*time.Second))
 		hangs := r.IntN(3) == 0
 		time.AfterFunc(after, func() {
@@ -144,11 +174,17 @@ func (p *Proc) link(name string) (io.ReadWriteCloser, error) {
 // cable is an end of a link.
 type cable struct {
 	*conn
-	dumb atomic.Bool // what is sent is lost
+	dumb   atomic.Bool    // what is sent is lost
+	breaks atomic.Int64   // with which write: 1 is the next; 0: with none
+	broken func(b []byte) // instead of that write
 }
 
 func (c *cable) Write(b []byte) (int, error) {
 	if c.dumb.Load() {
+		return len(b), nil
+	}
+	if c.breaks.Load() > 0 && c.breaks.Add(-1) == 0 {
+		c.broken(b)
 		return len(b), nil
 	}
 	return c.conn.Write(b)
@@ -180,9 +216,6 @@ func (w *World) far(p *Proc) shim.Far {
 			w.there[hello.RunID] = child
 			w.mu.Unlock()
 			ours, theirs := connect("launch of "+hello.RunID+" afar", p, child)
-			if err := os.WriteFile(filepath.Join(p.Root, afar, hello.RunID, "begun"), nil, 0o600); err != nil {
-				return nil, err
-			}
 			w.serve(child, child.Root+strings.TrimPrefix(dir, p.Root), hello.RunID, true, theirs)
 			if fate == dies {
 				p.Kill()

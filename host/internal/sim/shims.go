@@ -45,7 +45,7 @@ func (l *listener) Close() error {
 
 // Launch starts the shim of a run, as shim.Launch does.
 func (p *Proc) Launch(_, dir string, hello shim.Hello) (*shim.Launched, error) {
-	if p.w.Rand("place of "+hello.RunID).IntN(4) == 0 && p.begun(dir) {
+	if (p.w.shaky || p.w.Rand("place of "+hello.RunID).IntN(6) == 0) && p.begun(dir) {
 		return p.launchAfar(dir, hello)
 	}
 	fate := p.lastStep("launch")

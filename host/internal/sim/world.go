@@ -32,6 +32,8 @@ type World struct {
 	there     map[string]*Proc // shims at the other place, by run
 	agents    []*Agent
 	script    func(*Agent)
+	// shaky: all runs are at the other place, and most links break while something is said.
+	shaky bool
 }
 
 // New makes a world in an empty folder. script is what each agent does.
@@ -40,6 +42,7 @@ func New(seed uint64, folder string, script func(*Agent)) (*World, error) {
 		seed: seed, root: folder, faults: map[string]int{}, names: map[string]int{}, disk: map[string]*stored{},
 		listeners: map[string]*listener{}, there: map[string]*Proc{}, script: script,
 	}
+	w.shaky = w.Rand("links").IntN(8) == 0
 	return w, os.MkdirAll(w.Disk(), 0o700)
 }
 
