@@ -677,7 +677,7 @@ func (s *simulation) tend(ctx context.Context) {
 	if h := s.host; h.proc.Alive() {
 		h.do(func() {
 			_ = h.Recover(ctx)
-			if len(h.Orphans()) > 0 { // of a rival that has died, or taken up in vain before
+			if len(h.Orphans()) > 0 { // of a rival that has died, or one that could not be taken up before
 				_, _ = h.Adopt(ctx)
 			}
 		})
