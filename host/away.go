@@ -340,7 +340,9 @@ func (l *launch) checkPlace(ctx context.Context) error {
 	if refused != "" {
 		return pluginapi.Errorf(pluginapi.CodeCapability, "%s is of this machine, and the run is to be at %s (--on)", refused, s.On)
 	}
-	s.Changes = false
+	if at.Image == "" { // else it works in a folder of this machine
+		s.Changes = false
+	}
 	l.away = &away{places: PlacesOf(l.h), place: at}
 	if program.Executable(l.away.places.relay()) == "" {
 		return pluginapi.Errorf(pluginapi.CodeConfig, "runs at other places need %s, which is missing or not executable", l.away.places.relay()).

@@ -148,6 +148,9 @@ func (c *Changes) diffError(err error) error {
 	switch {
 	case c.Info() != nil:
 		return pluginapi.Errorf(pluginapi.CodeInvalidTransition, "run %s: %w", id, err)
+	case !c.run.spec.Changes && c.run.spec.On != "":
+		return pluginapi.Errorf(pluginapi.CodeInvalidTransition, "run %s: its changes were not recorded: it worked in a folder at %s", id, c.run.spec.On).
+			WithHint("see there: git diff")
 	case !c.run.spec.Changes:
 		return pluginapi.Errorf(pluginapi.CodeInvalidTransition, "run %s: its changes were not recorded", id).
 			WithHint("amux records them where --no-changes and changes = false are not set")
@@ -238,9 +241,13 @@ func (l *launch) takeBaseline(ctx context.Context) {
 	b := &baseline{make(chan struct{}), cancel}
 	l.baseline = b
 	o := l.h.opts
+	env := l.world()
+	if l.away != nil {
+		env = o.Env // of this machine, which has the folder
+	}
 	go func() {
 		defer close(b.done)
-		changesOf(l.dir, l.world()).Start(ctx, l.spec.Cwd, []string{o.ConfigDir, o.TempDir, o.RuntimeDir})
+		changesOf(l.dir, env).Start(ctx, l.spec.Cwd, []string{o.ConfigDir, o.TempDir, o.RuntimeDir})
 	}()
 }
 
@@ -258,7 +265,7 @@ func (r *hosted) takeEnd() {
 		return
 	}
 	env := r.spec.Environ
-	if env == nil {
+	if env == nil || r.spec.On != "" {
 		env = r.h.opts.Env
 	}
 	changesOf(r.dir, env).End(context.Background()) // it is bounded by itself

@@ -64,6 +64,9 @@ func TestRunInContainer(t *testing.T) {
 	if data, err := os.ReadFile(filepath.Join(b.Dir, "made")); err != nil || string(data) != "made\n" {
 		t.Errorf("what it wrote into the work folder: %q, %v", data, err)
 	}
+	if said := b.Sh(nil, b.Amux, "diff", b.Sh(nil, b.Amux, "ps", "-a", "-q")); !strings.Contains(said, "+made") {
+		t.Errorf("what it changed: %s", said)
+	}
 	b.empty()
 	if info := b.Sh(nil, b.Amux, "place", "check", "box"); !strings.Contains(info, "docker "+dockerd.Image) || !strings.Contains(info, "script") {
 		t.Errorf("check: %s", info)
