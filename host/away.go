@@ -367,7 +367,11 @@ func (l *launch) checkPlace(ctx context.Context) error {
 	if err := l.away.open(ctx, s.RunID); err != nil {
 		return err
 	}
-	l.away.record = place.Record{Place: at, Home: l.away.world.Home}
+	far, err := l.away.places.dialer().Programs.Arguments()
+	if err != nil {
+		return err
+	}
+	l.away.record = place.Record{Place: at, Home: l.away.world.Home, Far: far}
 	if s.Cwd, err = l.away.folder(ctx, cwd); err != nil {
 		return err
 	}

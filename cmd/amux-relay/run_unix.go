@@ -48,7 +48,7 @@ func run(args []string) error {
 		return err
 	}
 	runID := filepath.Base(args[0])
-	dialer := place.Dialer{Env: os.Environ(), Programs: place.Programs(filepath.Dir(self))}
+	dialer := place.Dialer{Env: os.Environ(), Programs: place.Programs(filepath.Dir(self)), Known: record.Far}
 	return shim.Near{
 		Dir: args[0], Place: record.Place.Name, Self: shim.Info{PID: pid, Start: start, BootID: process.BootID()},
 		Far: shim.Hello{Socket: record.Socket, TempDir: record.Temp}, Resume: noShim == nil, Session: hex.EncodeToString(session[:]),

@@ -50,6 +50,9 @@ type Dialer struct {
 	Env      []string // of the caller
 	Programs Programs // to put there
 	Owner    string   // whose containers are listed
+	// Known are the programs that are there already, as Programs.Arguments says them: a run goes
+	// on with those that it began with. nil: those of Programs.
+	Known []string
 	// Starting, if not nil, is given each start of a process.
 	Starting func(start func() (pid int, err error)) error
 }
@@ -58,13 +61,17 @@ type Dialer struct {
 // The stream ends when it does. An error says in words of the command itself why there is
 // none.
 func (d Dialer) Dial(ctx context.Context, p Place, runID, mode string) (io.ReadWriteCloser, error) {
-	available, err := d.Programs.sums()
-	if err != nil {
-		return nil, err
-	}
-	argv := append([]string{"sh", "-c", start, "amux", mode}, arguments(available)...)
-	for installed := false; ; installed = true {
-		s, err := d.open(ctx, p, runID, argv)
+	available := d.Known
+	var sums map[string]string
+	for installed := false; ; {
+		var err error
+		if available == nil {
+			if sums, err = d.Programs.sums(); err != nil {
+				return nil, err
+			}
+			available = arguments(sums)
+		}
+		s, err := d.open(ctx, p, runID, append([]string{"sh", "-c", start, "amux", mode}, available...))
 		missing, ok := errors.AsType[*missingError](err)
 		if !ok {
 			if err != nil {
@@ -76,12 +83,17 @@ func (d Dialer) Dial(ctx context.Context, p Place, runID, mode string) (io.ReadW
 			return nil, fmt.Errorf("%s is a machine of kind %s, for which this amux has no programs; it has them for %s",
 				p.Name, missing.machine, strings.Join(d.Programs.machines(), ", "))
 		}
+		if sums == nil { // those that it began with were removed
+			available = nil
+			continue
+		}
 		if installed {
 			return nil, fmt.Errorf("amux's programs were put on %s and cannot be run there", p.Name)
 		}
-		if err := d.install(ctx, p, runID, missing.machine, available[missing.machine]); err != nil {
+		if err := d.install(ctx, p, runID, missing.machine, sums[missing.machine]); err != nil {
 			return nil, err
 		}
+		installed = true
 	}
 }
 
@@ -211,15 +223,15 @@ func greeted(in *bufio.Reader) error {
 
 // install puts the programs there.
 func (d Dialer) install(ctx context.Context, p Place, runID, machine, sum string) error {
-	bundle, err := d.Programs.bundle(machine)
-	if err != nil {
-		return err
-	}
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Minute)
 	defer cancel()
 	cmd, said := d.run(ctx, p.command(runID, []string{"sh", "-c", install, "amux", sum}), p)
-	cmd.Stdin = bytes.NewReader(bundle)
-	if err = d.begin(cmd); err == nil {
+	bundle, into := io.Pipe()
+	defer bundle.Close()
+	go func() { _ = into.CloseWithError(d.Programs.write(into, machine)) }()
+	cmd.Stdin = bundle
+	err := d.begin(cmd)
+	if err == nil {
 		err = cmd.Wait()
 	}
 	if err != nil {

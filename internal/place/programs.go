@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"sync"
 )
 
 // Programs is the folder with the programs of this amux. What goes to other machines is in
@@ -55,18 +56,44 @@ func (d Programs) folders() map[string]string {
 func (d Programs) sums() (map[string]string, error) {
 	sums := map[string]string{}
 	for kind, dir := range d.folders() {
-		h := sha256.New()
-		if err := writeBundle(h, dir); err != nil {
+		sum, err := sumOf(dir)
+		if err != nil {
 			return nil, err
 		}
 		for _, machine := range kinds[kind] {
-			sums[machine] = hex.EncodeToString(h.Sum(nil))
+			sums[machine] = sum
 		}
 	}
 	if len(sums) == 0 {
 		return nil, fmt.Errorf("there is no %s in %s, which would be put there", FarProgram, d)
 	}
 	return sums, nil
+}
+
+// known are the hashes of folders, by what sumOf sees of their files.
+var known sync.Map
+
+// sumOf is the hash of what is made of a folder. A process reads the files once, for as long as
+// they stay the same.
+func sumOf(dir string) (string, error) {
+	seen := dir
+	for _, name := range append([]string{FarProgram}, needed...) {
+		info, err := os.Stat(filepath.Join(dir, name))
+		if err != nil {
+			return "", err
+		}
+		seen += fmt.Sprintf("\x00%d %d", info.Size(), info.ModTime().UnixNano())
+	}
+	if sum, ok := known.Load(seen); ok {
+		return sum.(string), nil
+	}
+	h := sha256.New()
+	if err := writeBundle(h, dir); err != nil {
+		return "", err
+	}
+	sum := hex.EncodeToString(h.Sum(nil))
+	known.Store(seen, sum)
+	return sum, nil
 }
 
 // machines are the kinds of machines that there are programs for.
@@ -78,16 +105,14 @@ func (d Programs) machines() []string {
 	return slices.Sorted(slices.Values(names))
 }
 
-// bundle is what a machine of that kind gets.
-func (d Programs) bundle(machine string) ([]byte, error) {
+// write writes what a machine of that kind gets.
+func (d Programs) write(w io.Writer, machine string) error {
 	for kind, dir := range d.folders() {
 		if slices.Contains(kinds[kind], machine) {
-			var b bytes.Buffer
-			err := writeBundle(&b, dir)
-			return b.Bytes(), err
+			return writeBundle(w, dir)
 		}
 	}
-	return nil, fmt.Errorf("there are no programs for %s", machine)
+	return fmt.Errorf("there are no programs for %s", machine)
 }
 
 // mark stands between FarProgram and what it brings.
@@ -96,27 +121,38 @@ const mark = "\n--amux-far brings--\n"
 // writeBundle writes FarProgram with the others behind it: systems run it as it is, and it
 // unpacks what it brings.
 func writeBundle(w io.Writer, dir string) error {
-	self, err := os.ReadFile(filepath.Join(dir, FarProgram))
-	if err != nil {
+	if err := copyFile(w, filepath.Join(dir, FarProgram), func(int64) error { return nil }); err != nil {
 		return err
 	}
-	if _, err := w.Write(append(self, mark...)); err != nil {
+	if _, err := io.WriteString(w, mark); err != nil {
 		return err
 	}
 	archive := tar.NewWriter(w)
 	for _, name := range needed {
-		content, err := os.ReadFile(filepath.Join(dir, name))
-		if err != nil {
-			return err
-		}
-		if err := archive.WriteHeader(&tar.Header{Name: name, Mode: 0o700, Size: int64(len(content))}); err != nil {
-			return err
-		}
-		if _, err := archive.Write(content); err != nil {
+		if err := copyFile(archive, filepath.Join(dir, name), func(size int64) error {
+			return archive.WriteHeader(&tar.Header{Name: name, Mode: 0o700, Size: size})
+		}); err != nil {
 			return err
 		}
 	}
 	return archive.Close()
+}
+
+// copyFile copies a file, after head was told its size.
+func copyFile(w io.Writer, path string, head func(size int64) error) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err == nil {
+		err = head(info.Size())
+	}
+	if err == nil {
+		_, err = io.Copy(w, f)
+	}
+	return err
 }
 
 // Unpack puts the programs that the file self brings into a folder beside it, named by the
@@ -167,6 +203,12 @@ func Unpack(self, sum string) error {
 		}
 	}
 	return os.Remove(self)
+}
+
+// Arguments are what Dialer.Known may be: the hashes of what there is now.
+func (d Programs) Arguments() ([]string, error) {
+	sums, err := d.sums()
+	return arguments(sums), err
 }
 
 // arguments are the sums in an order that is always the same.

@@ -13,6 +13,8 @@ type Record struct {
 	Temp   string `json:"temp"`   // its folder for temporary files there
 	Socket string `json:"socket"` // of its shim there
 	Home   string `json:"home"`   // there
+	// Far are the programs of amux that it has there: see Dialer.Known.
+	Far []string `json:"far,omitempty"`
 }
 
 const recordName = "place.json"
