@@ -13,7 +13,7 @@ TOOL  = $(GO) -C tools tool
 # The real agents begin first: they wait more than they work, and the rest fills that.
 TESTS = ./test/real ./...
 
-.PHONY: help build far run check test race fuzz sim sim-bugs lint words generate check-generated cross wine bench chaos chaos-minute test-real drift proof docs install uninstall packages release licenses clean
+.PHONY: help build far run check test race fuzz sim sim-bugs lint words generate check-generated cross wine bench chaos chaos-minute test-real kubernetes drift proof docs install uninstall packages release licenses clean
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -38,6 +38,11 @@ check: build lint ## build, lint, and the tests that need neither the real agent
 
 test-real: build agents ## all tests of the real agents against the fake model; AGENT=x for one
 	@export AMUX_TEST_REPORT=$(CURDIR)/.cache/real.txt AMUX_TEST_AGENT=$(AGENT); $(GO) test -json -count=1 -timeout 60m ./test/real/... | $(GO) run -C tools ./testcount
+
+kubernetes: build ## runs in a real Kubernetes cluster of one node, which is built from source at first (minutes, 2 GB; root)
+	@sh tools/debian.sh containerd runc etcd:etcd-server ip:iproute2 nsenter:util-linux busybox:busybox-static /usr/lib/cni/ptp:containernetworking-plugins
+	@cd internal/test/kubernetes/node && $(GO) build -trimpath -ldflags "-s -w" -o $(CURDIR)/.cache/kubernetes/node .
+	@export AMUX_TEST_KUBERNETES=1; $(GO) test -json -v -count=1 -timeout 40m -run '^TestKubernetes$$' ./test/place | $(GO) run -C tools ./testcount -timeout 40m
 
 drift: build agents ## the real agents' newest versions against the pinned ones; AGENT=x for one
 	@$(GO) run ./test/real/drift $(if $(AGENT),-agent $(AGENT))

@@ -30,7 +30,8 @@ import (
 )
 
 // Place is another machine, or a container, where runs can be. It is reached by the user's own
-// ssh, by docker or podman, or by a helper program. One of SSH, Docker and Program is set.
+// ssh, by docker or podman, by kubectl, or by a helper program. One of SSH, Docker, Kubernetes and
+// Program is set.
 type Place struct {
 	SSH string `json:"ssh,omitempty"` // as ssh takes it: HOST, USER@HOST, or an alias of its settings
 	// Docker is the image of a container that each run gets, and Engine what makes it: docker if
@@ -38,6 +39,8 @@ type Place struct {
 	Docker string   `json:"docker,omitempty"`
 	Engine string   `json:"engine,omitempty"`
 	Args   []string `json:"args,omitempty"`
+	// Kubernetes is the image of a pod that each run gets in a cluster; Options say the rest.
+	Kubernetes string `json:"kubernetes,omitempty"`
 	// Program is a helper program, and Options is what it is told: docs/places.md.
 	Program string            `json:"program,omitempty"`
 	Options map[string]string `json:"options,omitempty"`
@@ -50,7 +53,7 @@ type Place struct {
 }
 
 func (p Place) named(name string) place.Place {
-	return place.Place{Name: name, SSH: p.SSH, Image: p.Docker, Engine: p.Engine, Args: p.Args, Program: p.Program, Options: p.Options, Folder: p.Folder, Env: p.Env, Alone: p.Alone}
+	return place.Place{Name: name, SSH: p.SSH, Image: p.Docker, Engine: p.Engine, Args: p.Args, Kubernetes: p.Kubernetes, Program: p.Program, Options: p.Options, Folder: p.Folder, Env: p.Env, Alone: p.Alone}
 }
 
 // Places is how a host reaches other places.
@@ -71,15 +74,16 @@ func (p *Places) find(name string, given *Place) (place.Place, error) {
 	}
 	if !ok {
 		names := slices.Sorted(maps.Keys(p.host.opts.Places))
-		hint := "describe it in config.toml as [places." + name + "], or name a host as ssh:HOST, an image as docker:IMAGE"
+		hint := "describe it in config.toml as [places." + name + "], or name a host as ssh:HOST, an image as docker:IMAGE or kubernetes:IMAGE"
 		if len(names) > 0 {
-			hint = "there are: " + strings.Join(names, ", ") + "; or name a host as ssh:HOST, an image as docker:IMAGE"
+			hint = "there are: " + strings.Join(names, ", ") + "; or name a host as ssh:HOST, an image as docker:IMAGE or kubernetes:IMAGE"
 		}
 		return found, pluginapi.Errorf(pluginapi.CodeConfig, "there is no place %q", name).WithHint("%s", hint)
 	}
 	if err := found.Check(); err != nil {
 		return found, pluginapi.Errorf(pluginapi.CodeConfig, "place %s: %w", name, err).WithHint("see [places.%s] in config.toml, and docs/places.md", name)
 	}
+	found = found.Helped(filepath.Dir(p.host.opts.ShimPath))
 	if runtime.GOOS == "windows" {
 		return found, pluginapi.Errorf(pluginapi.CodeCapability, "runs at other places (--on) need Linux or macOS here")
 	}
@@ -108,7 +112,7 @@ func (p *Places) List() []PlaceInfo {
 // PlaceInfo is what a place says of itself.
 type PlaceInfo struct {
 	Name   string   `json:"name"`
-	Is     string   `json:"is"`               // "ssh HOST", "program PATH"
+	Is     string   `json:"is"`               // "ssh HOST", "docker IMAGE", "kubernetes IMAGE", "program PATH"
 	System string   `json:"system,omitempty"` // GOOS/GOARCH
 	Home   string   `json:"home,omitempty"`
 	Folder string   `json:"folder,omitempty"` // the work folder; "" if none is configured
@@ -291,6 +295,8 @@ func (a *away) unreachable(err error) error {
 	switch {
 	case a.place.Image != "":
 		hint = "see: " + cmp.Or(a.place.Engine, "docker") + " info"
+	case a.place.Kubernetes != "":
+		hint = "see: kubectl auth can-i create jobs; and docs/places.md for what amux asks of a cluster"
 	case a.place.SSH != "":
 		hint = "this must work without a question: ssh " + a.place.SSH + " true"
 	}

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Builds everything into one folder, in the shape in which it is installed: amux,
-# amux-shim, amux-bridge, amux-schema, amux-far, amux-relay, amux-api, for Linux amux-sandbox, and each plugin with manifest and
+# amux-shim, amux-bridge, amux-schema, amux-far, amux-relay, amux-place-kubernetes, amux-api, for Linux amux-sandbox, and each plugin with manifest and
 # describe.json. The hashes of the plugins are fixed in amux and amux-api, so that they
 # start only those they were built with.
 set -eu
@@ -31,7 +31,7 @@ for main in plugins/*/main.go; do
 	hashes=$hashes${hashes:+,}$name=${sum%% *}
 	names="$names $name"
 done
-programs="amux-shim amux-bridge amux-schema amux-far amux-relay"
+programs="amux-shim amux-bridge amux-schema amux-far amux-relay amux-place-kubernetes"
 [ "$($GO env GOOS)" != linux ] || programs="$programs amux-sandbox"
 for own in $programs; do
 	$GO build -trimpath -ldflags "-s -w" -o "$out/$own$exe" "./cmd/$own"

@@ -41,8 +41,9 @@ func (p Place) boxFlags() []string {
 	}, p.Args...)
 }
 
-// Contained reports whether each run has a container, and nothing is there without one.
-func (p Place) Contained() bool { return p.Image != "" }
+// Contained reports whether each run has a container, and nothing is there without one. A helper
+// program says so when it is asked, by a GoneError.
+func (p Place) Contained() bool { return p.Image != "" || p.Kubernetes != "" }
 
 // Provision makes what a run needs at a place. folder is that of a run which works in a folder
 // of this machine. Nothing is left after an error.
@@ -50,6 +51,9 @@ func (d Dialer) Provision(ctx context.Context, p Place, runID, folder string) er
 	switch {
 	case p.Program != "":
 		_, err := d.tell(ctx, p, p.Program, "provision", runID)
+		if err != nil && ctx.Err() != nil {
+			_ = d.Destroy(context.WithoutCancel(ctx), p, runID) // it was killed before it could
+		}
 		return err
 	case p.Image == "":
 		return nil
@@ -113,15 +117,15 @@ func (d Dialer) gone(ctx context.Context, p Place, runID string) error {
 	return &GoneError{fmt.Sprintf("the run's container ended with code %s", words[2])}
 }
 
-// goneCode is with what exec of a helper program ends when what provision made is there no more.
+// goneCode is with what exec of a helper program ends when what provision made is there no more,
+// or for no run, if nothing is there without one.
 const goneCode = 97
 
 // wentAway reports why a command could not be run at a place: for good if the error is a
 // GoneError.
 func (d Dialer) wentAway(ctx context.Context, p Place, runID string, state *exec.ExitError, said string) error {
 	switch {
-	case runID == "":
-	case p.Image != "":
+	case p.Image != "" && runID != "":
 		return d.gone(ctx, p, runID)
 	case p.Program != "" && state != nil && state.ExitCode() == goneCode:
 		return &GoneError{cmp.Or(said, "what was made for the run is there no more")}

@@ -126,7 +126,7 @@ func (s *stream) Close() error {
 func (d Dialer) run(ctx context.Context, argv []string, p Place) (cmd *exec.Cmd, said *tail) {
 	cmd = exec.CommandContext(ctx, argv[0], argv[1:]...)
 	said = &tail{}
-	cmd.Env, cmd.Stderr, cmd.WaitDelay, cmd.Dir = p.env(d.Env), said, time.Second, "/"
+	cmd.Env, cmd.Stderr, cmd.WaitDelay, cmd.Dir = p.env(d.Env, d.Owner), said, time.Second, "/"
 	cmd.SysProcAttr = ownSession()
 	return cmd, said
 }

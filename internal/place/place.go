@@ -10,6 +10,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -28,6 +30,9 @@ type Place struct {
 	Image  string   `json:"image,omitempty"`
 	Engine string   `json:"engine,omitempty"`
 	Args   []string `json:"args,omitempty"`
+	// Kubernetes, if set, is the image of a pod that each run gets, in a cluster that kubectl knows.
+	// Program is then the helper program for that.
+	Kubernetes string `json:"kubernetes,omitempty"`
 	// Program is a helper program, and Options is what it is told of the place: see
 	// docs/places.md.
 	Program string            `json:"program,omitempty"`
@@ -46,35 +51,57 @@ const DefaultAlone = 24 * time.Hour
 
 var nameRule = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 
-// Parse reads the name of a place that needs no configuration: ssh:HOST, docker:IMAGE.
+// KubernetesProgram is the helper program for a Kubernetes cluster.
+const KubernetesProgram = "amux-place-kubernetes"
+
+// Parse reads the name of a place that needs no configuration: ssh:HOST, docker:IMAGE,
+// kubernetes:IMAGE.
 func Parse(text string) (Place, bool) {
 	if host, ok := strings.CutPrefix(text, "ssh:"); ok {
 		return Place{Name: text, SSH: host}, true
+	}
+	if image, ok := strings.CutPrefix(text, "kubernetes:"); ok {
+		return Place{Name: text, Kubernetes: image}, true
 	}
 	image, ok := strings.CutPrefix(text, "docker:")
 	return Place{Name: text, Image: image}, ok
 }
 
+// Helped is a place in a cluster with the helper program for it, which is in a folder. Other
+// places are as they were.
+func (p Place) Helped(dir string) Place {
+	if p.Kubernetes == "" {
+		return p
+	}
+	p.Program, p.Folder = filepath.Join(dir, KubernetesProgram), cmp.Or(p.Folder, "/work")
+	options := map[string]string{"image": p.Kubernetes}
+	maps.Copy(options, p.Options)
+	p.Options = options
+	return p
+}
+
 // Check returns what is wrong with a place.
 func (p Place) Check() error {
 	kinds := 0
-	for _, kind := range []string{p.SSH, p.Image, p.Program} {
+	for _, kind := range []string{p.SSH, p.Image, p.Kubernetes, p.Program} {
 		if kind != "" {
 			kinds++
 		}
 	}
 	switch {
-	case p.Name != "ssh:"+p.SSH && p.Name != "docker:"+p.Image && !nameRule.MatchString(p.Name):
+	case p.Name != "ssh:"+p.SSH && p.Name != "docker:"+p.Image && p.Name != "kubernetes:"+p.Kubernetes && !nameRule.MatchString(p.Name):
 		return fmt.Errorf("%q is no name: letters, digits, dots, dashes and underscores are taken, 64 at most", p.Name)
 	case kinds == 0:
-		return errors.New("it needs ssh, docker or program")
+		return errors.New("it needs ssh, docker, kubernetes or program")
 	case kinds > 1:
-		return errors.New("it has more than one of ssh, docker and program")
-	case strings.HasPrefix(p.Image, "-") || strings.ContainsFunc(p.Image, func(r rune) bool { return r <= ' ' || r == 0x7f }):
+		return errors.New("it has more than one of ssh, docker, kubernetes and program")
+	case !isWord(p.Image):
 		return fmt.Errorf("docker = %q is no image", p.Image)
+	case !isWord(p.Kubernetes):
+		return fmt.Errorf("kubernetes = %q is no image", p.Kubernetes)
 	case p.Image == "" && (p.Engine != "" || p.Args != nil):
 		return errors.New("engine and args are for docker")
-	case strings.HasPrefix(p.SSH, "-") || strings.ContainsFunc(p.SSH, func(r rune) bool { return r <= ' ' || r == 0x7f }):
+	case !isWord(p.SSH):
 		return fmt.Errorf("ssh = %q is no host", p.SSH)
 	case p.Folder != "" && !strings.HasPrefix(p.Folder, "/") && p.Folder != "~" && !strings.HasPrefix(p.Folder, "~/"):
 		return fmt.Errorf("folder = %q is not absolute; ~/NAME is in the home there", p.Folder)
@@ -86,6 +113,11 @@ func (p Place) Check() error {
 	return nil
 }
 
+// isWord reports whether a program takes the text for one word that is no flag.
+func isWord(text string) bool {
+	return !strings.HasPrefix(text, "-") && !strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r == 0x7f })
+}
+
 // Is says for people what kind of place it is.
 func (p Place) Is() string {
 	switch {
@@ -93,6 +125,8 @@ func (p Place) Is() string {
 		return "ssh " + p.SSH
 	case p.Image != "":
 		return p.engine() + " " + p.Image
+	case p.Kubernetes != "":
+		return "kubernetes " + p.Kubernetes
 	}
 	return "program " + p.Program
 }
@@ -131,7 +165,7 @@ func quote(argv []string) string {
 
 // env is the environment of the place's command: that of the caller, and what a helper
 // program is told.
-func (p Place) env(caller []string) []string {
+func (p Place) env(caller []string, owner string) []string {
 	env := slices.DeleteFunc(slices.Clone(caller), func(v string) bool {
 		return strings.HasPrefix(v, "AMUX_RUN_ID=") || strings.HasPrefix(v, "AMUX_PLACE=") // it serves a run, and does not belong to it
 	})
@@ -140,8 +174,9 @@ func (p Place) env(caller []string) []string {
 	}
 	told, err := json.Marshal(struct {
 		Name    string            `json:"name"`
+		Owner   string            `json:"owner"`
 		Options map[string]string `json:"options"`
-	}{p.Name, p.Options})
+	}{p.Name, owner, p.Options})
 	if err != nil {
 		panic(err) // maps of strings always encode
 	}

@@ -23,7 +23,7 @@ func TestCheck(t *testing.T) {
 		"ssh":                {Place{Name: "box", SSH: "me@box"}, ""},
 		"by its host":        {Place{Name: "ssh:box", SSH: "box"}, ""},
 		"program":            {Place{Name: "x", Program: "/x", Folder: "~/a"}, ""},
-		"neither":            {Place{Name: "x"}, "needs ssh, docker or program"},
+		"neither":            {Place{Name: "x"}, "needs ssh, docker, kubernetes or program"},
 		"both":               {Place{Name: "x", SSH: "a", Program: "/b"}, "more than one"},
 		"docker":             {Place{Name: "x", Image: "node:22", Args: []string{"--memory", "1g"}}, ""},
 		"an option as image": {Place{Name: "x", Image: "--privileged"}, "is no image"},

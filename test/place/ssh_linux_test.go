@@ -143,6 +143,22 @@ func TestRunOverSSH(t *testing.T) {
 	}
 }
 
+// The terminal of a run is there, and so are the keys that are typed here.
+func TestTerminalOverSSH(t *testing.T) {
+	t.Parallel()
+	v := at(t, `stty size; read -r first; printf "name? "; until read -r name; do sleep 0.05; done; echo "typed $name on $(tty)"`)
+	id := v.detached("ssh:"+v.server.Host, "--pty", "x")
+	v.Until("it asks", func() bool { return strings.Contains(v.Sh(nil, v.Amux, "screen", id), "name?") })
+	v.Sh(nil, v.Amux, "send", id, "--keys", "=me", "Enter")
+	if end := v.end(id); end.State != "completed" {
+		t.Errorf("%+v", end)
+	}
+	if screen := v.Sh(nil, v.Amux, "screen", id); !strings.Contains(screen, "40 120") || !strings.Contains(screen, "typed me on /dev/pts/") {
+		t.Errorf("the screen: %s", screen)
+	}
+	v.left(id)
+}
+
 // Bad input gets one line, and nothing is left of it.
 func TestRefused(t *testing.T) {
 	t.Parallel()

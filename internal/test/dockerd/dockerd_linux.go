@@ -1,7 +1,6 @@
 package dockerd
 
 import (
-	"archive/tar"
 	"bytes"
 	"os"
 	"os/exec"
@@ -10,6 +9,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/amux-dev/amux/internal/test/image"
 )
 
 // Image is what the engine has: busybox, and a folder for temporary files.
@@ -44,7 +45,7 @@ func Start(t *testing.T) *Engine {
 	})
 	e.start()
 	load := exec.Command("docker", "import", "-", Image)
-	load.Env, load.Stdin = append(os.Environ(), e.Env()), bytes.NewReader(rootfs(t))
+	load.Env, load.Stdin = append(os.Environ(), e.Env()), bytes.NewReader(image.Rootfs(t))
 	if out, err := load.CombinedOutput(); err != nil {
 		t.Fatalf("docker import: %v %s", err, out)
 	}
@@ -120,38 +121,4 @@ func (e *Engine) stop() {
 	_ = e.cmd.Wait()
 	over.Stop()
 	e.cmd = nil
-}
-
-// rootfs is the image's file system.
-func rootfs(t *testing.T) []byte {
-	t.Helper()
-	path, err := exec.LookPath("busybox")
-	if err != nil {
-		t.Fatal(err)
-	}
-	program, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var out bytes.Buffer
-	w := tar.NewWriter(&out)
-	add := func(h *tar.Header, data []byte) {
-		h.Size = int64(len(data))
-		if err := w.WriteHeader(h); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := w.Write(data); err != nil {
-			t.Fatal(err)
-		}
-	}
-	add(&tar.Header{Name: "bin/", Typeflag: tar.TypeDir, Mode: 0o755}, nil)
-	add(&tar.Header{Name: "tmp/", Typeflag: tar.TypeDir, Mode: 0o1777}, nil)
-	add(&tar.Header{Name: "bin/busybox", Typeflag: tar.TypeReg, Mode: 0o755}, program)
-	for _, name := range strings.Fields("sh uname mkdir cat chmod sleep ls id setsid env") {
-		add(&tar.Header{Name: "bin/" + name, Typeflag: tar.TypeSymlink, Linkname: "busybox", Mode: 0o777}, nil)
-	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return out.Bytes()
 }

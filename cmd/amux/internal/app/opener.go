@@ -132,7 +132,7 @@ func CloseHost(h Host) {
 func PlacesOf(set settings.Settings) map[string]host.Place {
 	places := map[string]host.Place{}
 	for name, p := range set.Places {
-		places[name] = host.Place{SSH: p.SSH, Docker: p.Docker, Engine: p.Engine, Args: p.Args, Program: p.Program, Options: p.Options, Folder: p.Folder, Env: p.Env, Alone: p.Alone}
+		places[name] = host.Place{SSH: p.SSH, Docker: p.Docker, Engine: p.Engine, Args: p.Args, Kubernetes: p.Kubernetes, Program: p.Program, Options: p.Options, Folder: p.Folder, Env: p.Env, Alone: p.Alone}
 	}
 	return places
 }

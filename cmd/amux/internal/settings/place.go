@@ -12,15 +12,26 @@ import (
 
 // Place is [places.NAME]: another machine, or a container, where runs can be.
 type Place struct {
-	SSH     string
-	Docker  string   // image
-	Engine  string   // docker if empty, podman
-	Args    []string // of its run command
-	Program string   // absolute
-	Options map[string]string
-	Folder  string
-	Env     []string
-	Alone   time.Duration
+	SSH        string
+	Docker     string   // image
+	Engine     string   // docker if empty, podman
+	Args       []string // of its run command
+	Kubernetes string   // image
+	Program    string   // absolute
+	Options    map[string]string
+	Folder     string
+	Env        []string
+	Alone      time.Duration
+}
+
+// kinds is how many of the keys are set of which a place has one.
+func (p Place) kinds() (n int) {
+	for _, kind := range []string{p.SSH, p.Docker, p.Kubernetes, p.Program} {
+		if kind != "" {
+			n++
+		}
+	}
+	return n
 }
 
 var placeName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$`)
@@ -55,6 +66,8 @@ func (s *Settings) place(path string, v *unstable.Node) error {
 		err = text(&p.SSH)
 	case field == "docker":
 		err = text(&p.Docker)
+	case field == "kubernetes":
+		err = text(&p.Kubernetes)
 	case field == "engine":
 		err = text(&p.Engine)
 	case field == "args":
@@ -73,7 +86,7 @@ func (s *Settings) place(path string, v *unstable.Node) error {
 		err = duration(func(s *Settings) *time.Duration { return &s.Timeout }, false)(&read, v)
 		p.Alone = read.Timeout
 	default:
-		err = errors.New("unknown key; the keys are ssh, docker, engine, args, program, folder, env, alone and those of the table options")
+		err = errors.New("unknown key; the keys are ssh, docker, engine, args, kubernetes, program, folder, env, alone and those of the table options")
 	}
 	s.Places[name] = p
 	return err

@@ -426,8 +426,8 @@ func (s *Settings) parse(path string, data []byte, project bool) error {
 		return pluginapi.Errorf(pluginapi.CodeConfig, "%s: %w", path, err)
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.Places)) {
-		if at := s.Places[name]; len(at.SSH)+len(at.Docker)+len(at.Program) != max(len(at.SSH), len(at.Docker), len(at.Program)) || at.SSH+at.Docker+at.Program == "" {
-			return fail(nil, "[%s.%s] needs one of ssh, docker and program", placesTable, name)
+		if at := s.Places[name]; at.kinds() != 1 {
+			return fail(nil, "[%s.%s] needs one of ssh, docker, kubernetes and program", placesTable, name)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.Agents)) {

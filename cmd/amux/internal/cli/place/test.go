@@ -17,7 +17,7 @@ func newCmdTest(o *Options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "test PROGRAM",
 		Short: "Test a helper program against the contract of places",
-		Long: `Test whether a helper program does what amux asks of it: arguments, stdin, stdout and exit
+		Long: `Test whether a helper program does what amux asks of it: arguments, stdin, stdout and
 exit codes pass as they are, two commands run at a time, destroy removes what provision
 makes.
 The contract is in docs/places.md. It prints a line for each check, and ends with an error

@@ -96,7 +96,7 @@ func (o *Options) AddFlags(cmd *cobra.Command) {
 	f.BoolVar(&o.Continue, "continue", false, "resume the agent's last session in this folder")
 	f.BoolVar(&o.Fork, "fork", false, "with --resume or --continue: work on a copy of the session")
 	f.BoolVar(&o.NoSession, "no-session", false, "have the agent save no session")
-	f.StringVar(&o.On, "on", "", "run the agent at this `PLACE`: one of config.toml, ssh:HOST or docker:IMAGE")
+	f.StringVar(&o.On, "on", "", "run the agent at this `PLACE`: one of config.toml, ssh:HOST, docker:IMAGE, kubernetes:IMAGE")
 	f.StringVar(&o.Cwd, "cwd", "", "`FOLDER` to work in (default: the current one)")
 	f.Var(&o.Worktree, "worktree", "work in a git worktree of its own, on branch amux/`NAME`: see amux worktree; without a name a new one")
 	f.Lookup("worktree").NoOptDefVal = newWorktree

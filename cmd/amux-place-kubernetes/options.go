@@ -1,0 +1,120 @@
+package main
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+)
+
+// place is what the user's configuration says of the cluster.
+type place struct {
+	owner string // a label: of this user on this machine
+
+	image                        string
+	context, kubeconfig, kubectl string
+	namespace                    string
+	git, branch                  string
+	volume                       string
+	cpu, memory, storage         string
+	account, secret, pullSecret  string
+	pullPolicy                   string
+	queue                        string
+	user                         int64
+	deadline, wait               time.Duration
+}
+
+const (
+	workFolder = "/work"
+	homeFolder = "/home/amux"
+	// defaultDeadline ends what nobody comes back to. The agent itself is ended long before, by
+	// its shim.
+	defaultDeadline = 7 * 24 * time.Hour
+	// defaultWait is how long a pod may wait for room in the cluster, for its image and its
+	// volume.
+	defaultWait = 10 * time.Minute
+	// noRoot is the user that agents are, unless the place names another.
+	noRoot = 1000
+)
+
+var (
+	// name is that of an object, as Kubernetes takes it (RFC 1123).
+	name     = regexp.MustCompile(`^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$`)
+	quantity = regexp.MustCompile(`^[0-9]+(\.[0-9]+)?([EPTGMk]i?|m)?$`)
+	policy   = regexp.MustCompile(`^(Always|IfNotPresent|Never)$`)
+	plain    = regexp.MustCompile(`^[^-\s\x00-\x1f][^\s\x00-\x1f]*$`)
+)
+
+// readPlace reads AMUX_PLACE.
+func readPlace(text string) (place, error) {
+	var told struct {
+		Name, Owner string
+		Options     map[string]string
+	}
+	if err := json.Unmarshal([]byte(text), &told); err != nil {
+		return place{}, errors.New("AMUX_PLACE is missing; this is started by amux, see docs/places.md")
+	}
+	p := place{deadline: defaultDeadline, wait: defaultWait, user: noRoot, kubectl: "kubectl"}
+	texts := map[string]struct {
+		to   *string
+		rule *regexp.Regexp
+	}{
+		"image": {&p.image, plain}, "context": {&p.context, plain}, "kubeconfig": {&p.kubeconfig, plain}, "kubectl": {&p.kubectl, plain},
+		"namespace": {&p.namespace, name}, "git": {&p.git, plain}, "branch": {&p.branch, plain}, "volume": {&p.volume, name},
+		"cpu": {&p.cpu, quantity}, "memory": {&p.memory, quantity}, "storage": {&p.storage, quantity}, "account": {&p.account, name},
+		"secret": {&p.secret, name}, "pull_secret": {&p.pullSecret, name}, "pull": {&p.pullPolicy, policy}, "queue": {&p.queue, name},
+	}
+	for _, key := range slices.Sorted(maps.Keys(told.Options)) {
+		value := told.Options[key]
+		var err error
+		switch option, ok := texts[key]; {
+		case ok && !option.rule.MatchString(value):
+			err = errors.New("it does not look like one")
+		case ok:
+			*option.to = value
+		case key == "deadline":
+			p.deadline, err = duration(value)
+		case key == "wait":
+			p.wait, err = duration(value)
+		case key == "user":
+			_, err = fmt.Sscanf(value+"\n", "%d\n", &p.user)
+			if err == nil && p.user < 0 {
+				err = errors.New("it is negative")
+			}
+		default:
+			return place{}, fmt.Errorf("the option %q is not known: %s", key,
+				strings.Join(slices.Sorted(maps.Keys(texts)), ", ")+", deadline, user, wait are")
+		}
+		if err != nil {
+			return place{}, fmt.Errorf("the option %s = %q: %w", key, value, err)
+		}
+	}
+	if p.image == "" {
+		return place{}, errors.New("the option image is missing")
+	}
+	if p.branch != "" && p.git == "" {
+		return place{}, errors.New("the option branch is for git")
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		return place{}, err
+	}
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s\x00%d\x00%s", host, os.Getuid(), told.Owner))
+	p.owner = hex.EncodeToString(sum[:8])
+	return p, nil
+}
+
+func duration(text string) (time.Duration, error) {
+	d, err := time.ParseDuration(text)
+	if err == nil && d < time.Second {
+		err = errors.New("it is less than a second")
+	}
+	return d, err
+}

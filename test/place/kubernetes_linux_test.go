@@ -1,0 +1,313 @@
+package place
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/amux-dev/amux/internal/test/home"
+	"github.com/amux-dev/amux/internal/test/kubernetes"
+)
+
+// rights are what docs/places.md says that amux needs in a namespace, in one that admits only
+// restricted pods.
+const rights = `
+apiVersion: v1
+kind: Namespace
+metadata: {name: agents, labels: {pod-security.kubernetes.io/enforce: restricted}}
+---
+apiVersion: v1
+kind: Namespace
+metadata: {name: full}
+---
+apiVersion: v1
+kind: ResourceQuota
+metadata: {name: none, namespace: full}
+spec: {hard: {pods: "0"}}
+---
+apiVersion: v1
+kind: ServiceAccount
+metadata: {name: amux, namespace: agents}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: amux}
+rules:
+- {apiGroups: [batch], resources: [jobs], verbs: [create, get, list, watch, delete]}
+- {apiGroups: [""], resources: [pods, events], verbs: [get, list, watch]}
+- {apiGroups: [""], resources: [pods/exec], verbs: [get, create]}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: amux, namespace: agents}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: amux}
+subjects: [{kind: ServiceAccount, name: amux, namespace: agents}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: amux, namespace: full}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: amux}
+subjects: [{kind: ServiceAccount, name: amux, namespace: agents}]
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: keys, namespace: agents}
+stringData: {OF_THE_CLUSTER: "obviously-no-key"}
+`
+
+// podded is a user whose runs are in a cluster.
+type podded struct {
+	*visitor
+	cluster *kubernetes.Cluster
+	config  string // kubeconfig of a user with those rights
+}
+
+// place configures a place there.
+func (p *podded) place(name string, options ...string) {
+	given := strings.Join(options, "\n")
+	for option, value := range map[string]string{"pull": "Never", "kubectl": p.cluster.Kubectl, "kubeconfig": p.config} {
+		if !strings.Contains(given, option+" = ") {
+			given += fmt.Sprintf("\n%s = %q", option, value)
+		}
+	}
+	p.visitor.config(fmt.Sprintf("[places.%s]\nkubernetes = %q\nenv = [\"PASSED\"]\n[places.%s.options]\n%s", name, kubernetes.Image, name, given))
+}
+
+func (p *podded) detached(place, agent string) string {
+	p.T.Helper()
+	out := p.Sh(nil, p.Amux, "run", "-d", "--on", place, agent, "x")
+	return out[strings.LastIndexByte(out, '\n')+1:]
+}
+
+func (p *podded) started(id string) {
+	p.T.Helper()
+	p.Until("the agent is there", func() bool { return strings.Contains(p.Sh(nil, p.Amux, "logs", "--json", id), "started") })
+}
+
+// empty demands that nothing of amux is in the cluster.
+func (p *podded) empty() {
+	p.T.Helper()
+	p.Until("nothing is left in the cluster", func() bool {
+		return p.cluster.Get("get", "job,pod,secret,configmap", "-A", "-l", "app.kubernetes.io/managed-by=amux", "-o", "name") == ""
+	})
+}
+
+func (p *podded) pod(id string) string {
+	p.T.Helper()
+	return p.cluster.Get("get", "pod", "-n", "agents", "-l", "amux.dev/run="+id, "-o", "jsonpath={.items[*].metadata.name}")
+}
+
+// Runs are in a real cluster, with the rights of the documentation and no more. Whatever the
+// cluster does to them, they end for the right reason, and nothing is left there.
+func TestKubernetes(t *testing.T) {
+	if os.Getenv("AMUX_TEST_KUBERNETES") == "" {
+		t.Skip("it takes minutes, and a Kubernetes that is built from source: make kubernetes")
+	}
+	c := kubernetes.Start(t)
+	c.Apply(rights)
+	p := &podded{&visitor{home.New(t), nil}, c, filepath.Join(t.TempDir(), "config")}
+	if err := os.WriteFile(p.config, []byte(c.User(c.Get("create", "token", "amux", "-n", "agents"), "agents")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p.Env = append(p.Env, "PASSED=2", "SECRET_OF_HERE=1")
+	agent := func(name, script string) {
+		p.visitor.config(fmt.Sprintf("[agents.%s]\nadapter = \"command\"\ncommand = ['/bin/sh', '-c', '''%s''']", name, script))
+	}
+	agent("tells", `read x; echo "got $x in $PWD, home $HOME, passed $PASSED, secret $SECRET_OF_HERE, key $OF_THE_CLUSTER, user $(id -u)"; cat cloned; setsid sleep 1000 & exit 3`)
+	agent("waits", `trap "" TERM; setsid sleep 1000 & echo started; i=0; while [ $i -lt 2400 ]; do i=$((i+1)); [ -e go ] && echo finished && exit 0; sleep 0.05; done`)
+	agent("counts", `i=0; echo started; while [ $i -lt 300 ]; do i=$((i+1)); echo "line $i"; sleep 0.05; done`)
+	agent("fills", `echo started; dd if=/dev/zero of=/work/big bs=1M count=40; sleep 600`)
+	agent("grows", `echo started; sleep 1; tail /dev/zero`)
+	p.place("box")
+	p.place("work", `git = "https://git.invalid/app"`, `branch = "next"`, `secret = "keys"`, `cpu = "100m"`, `memory = "512Mi"`, `deadline = "1h"`)
+	p.place("short", `deadline = "8s"`)
+	p.place("small", `storage = "16Mi"`)
+	p.place("tight", `memory = "96Mi"`)
+
+	t.Run("foreground", func(t *testing.T) {
+		said, err := p.Try(nil, p.Amux, "run", "--on", "work", "tells", "first")
+		if err == nil || !strings.Contains(said, "got first in /work, home /home/amux, passed 2, secret , key obviously-no-key, user 1000") ||
+			!strings.Contains(said, "clone --depth 1 --branch next -- https://git.invalid/app /work") || !strings.Contains(said, "the agent exited with code 3") {
+			t.Errorf("%v: %s", err, said)
+		}
+		p.empty()
+	})
+	t.Run("commands", func(t *testing.T) {
+		if said := p.Sh(nil, p.Amux, "place", "check", "box"); !strings.Contains(said, "kubernetes "+kubernetes.Image) || !strings.Contains(said, "/work") || !strings.Contains(said, "tells") {
+			t.Errorf("check: %s", said)
+		}
+		program := filepath.Join(filepath.Dir(p.Amux), "amux-place-kubernetes")
+		said := p.Sh(nil, p.Amux, "place", "test", program, "--option", "image="+kubernetes.Image, "--option", "pull=Never", "--option", "kubectl="+c.Kubectl, "--option", "kubeconfig="+p.config)
+		if strings.Contains(said, "FAIL") || strings.Count(said, "ok ") < 12 {
+			t.Errorf("the checks: %s", said)
+		}
+		p.empty()
+	})
+	t.Run("refused", func(t *testing.T) {
+		p.place("absent", `pull = "IfNotPresent"`, `image = "10.99.0.1:1/no-such:1"`)
+		p.place("never", `image = "amux.test/no-such:1"`)
+		p.place("full", `namespace = "full"`)
+		p.place("forbidden", `namespace = "default"`)
+		p.place("huge", `cpu = "1000"`, `wait = "3s"`)
+		p.place("unknown", `nodes = "3"`)
+		p.place("elsewhere", `context = "no-such"`)
+		p.place("programless", `kubectl = "/no/such/kubectl"`)
+		for name, says := range map[string]string{
+			"absent": "ImagePullBackOff: ", "never": "ErrImageNeverPull: ", "full": "exceeded quota: none", "forbidden": `cannot create resource "jobs"`,
+			"huge": "Insufficient cpu", "unknown": `the option "nodes" is not known`, "elsewhere": `context "no-such" does not exist`, "programless": "no such file or directory",
+		} {
+			said, err := p.Try(nil, p.Amux, "run", "--on", name, "tells", "x")
+			if err == nil || !strings.Contains(said, says) || strings.Count(strings.TrimSpace(said), "\n") > 1 {
+				t.Errorf("%s: %v: %s", name, err, said)
+			}
+		}
+		if runs := p.Sh(nil, p.Amux, "ps", "-q"); runs != "" {
+			t.Errorf("runs: %s", runs)
+		}
+		p.empty()
+	})
+	t.Run("this machine off", func(t *testing.T) { // while no server was started by itself
+		p.Serve()
+		id := p.detached("box", "counts")
+		p.started(id)
+		p.KillServe()
+		kill(t, p.here(id))
+		time.Sleep(2 * time.Second)
+		if end := p.end(id); end.State != "completed" {
+			t.Errorf("%+v", end)
+		}
+		p.whole(id)
+		p.empty()
+	})
+	for _, e := range []struct {
+		what, place, agent string
+		does               func(id string)
+		says               string
+	}{
+		{"pod deleted", "box", "waits", func(id string) { c.Get("delete", "pod", "-n", "agents", p.pod(id)) }, "the run's pod was deleted"},
+		{"Job deleted", "box", "waits", func(id string) { c.Get("delete", "job", "-n", "agents", "amux-"+strings.ToLower(id)) }, "the run's Job was deleted"},
+		{"node drained", "box", "waits", func(string) {
+			c.Get("drain", "node", "--force", "--delete-emptydir-data", "--timeout=60s")
+			c.Get("uncordon", "node")
+		}, "the run's pod was evicted"},
+		{"deadline", "short", "waits", func(string) {}, "the deadline of the run's Job has come"},
+		{"evicted", "small", "fills", func(string) {}, "the run's pod was ended: Evicted: "},
+		{"out of memory", "tight", "grows", func(string) {}, "SIGKILL"},
+		{"stopped", "box", "waits", func(id string) { p.Sh(nil, p.Amux, "stop", id) }, "the run was stopped"},
+		{"what stands here", "box", "waits", func(id string) { kill(t, p.here(id)) }, "the connection to the place"},
+	} {
+		t.Run(e.what, func(t *testing.T) {
+			id := p.detached(e.place, e.agent)
+			p.started(id)
+			e.does(id)
+			if end := p.end(id); !strings.Contains(end.Message, e.says) || end.State == "completed" {
+				t.Errorf("%+v", end)
+			}
+			p.empty()
+		})
+	}
+	t.Run("API server restarted", func(t *testing.T) {
+		id := p.detached("box", "counts")
+		p.started(id)
+		c.RestartAPI(3 * time.Second)
+		if end := p.end(id); end.State != "completed" {
+			t.Errorf("%+v", end)
+		}
+		p.whole(id)
+		p.empty()
+	})
+	t.Run("many", func(t *testing.T) {
+		p.many(t)
+	})
+}
+
+// whole demands each line of the counting agent once.
+func (p *podded) whole(id string) {
+	p.T.Helper()
+	said := p.Sh(nil, p.Amux, "logs", id) + "\n"
+	for i := 1; i <= 300; i++ {
+		if strings.Count(said, fmt.Sprintf("line %d\n", i)) != 1 {
+			p.T.Errorf("line %d is not there once", i)
+			return
+		}
+	}
+}
+
+// many has agents wait in pods of their own, and says what they cost here.
+func (p *podded) many(t *testing.T) {
+	count := 10
+	if n := os.Getenv("AMUX_TEST_PODS"); n != "" {
+		_, _ = fmt.Sscan(n, &count)
+	}
+	p.Serve()
+	defer p.KillServe()
+	began := time.Now()
+	ids := make([]string, count)
+	free := make(chan struct{}, 4) // that many are started at a time
+	done := make(chan error, count)
+	for i := range ids {
+		go func() {
+			free <- struct{}{}
+			defer func() { <-free }()
+			cmd := exec.Command(p.Amux, "run", "-d", "--on", "box", "waits", "x")
+			cmd.Dir, cmd.Env = p.Dir, p.Env
+			out, err := cmd.Output()
+			lines := strings.Split(strings.TrimSpace(string(out)), "\n")
+			ids[i] = lines[len(lines)-1]
+			done <- err
+		}()
+	}
+	for range ids {
+		if err := <-done; err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, id := range ids {
+		p.started(id)
+	}
+	t.Logf("%d runs are there after %v", count, time.Since(began).Round(time.Second))
+	for _, program := range []string{"amux-relay", "kubectl", "amux serve"} {
+		n, private := footprint(p.User, program)
+		t.Logf("%s: %d processes, %.1f MB each that is theirs alone", program, n, float64(private)/float64(max(n, 1))/1024)
+	}
+	for _, id := range ids {
+		p.Sh(nil, p.Amux, "kill", id)
+	}
+	for _, id := range ids {
+		p.end(id)
+	}
+	p.empty()
+}
+
+// footprint is how many processes of a program have a home, and the memory in KB that each has
+// for itself.
+func footprint(user, program string) (count, private int) {
+	all, _ := filepath.Glob("/proc/[0-9]*")
+	for _, dir := range all {
+		env, _ := os.ReadFile(filepath.Join(dir, "environ"))
+		command, _ := os.ReadFile(filepath.Join(dir, "cmdline"))
+		words := strings.Split(string(command), "\x00")
+		name := filepath.Base(words[0])
+		if len(words) > 1 && words[1] == "serve" {
+			name += " serve"
+		}
+		if name != program || !strings.Contains(string(env), "HOME="+user+"\x00") {
+			continue
+		}
+		count++
+		rollup, _ := os.ReadFile(filepath.Join(dir, "smaps_rollup"))
+		for line := range strings.SplitSeq(string(rollup), "\n") {
+			var kb int
+			if strings.HasPrefix(line, "Private_") {
+				if _, err := fmt.Sscan(strings.Fields(line)[1], &kb); err == nil {
+					private += kb
+				}
+			}
+		}
+	}
+	return count, private
+}
