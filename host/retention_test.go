@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -107,6 +108,42 @@ func TestRetention(t *testing.T) {
 			}
 			t.Logf("nothing to do: %v", time.Since(began))
 		})
+	}
+}
+
+// Not every end of a run is followed by a look into a thousand records; when there are fifty too
+// many, the oldest go, however many ask for it at once.
+func TestRetainSeldom(t *testing.T) {
+	t.Parallel()
+	_, h, o := terminals(t)
+	count := func() int {
+		found, err := filepath.Glob(filepath.Join(o.ConfigDir, "runs", "*", "run.json"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(found)
+	}
+	end := func(n int) {
+		for range n {
+			record(t, o.ConfigDir, "", time.Now(), 10, true)
+		}
+	}
+	end(1)
+	must(t, h.Retain(t.Context())) // ages and sizes, which are looked at seldom, too
+	for _, step := range []struct{ more, left int }{{1000, 1001}, {49, 1050}, {1, 1000}, {50, 1050}, {100, 1000}} {
+		end(step.more)
+		var all sync.WaitGroup
+		for range 4 {
+			all.Go(func() {
+				if err := h.Retain(t.Context()); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		all.Wait()
+		if n := count(); n != step.left {
+			t.Errorf("after %d more there are %d, want %d", step.more, n, step.left)
+		}
 	}
 }
 

@@ -5,6 +5,7 @@ package archive
 import (
 	"regexp"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -27,6 +28,8 @@ type Archive struct {
 	IndexProjects []string
 	// Subreaper: this process adopts what a dead shim has left.
 	Subreaper bool
+
+	retaining sync.Mutex // held by the one Retain at work
 }
 
 var idRule = regexp.MustCompile(`^[0-7][0-9A-HJKMNP-TV-Z]{25}$`)

@@ -19,7 +19,10 @@ import (
 
 // What is kept of runs that have ended: whichever limit comes first.
 const (
-	keepRuns  = 1000
+	keepRuns = 1000
+	// spare is how many more there may be before the oldest go. To find them takes a look into
+	// each record, which is not to follow every end of a run.
+	spare     = 50
 	keepTime  = 30 * 24 * time.Hour
 	keepBytes = 5 << 30
 	// sizeEvery is how often ages and sizes of all runs are looked at: these limits
@@ -101,16 +104,21 @@ func activeConflict(id string) *pluginapi.Error {
 
 // Retain applies the limits to the runs that have ended: 1,000 of them, 30 days,
 // 5 GB. How old a run is, its record says: its id may be of any time, since a caller
-// may choose it. It costs a look at one folder where there is nothing to do.
+// may choose it. It costs a look at one folder where there is nothing to do, or where another
+// call is at it.
 func (a *Archive) Retain(ctx context.Context) error {
+	if !a.retaining.TryLock() {
+		return nil
+	}
+	defer a.retaining.Unlock()
 	ids := a.Store.List()
 	stamp := filepath.Join(a.ConfigDir, "runs", ".sized")
 	info, err := os.Stat(stamp)
 	sizes := err != nil || time.Since(info.ModTime()) > sizeEvery
-	if !sizes && len(ids) <= keepRuns {
+	if !sizes && len(ids) <= keepRuns+spare {
 		return nil
 	}
-	_, err = a.retain(ctx, ids, false)
+	_, err = a.retain(ctx, ids, sizes, false)
 	if sizes && len(ids) > 0 {
 		_ = os.WriteFile(stamp, nil, 0o600) // a look more at the next end of a run
 	}
@@ -133,8 +141,8 @@ func recordedAt(dir *store.Run) time.Time {
 	return time.Now()
 }
 
-// retain deletes, or names, what is over the limits.
-func (a *Archive) retain(ctx context.Context, ids []string, dry bool) ([]Removed, error) {
+// retain deletes, or names, what is over the limits; of those of the size only with sizes.
+func (a *Archive) retain(ctx context.Context, ids []string, sizes, dry bool) ([]Removed, error) {
 	active := map[string]bool{}
 	for _, id := range a.Store.Active() {
 		active[id] = true
@@ -169,7 +177,10 @@ func (a *Archive) retain(ctx context.Context, ids []string, dry bool) ([]Removed
 			}
 			continue
 		}
-		size := folderSize(dir.Dir)
+		size := int64(0)
+		if sizes {
+			size = folderSize(dir.Dir)
+		}
 		why := ""
 		switch {
 		case kept >= keepRuns:
@@ -215,7 +226,7 @@ func folderSize(dir string) (size int64) {
 // behind: temp dirs, sockets, copies of plugins that no run names and that are
 // not current. With dry it only says what it would remove.
 func (a *Archive) Clean(ctx context.Context, dry bool) ([]Removed, error) {
-	removed, err := a.retain(ctx, a.Store.List(), dry)
+	removed, err := a.retain(ctx, a.Store.List(), true, dry)
 	if err != nil {
 		return removed, err
 	}

@@ -176,13 +176,13 @@ func Unended(run Recorded, err error) error {
 // isCutOff reports whether a run has ended and the disk was too full to record the end.
 func isCutOff(info host.RunInfo) bool { return info.End == nil && info.Code == pluginapi.CodeDiskFull }
 
-// retainTime bounds how long the end of a run waits for old records to go.
-const retainTime = 2 * time.Second
+// RetainTime bounds how long a command waits after its run for old records to go.
+const RetainTime = 2 * time.Second
 
-// Retain removes the records over the limits, after a run. That it cannot is no fault
-// of the run.
-func (r *Runs) Retain(h Cleaner) {
-	ctx, cancel := context.WithTimeout(context.Background(), retainTime)
+// Retain removes the records over the limits, after a run, within a time. That it cannot is
+// no fault of the run.
+func (r *Runs) Retain(h Cleaner, within time.Duration) {
+	ctx, cancel := context.WithTimeout(context.Background(), within)
 	defer cancel()
 	if err := h.Retain(ctx); err != nil {
 		r.print.Debugf("old records are kept: %v", err)

@@ -142,7 +142,7 @@ func (f *fanOut) foreground() error {
 		return err
 	}
 	results := f.wait()
-	f.options.Runs.Retain(f.host)
+	f.options.Runs.Retain(f.host, app.RetainTime)
 	f.compare()
 	if f.caught != nil {
 		return app.ExitError(app.SignalCode(f.caught))

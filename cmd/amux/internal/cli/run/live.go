@@ -78,7 +78,7 @@ func (r *request) foreground(h app.Host) error {
 	l.changes(h)
 	r.worktreeWays(l.run)
 	if !r.spec.NoRecord {
-		r.Runs.Retain(h)
+		r.Runs.Retain(h, app.RetainTime)
 	}
 	return l.end(result)
 }

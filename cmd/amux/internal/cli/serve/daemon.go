@@ -255,7 +255,7 @@ func (d *daemon) watch(at *world, run app.Run, recorded bool, notified func()) {
 		d.told.Done()
 		run.Wait(context.Background())
 		if recorded {
-			d.runs.Retain(at.host)
+			d.runs.Retain(at.host, retainTime)
 		}
 		d.mu.Lock()
 		defer d.mu.Unlock()
@@ -304,6 +304,10 @@ func (d *daemon) look() (leave bool) {
 	d.leaving = d.idle > 0 && d.busy == 0 && time.Since(d.quiet) >= d.idle
 	return d.leaving
 }
+
+// retainTime bounds how long old records are removed. Nobody waits for that: where many are
+// too many, because they ended while no server was there, it may take long.
+const retainTime = 5 * time.Minute
 
 // hooksTime is how long hooks of runs that have ended keep the process.
 const hooksTime = 30 * time.Second
