@@ -77,6 +77,18 @@ func (r *run) atPlace() {
 			r.t.Error("the session did not go on")
 		}
 	}
+	if r.agent.id == "codex" || r.agent.id == "claude" { // of this machine, and read there
+		file := filepath.Join(r.dir, "here", "notes.txt")
+		if err := os.WriteFile(file, []byte("remember the milk"), 0o600); err != nil {
+			r.t.Fatal(err)
+		}
+		with := r.again()
+		with.once("[fm:text] read", append([]string{"--file", file}, args...)...)
+		with.ok(1)
+		if !with.asked(-1).contains("remember the milk") {
+			r.t.Errorf("the model was asked %q", with.asked(-1).Texts)
+		}
+	}
 	if _, cannot := r.agent.na["approval granted"]; !cannot {
 		asks := r.again()
 		second := r.path("second")
