@@ -138,15 +138,21 @@ func (p *Places) Check(ctx context.Context, name string) (*PlaceInfo, error) {
 	}
 	a := &away{places: p, place: at}
 	defer a.close()
-	id := ""
-	if at.Contained() {
+	id, alone := "", at.Contained()
+	if !alone {
+		err := a.open(ctx, "")
+		if alone = isGone(err); err != nil && !alone {
+			return nil, err
+		}
+	}
+	if alone { // nothing is there without a run
 		id = ulid.Make().String()
 		defer p.dialer().Destroy(context.WithoutCancel(ctx), at, id)
 		if err := p.dialer().Provision(ctx, at, id, cmp.Or(at.Folder, p.host.opts.TempDir)); err != nil {
 			return nil, a.unreachable(err)
 		}
 	}
-	if err := a.open(ctx, id); err != nil {
+	if err := a.open(ctx, id); err != nil { // it may be open
 		return nil, err
 	}
 	info := &PlaceInfo{
@@ -191,7 +197,7 @@ func (p *Places) Clean(ctx context.Context, name string) (removed []string, _ er
 	a := &away{places: p, place: at}
 	defer a.close()
 	if !at.Contained() {
-		if removed, err = a.clean(ctx); err != nil {
+		if removed, err = a.clean(ctx); err != nil && !isGone(err) {
 			return removed, err
 		}
 	}
@@ -209,6 +215,13 @@ func (p *Places) Clean(ctx context.Context, name string) (removed []string, _ er
 		removed = append(removed, id)
 	}
 	return removed, nil
+}
+
+// isGone reports that what was asked for is not there: of no run, that nothing is there without
+// one.
+func isGone(err error) bool {
+	_, gone := errors.AsType[*place.GoneError](err)
+	return gone
 }
 
 // PlaceCheck is one thing that a place must do; Err is nil if it does.

@@ -1,6 +1,7 @@
 package place
 
 import (
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -35,5 +36,37 @@ func TestHelperProgram(t *testing.T) {
 	v.Until("its home is gone", func() bool { return v.Sh(nil, "ls", root) == "" })
 	if said, err := v.Try(nil, v.Amux, "place", "test", "/bin/cat"); err == nil || !strings.Contains(said, "FAIL  provision") {
 		t.Errorf("a program that is no helper: %v: %s", err, said)
+	}
+}
+
+// A place where nothing is without a run gets something for a look, and keeps nothing of it.
+func TestNothingWithoutRun(t *testing.T) {
+	t.Parallel()
+	v := &visitor{home.New(t), nil}
+	root := t.TempDir()
+	program := filepath.Join(t.TempDir(), "helper")
+	script := `#!/bin/sh
+case $1 in
+provision) mkdir "` + root + `/$2" ;;
+destroy) rm -rf "` + root + `/$2" ;;
+list) ls "` + root + `" ;;
+exec) if [ "$2" = - ]; then echo "nothing is there without a run" >&2; exit 97; fi
+	HOME="` + root + `/$2"; export HOME; shift 3; exec "$@" ;;
+*) exit 1 ;;
+esac
+`
+	if err := os.WriteFile(program, []byte(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	v.config("[places.scratch]\nprogram = \"" + program + "\"")
+	if said := v.Sh(nil, v.Amux, "place", "check", "scratch"); !strings.Contains(said, "home    "+root) {
+		t.Errorf("check: %s", said)
+	}
+	v.Sh(nil, "mkdir", filepath.Join(root, "01ARYZ6S41TSV4RRFFQ69G5FAV")) // of a run that is not known here
+	if said := v.Sh(nil, v.Amux, "place", "clean", "scratch"); said != "01ARYZ6S41TSV4RRFFQ69G5FAV" {
+		t.Errorf("clean: %s", said)
+	}
+	if said := v.Sh(nil, "ls", root); said != "" {
+		t.Errorf("left: %s", said)
 	}
 }
