@@ -31,7 +31,8 @@ func NewCmd(a *app.App) *cobra.Command {
 		Long: `amux run --on PLACE runs an agent on another machine. The agent, its tools and its files
 are there; what it says, asks and costs is here, as of any other run. A place is
 [places.NAME] in config.toml, ssh:HOST for a machine that ssh reaches without a
-question, docker:IMAGE for a container with the current folder, or kubernetes:IMAGE for a pod.
+question, docker:IMAGE for a container with the current folder, kubernetes:IMAGE for a
+pod.
 
 amux puts three programs there once, below ~/.cache/amux/far. Nothing listens there,
 and nothing is left running when the run has ended.`,
