@@ -40,6 +40,8 @@ const (
 	// defaultWait is how long a pod may wait for room in the cluster, for its image and its
 	// volume.
 	defaultWait = 10 * time.Minute
+	// mostWait is the most that it may be: amux waits for this program an hour.
+	mostWait = 50 * time.Minute
 	// noRoot is the user that agents are, unless the place names another.
 	noRoot = 1000
 )
@@ -82,7 +84,9 @@ func readPlace(text string) (place, error) {
 		case key == "deadline":
 			p.deadline, err = duration(value)
 		case key == "wait":
-			p.wait, err = duration(value)
+			if p.wait, err = duration(value); err == nil && p.wait > mostWait {
+				err = fmt.Errorf("it is more than %s", mostWait)
+			}
 		case key == "user":
 			_, err = fmt.Sscanf(value+"\n", "%d\n", &p.user)
 			if err == nil && p.user < 0 {

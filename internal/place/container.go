@@ -51,8 +51,8 @@ func (d Dialer) Provision(ctx context.Context, p Place, runID, folder string) er
 	switch {
 	case p.Program != "":
 		_, err := d.tell(ctx, p, p.Program, "provision", runID)
-		if err != nil && ctx.Err() != nil {
-			_ = d.Destroy(context.WithoutCancel(ctx), p, runID) // it was killed before it could
+		if err != nil {
+			_ = d.Destroy(context.WithoutCancel(ctx), p, runID) // it may have been killed before it could
 		}
 		return err
 	case p.Image == "":

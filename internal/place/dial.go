@@ -30,6 +30,9 @@ const (
 	noise = 256 << 10
 	// greetTime is how long the greeting may take.
 	greetTime = 30 * time.Second
+	// verbTime is how long a program that looks after a place may take for one word. A cluster may
+	// let a pod wait for room.
+	verbTime = time.Hour
 	// stderrKept is how much of what the command says is kept for an error.
 	stderrKept = 4 << 10
 )
@@ -245,7 +248,7 @@ func (d Dialer) install(ctx context.Context, p Place, runID, machine, sum string
 
 // tell runs a program of this machine that looks after a place, and returns what it prints.
 func (d Dialer) tell(ctx context.Context, p Place, program string, words ...string) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, verbTime)
 	defer cancel()
 	cmd, said := d.run(ctx, append([]string{program}, words...), p)
 	stdout := &tail{most: 1 << 20}

@@ -284,16 +284,16 @@ func (d *daemon) look() (leave bool) {
 		app.CloseHost(at.host)
 	}
 	for _, at := range all {
+		said := ""
 		if len(at.host.Orphans()) > 0 {
-			said := ""
 			if err := d.adopt(context.Background(), at); err != nil {
 				said = err.Error()
 			}
-			if said != "" && said != at.refused {
-				d.print.Notef("error: %s", said)
-			}
-			at.refused = said // tried again with the next look: said once
 		}
+		if said != "" && said != at.refused {
+			d.print.Notef("error: %s", said)
+		}
+		at.refused = said // tried again with the next look: said once
 		d.end(at)
 	}
 	d.mu.Lock()
