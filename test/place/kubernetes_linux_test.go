@@ -120,7 +120,7 @@ func TestKubernetes(t *testing.T) {
 	agent("tells", `read x; echo "got $x in $PWD, home $HOME, passed $PASSED, secret $SECRET_OF_HERE, key $OF_THE_CLUSTER, user $(id -u)"; cat cloned; setsid sleep 1000 & exit 3`)
 	agent("waits", `trap "" TERM; setsid sleep 1000 & echo started; i=0; while [ $i -lt 2400 ]; do i=$((i+1)); [ -e go ] && echo finished && exit 0; sleep 0.05; done`)
 	agent("counts", `i=0; echo started; while [ $i -lt 300 ]; do i=$((i+1)); echo "line $i"; sleep 0.05; done`)
-	agent("fills", `echo started; dd if=/dev/zero of=/work/big bs=1M count=40; sleep 600`)
+	agent("fills", `echo started; dd if=/dev/zero of=big bs=1M count=40; sleep 600`)
 	agent("grows", `echo started; sleep 1; tail /dev/zero`)
 	p.place("box")
 	p.place("work", `git = "https://git.invalid/app"`, `branch = "next"`, `secret = "keys"`, `cpu = "100m"`, `memory = "512Mi"`, `deadline = "1h"`)
@@ -176,7 +176,10 @@ func TestKubernetes(t *testing.T) {
 		p.started(id)
 		p.KillServe()
 		kill(t, p.here(id))
-		time.Sleep(2 * time.Second)
+		p.Until("it has gone on there", func() bool {
+			said, err := c.Output("exec", "-n", "agents", p.pod(id), "--", "cat", "/home/amux/.local/state/amux/far/"+id+"/journal")
+			return err == nil && strings.Contains(said, "line 150\n")
+		})
 		if end := p.end(id); end.State != "completed" {
 			t.Errorf("%+v", end)
 		}

@@ -63,7 +63,14 @@ func soak(ctx context.Context, bin string, runs int, length time.Duration, pictu
 		_ = server.Wait()
 		over.Stop()
 	}()
-	time.Sleep(time.Second)
+	for end := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		if sockets, _ := filepath.Glob(filepath.Join(dir, "amux", "serve*.sock")); len(sockets) > 0 {
+			break
+		}
+		if time.Now().After(end) {
+			return false, fmt.Errorf("amux serve does not begin: %s", said.String())
+		}
+	}
 
 	began := time.Now()
 	working, cancel := context.WithTimeout(ctx, length)

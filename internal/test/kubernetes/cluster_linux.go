@@ -42,8 +42,8 @@ type Cluster struct {
 	api   *exec.Cmd
 }
 
-// Start starts a cluster, or skips the test where none can be. It ends with the test, with all
-// that it runs.
+// Start starts a cluster, or fails the test and says what is missing: make kubernetes asks for one.
+// It ends with the test, with all that it runs.
 func Start(t *testing.T) *Cluster {
 	t.Helper()
 	node, err := filepath.Abs("../../.cache/kubernetes/node")
@@ -51,14 +51,14 @@ func Start(t *testing.T) *Cluster {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(node); err != nil {
-		t.Skip("the programs of the cluster are not built: make kubernetes")
+		t.Fatal("the programs of the cluster are not built: make kubernetes")
 	}
 	if os.Getuid() != 0 {
-		t.Skip("a Kubernetes node needs root")
+		t.Fatal("a Kubernetes node needs root")
 	}
 	for _, program := range []string{"containerd", "ctr", "runc", "etcd", "ip", "unshare", "nsenter", "busybox", "/usr/lib/cni/ptp"} {
 		if _, err := exec.LookPath(program); err != nil {
-			t.Skipf("%s is not installed (Debian: containerd, runc, etcd-server, containernetworking-plugins, iproute2, util-linux, busybox-static)", program)
+			t.Fatalf("%s is not installed (Debian: containerd, runc, etcd-server, containernetworking-plugins, iproute2, util-linux, busybox-static)", program)
 		}
 	}
 	dir, err := os.MkdirTemp("/tmp", "amux-kubernetes")
@@ -113,7 +113,7 @@ func (c *Cluster) enter() {
 	c.t.Helper()
 	for _, words := range []string{"link add amux0 type veth peer name amux1", "link set amux1 up", "addr add " + address + "/24 dev amux0", "link set amux0 up", "route add default dev amux0"} {
 		if out, err := exec.Command("ip", strings.Fields(words)...).CombinedOutput(); err != nil && !bytes.Contains(out, []byte("File exists")) {
-			c.t.Skipf("ip %s: %v %s", words, err, out)
+			c.t.Fatalf("ip %s: %v %s", words, err, out)
 		}
 	}
 	// Its own /var, for kubelet and containerd have paths there that no flag names.
@@ -129,7 +129,7 @@ func (c *Cluster) enter() {
 	}
 	buf := make([]byte, 16)
 	if n, err := stdout.Read(buf); err != nil || string(buf[:n]) != "ready\n" {
-		c.t.Skipf("no namespaces for a node can be made: %q %v", buf[:n], err)
+		c.t.Fatalf("no namespaces for a node can be made: %q %v", buf[:n], err)
 	}
 	children, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", cmd.Process.Pid, cmd.Process.Pid))
 	if err != nil {
@@ -285,6 +285,9 @@ func (c *Cluster) Get(words ...string) string {
 	}
 	return out
 }
+
+// Output runs a command of kubectl that may fail, and returns what it prints.
+func (c *Cluster) Output(words ...string) (string, error) { return c.kubectl(nil, words) }
 
 // Apply applies manifests.
 func (c *Cluster) Apply(manifests string) {
