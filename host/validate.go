@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -18,13 +17,14 @@ import (
 	"github.com/amux-dev/amux/internal/schema"
 	"github.com/amux-dev/amux/internal/shim"
 	"github.com/amux-dev/amux/internal/sys/fault"
+	"github.com/amux-dev/amux/internal/sys/pattern"
 	"github.com/amux-dev/amux/pluginapi"
 )
 
 var (
-	nameRule    = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9._-]{0,63}$`)
-	varNameRule = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
-	mcpNameRule = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
+	nameRule    = pattern.New(`^[a-zA-Z0-9][a-zA-Z0-9._-]{0,63}$`)
+	varNameRule = pattern.New(`^[A-Za-z_][A-Za-z0-9_]*$`)
+	mcpNameRule = pattern.New(`^[a-zA-Z0-9_-]{1,64}$`)
 )
 
 func invalid(format string, args ...any) *pluginapi.Error {

@@ -11,11 +11,11 @@ import (
 	"io"
 	"os"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/amux-dev/amux/internal/sys/pattern"
 	"github.com/amux-dev/amux/pluginapi"
 )
 
@@ -197,7 +197,7 @@ type names struct {
 func newNames() *names { return &names{files: map[string]bool{}, folders: map[string]string{}} }
 
 // elementRule is deliberately narrow: what lies in a package is made for it.
-var elementRule = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._+@-]*$`)
+var elementRule = pattern.New(`^[A-Za-z0-9_][A-Za-z0-9._+@-]*$`)
 
 var reserved = []string{receiptName, SumsName, SignatureName}
 

@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"maps"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -16,10 +15,11 @@ import (
 
 	"github.com/amux-dev/amux/internal/sys/fault"
 	"github.com/amux-dev/amux/internal/sys/foreign"
+	"github.com/amux-dev/amux/internal/sys/pattern"
 	"github.com/amux-dev/amux/pluginapi"
 )
 
-var lockPlatformRule = regexp.MustCompile(`^[a-z0-9]+_[a-z0-9]+$`)
+var lockPlatformRule = pattern.New(`^[a-z0-9]+_[a-z0-9]+$`)
 
 const lockMax = 1 // highest lock = N that is understood
 

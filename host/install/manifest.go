@@ -3,7 +3,6 @@ package install
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,6 +11,7 @@ import (
 	"github.com/pelletier/go-toml/v2"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
+	"github.com/amux-dev/amux/internal/sys/pattern"
 	"github.com/amux-dev/amux/pluginapi"
 )
 
@@ -53,7 +53,7 @@ const (
 	manifestSize = 256 << 10
 )
 
-var agentPlatformRule = regexp.MustCompile(`^[a-z0-9]+(/[a-z0-9]+)?$`)
+var agentPlatformRule = pattern.New(`^[a-z0-9]+(/[a-z0-9]+)?$`)
 
 // ParseManifest reads a manifest and demands all that it must hold. place names
 // it in errors. Unknown keys are returned with their lines: an older amux must be

@@ -10,7 +10,6 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -19,6 +18,7 @@ import (
 
 	"github.com/amux-dev/amux/internal/sys/fault"
 	"github.com/amux-dev/amux/internal/sys/foreign"
+	"github.com/amux-dev/amux/internal/sys/pattern"
 	"github.com/amux-dev/amux/pluginapi"
 )
 
@@ -217,7 +217,7 @@ func CheckMirrorRoot(root string) error {
 }
 
 // schemeRule is the beginning of an address; one letter is a drive of Windows.
-var schemeRule = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]+:`)
+var schemeRule = pattern.New(`^[A-Za-z][A-Za-z0-9+.-]+:`)
 
 // IsAddress reports whether a mirror's root is meant as an address, not as a folder.
 func IsAddress(root string) bool { return schemeRule.MatchString(root) }

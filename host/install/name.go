@@ -2,11 +2,11 @@ package install
 
 import (
 	"path"
-	"regexp"
 	"strings"
 
 	"github.com/Masterminds/semver/v3"
 
+	"github.com/amux-dev/amux/internal/sys/pattern"
 	"github.com/amux-dev/amux/pluginapi"
 )
 
@@ -30,10 +30,10 @@ const (
 )
 
 var (
-	nameRule     = regexp.MustCompile(`^[a-z][a-z0-9]*(-[a-z0-9]+)*$`)
-	deviceRule   = regexp.MustCompile(`^(?i:con|prn|aux|nul|com[0-9¹²³]|lpt[0-9¹²³]|conin\$|conout\$)$`)
-	platformRule = regexp.MustCompile(`^[a-z0-9]+/[a-z0-9]+$`)
-	hashRule     = regexp.MustCompile(`^[0-9a-f]{64}$`)
+	nameRule     = pattern.New(`^[a-z][a-z0-9]*(-[a-z0-9]+)*$`)
+	deviceRule   = pattern.New(`^(?i:con|prn|aux|nul|com[0-9¹²³]|lpt[0-9¹²³]|conin\$|conout\$)$`)
+	platformRule = pattern.New(`^[a-z0-9]+/[a-z0-9]+$`)
+	hashRule     = pattern.New(`^[0-9a-f]{64}$`)
 )
 
 // CheckName says what is wrong with a plugin's name.

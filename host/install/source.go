@@ -11,11 +11,11 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"regexp"
 	"strings"
 
 	"github.com/amux-dev/amux/internal/sys/fault"
 	"github.com/amux-dev/amux/internal/sys/foreign"
+	"github.com/amux-dev/amux/internal/sys/pattern"
 	"github.com/amux-dev/amux/pluginapi"
 )
 
@@ -68,7 +68,7 @@ type Sources struct {
 	token   string // for the API only
 }
 
-var repoRule = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*/[A-Za-z0-9][A-Za-z0-9._-]*$`)
+var repoRule = pattern.New(`^[A-Za-z0-9][A-Za-z0-9._-]*/[A-Za-z0-9][A-Za-z0-9._-]*$`)
 
 // Resolve reads what a user typed. cwd is what relative paths begin at.
 func (s *Sources) Resolve(text, cwd string) (Place, error) {

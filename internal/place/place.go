@@ -10,9 +10,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"github.com/amux-dev/amux/internal/sys/pattern"
 	"maps"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -49,7 +49,7 @@ type Place struct {
 // so.
 const DefaultAlone = 24 * time.Hour
 
-var nameRule = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
+var nameRule = pattern.New(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 
 // KubernetesProgram is the helper program for a Kubernetes cluster.
 const KubernetesProgram = "amux-place-kubernetes"

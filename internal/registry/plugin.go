@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -18,6 +17,7 @@ import (
 
 	"github.com/amux-dev/amux/internal/sys/fault"
 	"github.com/amux-dev/amux/internal/sys/foreign"
+	"github.com/amux-dev/amux/internal/sys/pattern"
 	"github.com/amux-dev/amux/pluginapi"
 )
 
@@ -124,8 +124,8 @@ func (p Plugin) errorf(code pluginapi.Code, format string, args ...any) *plugina
 }
 
 var (
-	nameRule   = regexp.MustCompile(`^[a-z][a-z0-9]*(-[a-z0-9]+)*$`)
-	deviceRule = regexp.MustCompile(`^(con|prn|aux|nul|com[0-9]|lpt[0-9])$`)
+	nameRule   = pattern.New(`^[a-z][a-z0-9]*(-[a-z0-9]+)*$`)
+	deviceRule = pattern.New(`^(con|prn|aux|nul|com[0-9]|lpt[0-9])$`)
 )
 
 // checkName says what is wrong with a plugin's name.

@@ -7,11 +7,11 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"regexp"
 	"time"
 
 	"github.com/amux-dev/amux/internal/sys/fault"
 	"github.com/amux-dev/amux/internal/sys/foreign"
+	"github.com/amux-dev/amux/internal/sys/pattern"
 	"github.com/amux-dev/amux/pluginapi"
 )
 
@@ -49,7 +49,7 @@ type checked struct {
 // its ctime to tell of every later change: clocks of filesystems tick slowly.
 const racy = 50 * time.Millisecond
 
-var hashRule = regexp.MustCompile(`^[0-9a-f]{64}$`)
+var hashRule = pattern.New(`^[0-9a-f]{64}$`)
 
 // Verify checks the executable of p and returns the copy of it to start. It
 // changes nothing if the executable is not what it must be.

@@ -1,8 +1,8 @@
 package rule
 
 import (
+	"github.com/amux-dev/amux/internal/sys/pattern"
 	"path"
-	"regexp"
 	"strings"
 )
 
@@ -204,8 +204,8 @@ func lookup(name string) (program, bool) {
 }
 
 var (
-	pythonName = regexp.MustCompile(`^(python|pypy)[0-9.]*$`)
-	versioned  = regexp.MustCompile(`-?[0-9][0-9.]*$`)
+	pythonName = pattern.New(`^(python|pypy)[0-9.]*$`)
+	versioned  = pattern.New(`-?[0-9][0-9.]*$`)
 )
 
 // base is the name of a program: without its folder, in small letters where the disk
@@ -216,7 +216,7 @@ func base(name string) string {
 }
 
 // meansOther is how options are called that run something, whatever the program.
-var meansOther = regexp.MustCompile(`(?i)(^|[-_])(exec|execute|eval|command|cmd|shell|program|script|hook|hooks|pager|editor|plugin|plugins|preload|wrapper|runner|launcher|interpreter|rsh|askpass|viewer)([-_]|$)`)
+var meansOther = pattern.New(`(?i)(^|[-_])(exec|execute|eval|command|cmd|shell|program|script|hook|hooks|pager|editor|plugin|plugins|preload|wrapper|runner|launcher|interpreter|rsh|askpass|viewer)([-_]|$)`)
 
 // executes marks the arguments that make a program run something else. subcommands
 // says whether such subcommands count.
@@ -356,8 +356,8 @@ func markAwk(args []word, mark func(int)) {
 }
 
 var (
-	plainSed   = regexp.MustCompile(`^([0-9]+|\$)?(,([0-9]+|\$))?[pdq=]$|^s([/|,#])[^\n;{}]*[/|,#][gpI0-9]*$`)
-	sedCommand = regexp.MustCompile(`[;\n{}]|^[0-9,$~!/]*[a-zA-Z]\s`)
+	plainSed   = pattern.New(`^([0-9]+|\$)?(,([0-9]+|\$))?[pdq=]$|^s([/|,#])[^\n;{}]*[/|,#][gpI0-9]*$`)
+	sedCommand = pattern.New(`[;\n{}]|^[0-9,$~!/]*[a-zA-Z]\s`)
 )
 
 // markSed: sed runs what is behind e and writes what is behind w, so that only the
@@ -401,7 +401,7 @@ const dangerousNames = "PATH IFS ENV BASH_ENV SHELL SHELLOPTS BASHOPTS PS4 PS1 P
 	"FPATH GLOBIGNORE HISTFILE MAKEFLAGS MAKEFILES MFLAGS CC CXX LD AR CFLAGS LDFLAGS CLASSPATH TMPDIR XDG_CONFIG_HOME HOSTALIASES LOCALDOMAIN " +
 	"PERLLIB PERL5LIB PERL5OPT PERL5DB RUBYOPT RUBYLIB GEM_PATH GEM_HOME LUA_INIT LUA_PATH LUA_CPATH R_PROFILE TCLLIBPATH AWKPATH JAVA_HOME GOROOT GOPATH GOBIN"
 
-var dangerousPrefix = regexp.MustCompile(`^(LD_|DYLD_|GIT_|SSH_|PYTHON|NODE_|NPM_|npm_|YARN_|PERL|RUBY|JAVA_|JDK_|_JAVA|MAVEN_|GRADLE_|GO|CGO_|CARGO_|RUST|DOCKER_|KUBE|SUDO_|LESS|MAN|PIP_|UV_|GREP_|RIPGREP_|FZF_|BASH_FUNC|LUA_|PHP|MYSQL|PG|GNUPG|GPG_|OPENSSL|CURL_|WGET|AWS_|http|HTTP|ALL_PROXY|all_proxy|https|HTTPS|NO_PROXY)|(_OPTIONS|_OPTS|_COMMAND|_PAGER|_EDITOR|_ASKPASS|_SHELL|FLAGS|_PATH|_HOME|_CONFIG|_WRAPPER|_PRELOAD|_PROGRAM)$`)
+var dangerousPrefix = pattern.New(`^(LD_|DYLD_|GIT_|SSH_|PYTHON|NODE_|NPM_|npm_|YARN_|PERL|RUBY|JAVA_|JDK_|_JAVA|MAVEN_|GRADLE_|GO|CGO_|CARGO_|RUST|DOCKER_|KUBE|SUDO_|LESS|MAN|PIP_|UV_|GREP_|RIPGREP_|FZF_|BASH_FUNC|LUA_|PHP|MYSQL|PG|GNUPG|GPG_|OPENSSL|CURL_|WGET|AWS_|http|HTTP|ALL_PROXY|all_proxy|https|HTTPS|NO_PROXY)|(_OPTIONS|_OPTS|_COMMAND|_PAGER|_EDITOR|_ASKPASS|_SHELL|FLAGS|_PATH|_HOME|_CONFIG|_WRAPPER|_PRELOAD|_PROGRAM)$`)
 
 func dangerous(name string) bool { return dangerousPrefix.MatchString(name) }
 

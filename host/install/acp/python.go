@@ -7,13 +7,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"runtime"
 	"slices"
 	"strings"
 
 	"github.com/amux-dev/amux/host/install"
 	"github.com/amux-dev/amux/internal/sys/foreign"
+	"github.com/amux-dev/amux/internal/sys/pattern"
 	"github.com/amux-dev/amux/internal/sys/printable"
 	"github.com/amux-dev/amux/pluginapi"
 )
@@ -127,8 +127,8 @@ func (s *Store) pipTool(ctx context.Context, j pythonJob) ([]byte, error) {
 }
 
 var (
-	pythonName    = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
-	pythonVersion = regexp.MustCompile(`^[0-9][0-9A-Za-z.!+-]*$`)
+	pythonName    = pattern.New(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
+	pythonVersion = pattern.New(`^[0-9][0-9A-Za-z.!+-]*$`)
 )
 
 // requirementsOf makes a list of packages with hashes of a report by pip.
@@ -193,7 +193,7 @@ func checkRequirements(lock []byte, name, version string) (string, error) {
 	return found, nil
 }
 
-var separators = regexp.MustCompile(`[-_.]+`)
+var separators = pattern.New(`[-_.]+`)
 
 // plainName is a Python package's name as PEP 503 compares it.
 func plainName(name string) string { return strings.ToLower(separators.ReplaceAllString(name, "-")) }

@@ -11,7 +11,6 @@ import (
 	"net/http"
 	"net/url"
 	"path"
-	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -19,6 +18,7 @@ import (
 
 	"github.com/amux-dev/amux/internal/sys/fault"
 	"github.com/amux-dev/amux/internal/sys/foreign"
+	"github.com/amux-dev/amux/internal/sys/pattern"
 	"github.com/amux-dev/amux/internal/sys/printable"
 	"github.com/amux-dev/amux/pluginapi"
 )
@@ -225,17 +225,17 @@ func Parse(source string, data []byte) (*Registry, error) {
 }
 
 var (
-	idRule      = regexp.MustCompile(`^[a-z][a-z0-9-]{0,39}$`)
-	versionRule = regexp.MustCompile(`^[0-9]+\.[0-9]+\.[0-9]+[0-9A-Za-z.+-]{0,60}$`)
-	hashRule    = regexp.MustCompile(`^[0-9a-f]{64}$`)
-	envRule     = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,127}$`)
-	commandRule = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._-]{0,127}$`)
+	idRule      = pattern.New(`^[a-z][a-z0-9-]{0,39}$`)
+	versionRule = pattern.New(`^[0-9]+\.[0-9]+\.[0-9]+[0-9A-Za-z.+-]{0,60}$`)
+	hashRule    = pattern.New(`^[0-9a-f]{64}$`)
+	envRule     = pattern.New(`^[A-Za-z_][A-Za-z0-9_]{0,127}$`)
+	commandRule = pattern.New(`^[A-Za-z0-9_][A-Za-z0-9._-]{0,127}$`)
 )
 
 // npmRule and pythonRule take a package with one exact version, or with none.
 var (
-	npmRule    = regexp.MustCompile(`^((?:@[a-z0-9_][a-z0-9._-]*/)?[a-z0-9_][a-z0-9._-]*)(?:@([0-9][0-9A-Za-z.+-]*))?$`)
-	pythonRule = regexp.MustCompile(`^([A-Za-z0-9][A-Za-z0-9._-]*(?:\[[A-Za-z0-9._,-]+\])?)(?:(?:==|@)([0-9][0-9A-Za-z.!+-]*))?$`)
+	npmRule    = pattern.New(`^((?:@[a-z0-9_][a-z0-9._-]*/)?[a-z0-9_][a-z0-9._-]*)(?:@([0-9][0-9A-Za-z.+-]*))?$`)
+	pythonRule = pattern.New(`^([A-Za-z0-9][A-Za-z0-9._-]*(?:\[[A-Za-z0-9._,-]+\])?)(?:(?:==|@)([0-9][0-9A-Za-z.!+-]*))?$`)
 )
 
 // ValidName reports whether an agent may have a name.

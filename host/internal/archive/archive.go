@@ -3,7 +3,6 @@
 package archive
 
 import (
-	"regexp"
 	"strings"
 	"sync"
 	"time"
@@ -13,6 +12,7 @@ import (
 	"github.com/amux-dev/amux/host/internal/record"
 	"github.com/amux-dev/amux/internal/registry"
 	"github.com/amux-dev/amux/internal/store"
+	"github.com/amux-dev/amux/internal/sys/pattern"
 	"github.com/amux-dev/amux/pluginapi"
 )
 
@@ -32,7 +32,7 @@ type Archive struct {
 	retaining sync.Mutex // held by the one Retain at work
 }
 
-var idRule = regexp.MustCompile(`^[0-7][0-9A-HJKMNP-TV-Z]{25}$`)
+var idRule = pattern.New(`^[0-7][0-9A-HJKMNP-TV-Z]{25}$`)
 
 // IsID reports whether a text is the id of a run, a ULID.
 func IsID(text string) bool { return idRule.MatchString(text) }

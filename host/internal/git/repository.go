@@ -9,7 +9,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -18,6 +17,7 @@ import (
 	"github.com/amux-dev/amux/internal/process"
 	"github.com/amux-dev/amux/internal/program"
 	"github.com/amux-dev/amux/internal/sys/foreign"
+	"github.com/amux-dev/amux/internal/sys/pattern"
 )
 
 // InWorkTree reports whether a folder looks as if it were in a git work tree.
@@ -284,7 +284,7 @@ func CopyIndex(from, to string) error {
 }
 
 // settingRule is what a setting that is copied may look like, but for a path.
-var settingRule = regexp.MustCompile(`^[a-z0-9]{0,10}$`)
+var settingRule = pattern.New(`^[a-z0-9]{0,10}$`)
 
 // config is the configuration of the private folder.
 func (r *Repository) config() (string, error) {

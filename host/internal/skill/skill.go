@@ -9,11 +9,11 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 
 	"github.com/amux-dev/amux/internal/sys/fault"
 	"github.com/amux-dev/amux/internal/sys/foreign"
+	"github.com/amux-dev/amux/internal/sys/pattern"
 	"github.com/amux-dev/amux/pluginapi"
 )
 
@@ -25,7 +25,7 @@ const (
 )
 
 // Names are what a skill may be called: those of the Agent Skills standard, and a bit more.
-var names = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
+var names = pattern.New(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 
 // Skill is one that an agent finds in a folder.
 type Skill struct {

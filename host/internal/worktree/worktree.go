@@ -20,7 +20,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -31,6 +30,7 @@ import (
 	"github.com/amux-dev/amux/host/internal/git"
 	"github.com/amux-dev/amux/internal/program"
 	"github.com/amux-dev/amux/internal/sys/foreign"
+	"github.com/amux-dev/amux/internal/sys/pattern"
 )
 
 // Store has the worktrees of a configuration folder.
@@ -88,7 +88,7 @@ func refuse(hint, format string, args ...any) error {
 	return &Refused{fmt.Sprintf(format, args...), hint}
 }
 
-var nameRule = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9._-]{0,63}$`)
+var nameRule = pattern.New(`^[a-zA-Z0-9][a-zA-Z0-9._-]{0,63}$`)
 
 // CheckName refuses a name that cannot be that of a folder and a branch.
 func CheckName(name string) error {

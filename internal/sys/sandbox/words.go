@@ -1,7 +1,7 @@
 package sandbox
 
 import (
-	"regexp"
+	"github.com/amux-dev/amux/internal/sys/pattern"
 	"strings"
 	"sync"
 	"unicode"
@@ -74,13 +74,13 @@ func Telling(stderr []byte) string {
 
 var (
 	// crash begins the report of Go's runtime.
-	crash = regexp.MustCompile(`^(panic:|fatal error:|runtime: (failed to create new OS thread|epollcreate failed|eventfd failed))`)
+	crash = pattern.New(`^(panic:|fatal error:|runtime: (failed to create new OS thread|epollcreate failed|eventfd failed))`)
 	// complaint is a line of Node.js or Java that says why, and stack the end of what
 	// follows it.
-	complaint = regexp.MustCompile(`^(Uncaught |Exception in thread "[^"]*" )?[\w.$]*(Error|Exception)\b[^:]{0,40}: \S`)
-	stack     = regexp.MustCompile(`^(Node\.js v\d|at |\.\.\. \d+ more$)`)
+	complaint = pattern.New(`^(Uncaught |Exception in thread "[^"]*" )?[\w.$]*(Error|Exception)\b[^:]{0,40}: \S`)
+	stack     = pattern.New(`^(Node\.js v\d|at |\.\.\. \d+ more$)`)
 	// chatter is what go-plugin logs by itself in a plugin that has no logger.
-	chatter = regexp.MustCompile(`^\{"@level":"(trace|debug|info)"`)
+	chatter = pattern.New(`^\{"@level":"(trace|debug|info)"`)
 )
 
 // readable leaves out what a terminal would obey, or show in another order.

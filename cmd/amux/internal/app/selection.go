@@ -22,9 +22,9 @@ type Selection struct {
 
 // AddFlags adds the flags of a selection to those of a command.
 func (s *Selection) AddFlags(set *pflag.FlagSet) {
-	set.StringArrayVar(&s.Agents, "agent", nil, "only runs of this `AGENT` (repeatable)")
-	set.StringArrayVar(&s.Tags, "tag", nil, "only runs with this `TAG` (repeatable: with all of them)")
-	set.StringArrayVar(&s.Filters, "filter", nil, "only runs that match `KEY=VALUE`, with a key of "+strings.Join(filterKeys, ", ")+" (repeatable)")
+	AddRepeated(set, &s.Agents, "agent", "", "only runs of this `AGENT` (repeatable)")
+	AddRepeated(set, &s.Tags, "tag", "", "only runs with this `TAG` (repeatable: with all of them)")
+	AddRepeated(set, &s.Filters, "filter", "", "only runs that match `KEY=VALUE`, with a key of "+strings.Join(filterKeys, ", ")+" (repeatable)")
 }
 
 // Given reports whether anything is selected.

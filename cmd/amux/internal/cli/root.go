@@ -99,7 +99,10 @@ func NewCmd(a *app.App, faces Faces) *cobra.Command {
 		}
 		return welcome(a, cmd)
 	}
-	completeFlags(a, root)
+	// Only a shell that completes a command line asks for it, and it takes a look at all flags.
+	if len(a.Args) > 0 && strings.HasPrefix(a.Args[0], cobra.ShellCompRequestCmd) {
+		completeFlags(a, root)
+	}
 	return root
 }
 

@@ -3,10 +3,10 @@ package settings
 import (
 	"errors"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"time"
 
+	"github.com/amux-dev/amux/internal/sys/pattern"
 	"github.com/pelletier/go-toml/v2/unstable"
 )
 
@@ -34,7 +34,7 @@ func (p Place) kinds() (n int) {
 	return n
 }
 
-var placeName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$`)
+var placeName = pattern.New(`^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$`)
 
 // place sets a key of [places.NAME], or of [places.NAME.options].
 func (s *Settings) place(path string, v *unstable.Node) error {

@@ -19,7 +19,6 @@ import (
 	"maps"
 	"net/url"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -28,6 +27,7 @@ import (
 	"github.com/pelletier/go-toml/v2/unstable"
 
 	"github.com/amux-dev/amux/internal/sys/foreign"
+	"github.com/amux-dev/amux/internal/sys/pattern"
 	"github.com/amux-dev/amux/pluginapi"
 )
 
@@ -219,7 +219,7 @@ const (
 	sandboxTable   = "sandbox"
 )
 
-var agentName = regexp.MustCompile(`^[a-z][a-z0-9-]{0,39}$`)
+var agentName = pattern.New(`^[a-z][a-z0-9-]{0,39}$`)
 
 // maxSize is far more than any file of settings needs.
 const maxSize = 256 << 10
@@ -273,7 +273,7 @@ func LoadProfile(configDir, projectDir, profile string) (Settings, error) {
 }
 
 // wholeDuration is the form of a duration, however long.
-var wholeDuration = regexp.MustCompile(`^\+?([0-9]+(\.[0-9]*)?(ns|us|µs|ms|s|m|h))+$`)
+var wholeDuration = pattern.New(`^\+?([0-9]+(\.[0-9]*)?(ns|us|µs|ms|s|m|h))+$`)
 
 // ParseDuration reads a duration for people: Go's form, which needs a unit.
 func ParseDuration(text string) (time.Duration, error) {

@@ -126,8 +126,8 @@ variable of amux's environment, or of what --values reads. The agent's file hold
 	flags := cmd.Flags()
 	flags.StringVar(&o.Scope, "scope", host.ScopeUser, "whose settings: `user`, project, or a scope of the agent's own")
 	flags.StringVar(&o.Transport, "transport", "", "`http` or sse, for an address (default http)")
-	flags.StringArrayVar(&o.Env, "env", nil, "give the server the variable `NAME`, or NAME=OTHER for the value of another (repeatable)")
-	flags.StringArrayVar(&o.Headers, "header", nil, "send the header `NAME=VARIABLE` with the value of a variable (repeatable)")
+	app.AddRepeated(flags, &o.Env, "env", "", "give the server the variable `NAME`, or NAME=OTHER for the value of another (repeatable)")
+	app.AddRepeated(flags, &o.Headers, "header", "", "send the header `NAME=VARIABLE` with the value of a variable (repeatable)")
 	flags.StringVar(&o.Values, "values", "", "read lines NAME=VALUE from `FILE`, - for stdin: values that come before the environment")
 	return cmd
 }

@@ -53,7 +53,7 @@ To give the servers of an agent's own settings another one, see: amux agents mcp
 			return face(a, o)
 		}),
 	}
-	cmd.Flags().StringArrayVar(&o.Grant, "grant", nil, "let the client see and control this `RUN` and all below it, or all; repeatable")
+	app.AddRepeated(cmd.Flags(), &o.Grant, "grant", "", "let the client see and control this `RUN` and all below it, or all; repeatable")
 	cmd.Flags().BoolVar(&o.Answer, "answer", false, "let the client approve, deny and answer what agents ask")
 	return cmd
 }

@@ -53,6 +53,6 @@ if one fails.`,
 			return err
 		}),
 	}
-	cmd.Flags().StringArrayVar(&options, "option", nil, "tell it this `NAME=VALUE`, as [places.NAME.options] does (repeatable)")
+	app.AddRepeated(cmd.Flags(), &options, "option", "", "tell it this `NAME=VALUE`, as [places.NAME.options] does (repeatable)")
 	return cmd
 }

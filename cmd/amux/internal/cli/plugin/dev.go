@@ -46,7 +46,7 @@ run warns of it; amux plugin remove removes it.`,
 		}),
 	}
 	cmd.Flags().BoolVar(&o.Replace, "replace", false, "replace a bundled plugin")
-	cmd.Flags().StringArrayVar(&o.TakeOver, "take-over", nil, "let it serve the agent `ID` in the place of another plugin (repeatable)")
+	app.AddRepeated(cmd.Flags(), &o.TakeOver, "take-over", "", "let it serve the agent `ID` in the place of another plugin (repeatable)")
 	return cmd
 }
 

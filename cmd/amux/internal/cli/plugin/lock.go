@@ -44,7 +44,7 @@ exit code is 1 if they differ.`,
 		RunE: app.Command(func(*cobra.Command, []string) error { return lock(o) }),
 	}
 	cmd.Flags().BoolVar(&o.Check, "check", false, "compare the lock with what is installed")
-	cmd.Flags().StringArrayVar(&o.Platforms, "platform", nil, "fetch the archive for `OS/ARCH` as well, to hash its files (repeatable)")
+	app.AddRepeated(cmd.Flags(), &o.Platforms, "platform", "", "fetch the archive for `OS/ARCH` as well, to hash its files (repeatable)")
 	cmd.Flags().BoolVar(&o.JSON, "json", false, "print JSON, with --check")
 	return cmd
 }

@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strconv"
 	"strings"
 	"text/template"
@@ -17,6 +16,7 @@ import (
 
 	"github.com/amux-dev/amux/cmd/amux/internal/app"
 	"github.com/amux-dev/amux/host/install"
+	"github.com/amux-dev/amux/internal/sys/pattern"
 	"github.com/amux-dev/amux/pluginapi"
 )
 
@@ -63,7 +63,7 @@ committed. The plugin's README.md says how others build it until the SDK is publ
 	return cmd
 }
 
-var moduleRule = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]*(/[A-Za-z0-9._~-]+)*$`)
+var moduleRule = pattern.New(`^[a-z0-9][a-z0-9.-]*(/[A-Za-z0-9._~-]+)*$`)
 
 func newPlugin(o *NewOptions) error {
 	name, dir, module := o.Name, o.Dir, o.Module
@@ -131,7 +131,7 @@ func newPlugin(o *NewOptions) error {
 // sdkModule is the module that the SDK is part of.
 const sdkModule = "github.com/amux-dev/amux"
 
-var goLine = regexp.MustCompile(`(?m)^go \S+$`)
+var goLine = pattern.New(`(?m)^go \S+$`)
 
 // moduleFiles are go.mod and, for a checkout, go.work. What is committed names no path
 // of this machine: go.work is in .gitignore.

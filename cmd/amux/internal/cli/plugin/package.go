@@ -54,8 +54,8 @@ in dist/. amux builds a Go plugin for the platforms that its manifest names as o
 		}),
 	}
 	cmd.Flags().StringVarP(&out, "out", "o", "", "`FOLDER` for the release (default DIR/dist)")
-	cmd.Flags().StringArrayVar(&o.Platforms, "platform", nil, "build for this `OS/ARCH` instead of those of the manifest (repeatable)")
-	cmd.Flags().StringArrayVar(&o.Binaries, "binary", nil, "use an executable that is built already, as `OS/ARCH=PATH` (repeatable)")
+	app.AddRepeated(cmd.Flags(), &o.Platforms, "platform", "", "build for this `OS/ARCH` instead of those of the manifest (repeatable)")
+	app.AddRepeated(cmd.Flags(), &o.Binaries, "binary", "", "use an executable that is built already, as `OS/ARCH=PATH` (repeatable)")
 	cmd.Flags().BoolVar(&o.JSON, "json", false, "print JSON")
 	return cmd
 }

@@ -33,7 +33,7 @@ func newTrust(a *app.App) Trust {
 
 func (t *Trust) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&t.Require, "require", "", "what must vouch for it: `signature`, checksum or none")
-	flags.StringArrayVar(&t.TakeOver, "take-over", nil, "let it serve the agent `ID` in the place of another plugin (repeatable)")
+	app.AddRepeated(flags, &t.TakeOver, "take-over", "", "let it serve the agent `ID` in the place of another plugin (repeatable)")
 	flags.BoolVar(&t.AcceptSigner, "accept-signer", false, "accept another signer than before")
 	flags.BoolVar(&t.AllowDowngrade, "allow-downgrade", false, "accept an older version, or an older index of a mirror")
 	flags.BoolVar(&t.NoExec, "no-exec", false, "do not run the plugin to compare its description")

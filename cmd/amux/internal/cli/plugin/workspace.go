@@ -15,6 +15,7 @@ import (
 	"github.com/amux-dev/amux/host"
 	"github.com/amux-dev/amux/host/install"
 	"github.com/amux-dev/amux/internal/sys/foreign"
+	"github.com/amux-dev/amux/internal/sys/pattern"
 	"github.com/amux-dev/amux/pluginapi"
 )
 
@@ -90,7 +91,7 @@ func (w *workspace) build(ctx context.Context, m *install.Manifest, platform str
 }
 
 // noSDK is how the go command says that it has no module of the SDK.
-var noSDK = regexp.MustCompile(regexp.QuoteMeta(sdkModule) + `@v\S+: |(provides|providing) package ` + regexp.QuoteMeta(sdkModule) + `/`)
+var noSDK = pattern.New(regexp.QuoteMeta(sdkModule) + `@v\S+: |(provides|providing) package ` + regexp.QuoteMeta(sdkModule) + `/`)
 
 // lookGo finds the go command in the caller's PATH.
 func lookGo(p *app.Process) (string, error) {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,6 +15,7 @@ import (
 	"github.com/amux-dev/amux/cmd/amux/internal/settings"
 	"github.com/amux-dev/amux/host"
 	"github.com/amux-dev/amux/host/install"
+	"github.com/amux-dev/amux/internal/sys/pattern"
 	"github.com/amux-dev/amux/pluginapi"
 )
 
@@ -124,7 +124,7 @@ func agentAndPrompt(ctx context.Context, h app.Agents, args []string) (agent, pr
 	return "", args[0], false, nil
 }
 
-var agentRule = regexp.MustCompile(`^[a-z][a-z0-9-]{0,39}$`)
+var agentRule = pattern.New(`^[a-z][a-z0-9-]{0,39}$`)
 
 // defaultAgent is the configured agent, or the only one that is ready.
 func (r *request) defaultAgent(ctx context.Context, h app.Agents) (string, error) {

@@ -27,7 +27,7 @@ type filter struct {
 func (f *filter) addFlags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.since, "since", "", "only those used within this `TIME`: 12h, 7d, or from a date such as 2026-11-20")
 	cmd.Flags().StringVar(&f.model, "model", "", "only those whose model's name contains `TEXT`")
-	cmd.Flags().StringArrayVar(&f.tags, "tag", nil, "only those with a run tagged `TAG` (repeatable: all must match)")
+	app.AddRepeated(cmd.Flags(), &f.tags, "tag", "", "only those with a run tagged `TAG` (repeatable: all must match)")
 	cmd.Flags().StringVar(&f.cost, "cost", "", "only those whose recorded runs cost at least `USD`")
 }
 
