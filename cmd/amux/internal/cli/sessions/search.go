@@ -91,8 +91,12 @@ type hit struct {
 
 func searchIn(o *SearchOptions, h app.Sessions, sessions []host.Session) error {
 	pattern := regexp.MustCompile(`(?i)` + regexp.QuoteMeta(o.Text))
+	kept := newSieve(o.Text).keep(sessions)
 	any := false
-	for _, x := range sessions {
+	for i, x := range sessions {
+		if !kept[i] {
+			continue
+		}
 		var found []hit
 		err := h.ReadSession(context.Background(), x.Agent, x.ID, false, func(e host.Event) bool {
 			if m, ok := messageOf(e); ok {
