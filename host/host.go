@@ -168,7 +168,7 @@ func New(opts Options) (*Host, error) {
 	h.catalog = catalog{&h.opts, h.registry, program.Versions(filepath.Join(opts.ConfigDir, "cache", "programs.json"))}
 	h.archive = archive.Archive{
 		Store: h.store, Registry: h.registry, Log: h.log, ConfigDir: opts.ConfigDir, RuntimeDir: opts.RuntimeDir, TempDir: opts.TempDir,
-		IndexProjects: opts.IndexProjects, Subreaper: opts.Subreaper,
+		IndexProjects: opts.IndexProjects, Subreaper: opts.Subreaper, Keep: archive.Keep(opts.Keep),
 	}
 	h.queries.host, h.teller.host, h.recovery.host = h, h, h
 	h.edges = machine(&h.archive)

@@ -4,6 +4,7 @@ package host_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -143,6 +144,118 @@ func TestRetainSeldom(t *testing.T) {
 		all.Wait()
 		if n := count(); n != step.left {
 			t.Errorf("after %d more there are %d, want %d", step.more, n, step.left)
+		}
+	}
+}
+
+// What is kept is the user's to say, and where nothing is limited, all is kept.
+func TestKeep(t *testing.T) {
+	t.Parallel()
+	day := 24 * time.Hour
+	for name, c := range map[string]struct {
+		keep host.Keep
+		left int
+		why  string
+	}{
+		"two runs":      {host.Keep{Runs: 2}, 2, "more than 2 runs"},
+		"three days":    {host.Keep{Time: 3 * day}, 3, "older than 3 days"},
+		"one GB":        {host.Keep{Time: -1, Bytes: 1 << 30}, 1, "more than 1 GB"},
+		"no limits":     {host.Keep{Runs: -1, Time: -1, Bytes: -1}, 5, ""},
+		"30 days alone": {host.Keep{}, 4, "older than 30 days"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, _, o := terminals(t)
+			o.Keep = c.keep
+			h, err := host.New(o)
+			must(t, err)
+			t.Cleanup(func() { _ = h.Close(context.Background()) })
+			for i, age := range []time.Duration{0, day, 2 * day, 4 * day, 40 * day} {
+				record(t, o.ConfigDir, "", time.Now().Add(-age), int64(900-i)<<20, true)
+			}
+			// Both ways: by the records, and by the index that has been made of them.
+			for _, indexed := range []bool{false, true} {
+				if indexed {
+					if _, err := h.Spending(t.Context(), time.Time{}, func(*host.Spending) {}); err != nil {
+						t.Fatal(err)
+					}
+				}
+				would, err := h.Clean(t.Context(), true)
+				if err != nil || len(would) != 5-c.left {
+					t.Errorf("indexed %v: %d would go, want %d: %v", indexed, len(would), 5-c.left, err)
+				}
+				for _, r := range would {
+					if r.Why != c.why {
+						t.Errorf("indexed %v: %+v", indexed, r)
+					}
+				}
+			}
+			must(t, h.Retain(t.Context()))
+			runs, err := h.Runs(t.Context())
+			if err != nil || len(runs) != c.left {
+				t.Errorf("%d are left, want %d: %v", len(runs), c.left, err)
+			}
+		})
+	}
+}
+
+// The index orders the runs, and a record goes by its own word alone.
+func TestRetainDistrustsTheIndex(t *testing.T) {
+	t.Parallel()
+	_, h, o := terminals(t)
+	young := record(t, o.ConfigDir, "", time.Now(), 10, true)
+	old := record(t, o.ConfigDir, "", time.Now().Add(-40*24*time.Hour), 10, true)
+	var lines []byte
+	for id, ended := range map[string]time.Time{young: time.Now().Add(-300 * 24 * time.Hour), old: time.Now().Add(-41 * 24 * time.Hour)} {
+		lines = fmt.Appendf(lines, `{"v":1,"run_id":%q,"agent":"demo","state":"completed","cwd":"/","created":%q,"ended":%[2]q,"turns":1,"tokens":{},"cost":null}`+"\n", id, ended.UTC().Format(time.RFC3339Nano))
+	}
+	must(t, os.WriteFile(filepath.Join(o.ConfigDir, "run-index.jsonl"), lines, 0o600))
+	must(t, h.Retain(t.Context()))
+	runs, err := h.Runs(t.Context())
+	if err != nil || len(runs) != 1 || runs[0].ID != young {
+		t.Errorf("left: %+v, %v", runs, err)
+	}
+}
+
+// A page of the newest runs reads no other records.
+func TestRunsBefore(t *testing.T) {
+	t.Parallel()
+	_, h, o := terminals(t)
+	if host.AnyRun(h) {
+		t.Error("there is a run before the first")
+	}
+	var ids []string
+	for i := range 5 {
+		ids = append(ids, record(t, o.ConfigDir, "", time.Now().Add(time.Duration(i)*time.Second), 10, true))
+	}
+	slices.Reverse(ids)
+	must(t, os.RemoveAll(filepath.Join(o.ConfigDir, "runs", ids[4])))
+	if !host.AnyRun(h) {
+		t.Error("there is no run")
+	}
+	page := func(before string) (got []string) {
+		for r, err := range host.RunsBefore(t.Context(), h, before) {
+			must(t, err)
+			if got = append(got, r.ID); len(got) == 2 {
+				break
+			}
+		}
+		return got
+	}
+	if got := page(""); !slices.Equal(got, ids[:2]) {
+		t.Errorf("the first page is %v, want %v", got, ids[:2])
+	}
+	if got := page(ids[1]); !slices.Equal(got, ids[2:4]) {
+		t.Errorf("the second page is %v, want %v", got, ids[2:4])
+	}
+	if got := page(ids[3]); len(got) != 0 {
+		t.Errorf("behind the last: %v", got)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, err := range host.RunsBefore(ctx, h, "") {
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("given up: %v", err)
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"iter"
 	"os"
 	"path/filepath"
 	"slices"
@@ -77,29 +78,51 @@ func (i RunInfo) ApproveNow() ApproveMode {
 // Runs lists the recorded runs, newest first. A directory that cannot be read is
 // left out.
 func (h *Host) Runs(ctx context.Context) ([]RunInfo, error) {
-	infos, err := inspect(ctx, h.store, h.store.List())
-	// Their ids are in that order but for those that a caller has chosen.
-	slices.SortStableFunc(infos, func(a, b RunInfo) int { return b.Created.Compare(a.Created) })
-	return infos, err
-}
-
-// Count is how many runs a host has recorded, whether they have ended or not. It opens none
-// of them.
-func Count(h *Host) int { return len(h.store.List()) }
-
-func inspect(ctx context.Context, all *store.Store, ids []string) (infos []RunInfo, err error) {
-	for _, id := range ids {
-		if err := ctx.Err(); err != nil {
+	var infos []RunInfo
+	for info, err := range RunsBefore(ctx, h, "") {
+		if err != nil {
 			return nil, err
 		}
-		dir := all.Run(id)
-		info, err := record.Inspect(dir)
-		var spec RunSpec
-		if err == nil && json.Unmarshal(info.Meta.Spec, &spec) == nil {
-			infos = append(infos, infoOf(info, spec, dir))
+		infos = append(infos, info)
+	}
+	// Their ids are in that order but for those that a caller has chosen.
+	slices.SortStableFunc(infos, func(a, b RunInfo) int { return b.Created.Compare(a.Created) })
+	return infos, nil
+}
+
+// AnyRun reports whether a host has recorded a run, whether it has ended or not. It costs the
+// same for any number of them.
+func AnyRun(h *Host) bool { return h.store.Any() }
+
+// RunsBefore are the recorded runs whose ids sort before one, those with the last ids first:
+// ids begin with the time, but for those that a caller has chosen. "" is behind all ids. Each
+// run is looked at when it is its turn, so that a page of the newest costs little for any number
+// of others. It is not for use by two goroutines at once.
+func RunsBefore(ctx context.Context, h *Host, id string) iter.Seq2[RunInfo, error] {
+	return func(yield func(RunInfo, error) bool) {
+		for _, name := range h.store.List() {
+			if id != "" && name >= id {
+				continue
+			}
+			if err := ctx.Err(); err != nil {
+				yield(RunInfo{}, err)
+				return
+			}
+			if info, ok := look(h.store.Run(name)); ok && !yield(info, nil) {
+				return
+			}
 		}
 	}
-	return infos, nil
+}
+
+// look reads the record of a run, unless it cannot be read.
+func look(dir *store.Run) (RunInfo, bool) {
+	info, err := record.Inspect(dir)
+	var spec RunSpec
+	if err != nil || json.Unmarshal(info.Meta.Spec, &spec) != nil {
+		return RunInfo{}, false
+	}
+	return infoOf(info, spec, dir), true
 }
 
 // Live is Runs for those that are marked as not ended. It costs a look at each of them,
@@ -245,8 +268,7 @@ func (h *Host) Delete(ctx context.Context, ref string) (Outcome, error) {
 	return "", err
 }
 
-// Retain applies the limits to the runs that have ended: 1,000 of them, 30 days,
-// 5 GB. How old a run is, its record says: its id may be of any time, since a caller
+// Retain applies Options.Keep to the runs that have ended. How old a run is, its record says: its id may be of any time, since a caller
 // may choose it. It costs a look at one folder where there is nothing to do.
 func (h *Host) Retain(ctx context.Context) error { return h.archive.Retain(ctx) }
 

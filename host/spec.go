@@ -70,6 +70,8 @@ type Options struct {
 	OnOrphan func(ctx context.Context) error `json:"-"`
 	// Sync is when a run's record is brought to the disk, unless its spec says so.
 	Sync SyncMode
+	// Keep is what is kept of runs that have ended.
+	Keep Keep
 	// Places are other machines and containers where runs can be (Workspace.On), by name.
 	Places map[string]Place
 	// Version is recorded with each run.
@@ -256,6 +258,14 @@ type Retry struct {
 type Parent struct {
 	PID   int    `json:"pid"`
 	Start uint64 `json:"start_time"` // as process.Start says
+}
+
+// Keep is what is kept of runs that have ended, whichever limit comes first. 0 is the default,
+// and less than 0 no limit.
+type Keep struct {
+	Runs  int           // default 1,000; up to a twentieth more before the oldest go
+	Time  time.Duration // since its end; default 30 days
+	Bytes int64         // of all records; default 5 GiB
 }
 
 // SyncMode says when a run's record is brought to the disk, so that a power cut costs

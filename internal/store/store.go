@@ -175,22 +175,44 @@ func (s *Store) Active() []string { return names(filepath.Join(s.root, "active")
 
 // List returns the ids of all runs, newest first.
 func (s *Store) List() []string {
-	ids := slices.DeleteFunc(names(s.root), func(id string) bool { return len(id) != idLength })
+	ids := slices.DeleteFunc(names(s.root), isNoID)
 	slices.Reverse(ids) // ULIDs sort by time
 	return ids
 }
 
+// Any reports whether there is a run, ended or not. It costs the same for any number of them.
+func (s *Store) Any() bool {
+	dir, err := os.Open(s.root)
+	if err != nil {
+		return false
+	}
+	defer dir.Close()
+	for {
+		found, err := dir.Readdirnames(100)
+		if slices.ContainsFunc(found, func(name string) bool { return !isNoID(name) }) {
+			return true
+		}
+		if err != nil {
+			return false
+		}
+	}
+}
+
+func isNoID(name string) bool { return len(name) != idLength }
+
 const idLength = 26
 
 func names(dir string) []string {
-	entries, err := os.ReadDir(dir)
+	folder, err := os.Open(dir)
 	if err != nil {
 		return nil
 	}
-	var list []string
-	for _, e := range entries {
-		list = append(list, e.Name())
+	defer folder.Close()
+	list, err := folder.Readdirnames(-1)
+	if err != nil {
+		return nil
 	}
+	slices.Sort(list)
 	return list
 }
 

@@ -29,6 +29,9 @@ type Archive struct {
 	// Subreaper: this process adopts what a dead shim has left.
 	Subreaper bool
 
+	// Keep is what is kept of runs that have ended.
+	Keep Keep
+
 	retaining sync.Mutex // held by the one Retain at work
 }
 

@@ -57,6 +57,10 @@ func (r *entryReader) fast(line []byte) bool {
 				e.Turns = n
 			}
 			return err == nil
+		case "bytes":
+			var err error
+			e.Bytes, err = strconv.ParseInt(string(value), 10, 64)
+			return err == nil
 		case "tokens":
 			return tokens(value, &e.Tokens)
 		case "cost":

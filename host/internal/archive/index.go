@@ -41,6 +41,7 @@ type Entry struct {
 	Tokens    pluginapi.Tokens     `json:"tokens"`
 	Cost      *pluginapi.Money     `json:"cost"`
 	Models    []engine.ModelTokens `json:"models,omitempty"` // in lines of this build and later ones
+	Bytes     int64                `json:"bytes,omitempty"`  // of the record, about; as above
 }
 
 // entryOf makes the entry of a run. Tokens of a model that its agent has not named are those
@@ -70,6 +71,7 @@ func (a *Archive) Index(meta store.Meta, end pluginapi.RunEnd, ended time.Time, 
 }
 
 func (a *Archive) index(entry Entry) {
+	entry.Bytes = folderSize(a.Store.Run(entry.RunID).Dir)
 	project := ""
 	if slices.Contains(a.IndexProjects, entry.Project) {
 		project = entry.Project

@@ -1,12 +1,16 @@
 package archive
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -17,16 +21,34 @@ import (
 	"github.com/amux-dev/amux/pluginapi"
 )
 
-// What is kept of runs that have ended: whichever limit comes first.
+// Keep is what is kept of runs that have ended, whichever limit comes first: see host.Keep.
+type Keep struct {
+	Runs  int
+	Time  time.Duration
+	Bytes int64
+}
+
+// limits are those of Keep, with the defaults; no limit is as much as can be.
+func (k Keep) limits() Keep {
+	k.Runs, k.Time, k.Bytes = cmp.Or(k.Runs, 1000), cmp.Or(k.Time, 30*24*time.Hour), cmp.Or(k.Bytes, 5<<30)
+	if k.Runs < 0 {
+		k.Runs = math.MaxInt
+	}
+	if k.Time < 0 {
+		k.Time = math.MaxInt64
+	}
+	if k.Bytes < 0 {
+		k.Bytes = math.MaxInt64
+	}
+	return k
+}
+
+// over reports whether there are so many more runs than are kept that the oldest go. To find them
+// takes a look at the index, or into each record, which is not to follow every end of a run.
+func (k Keep) over(runs int) bool { return runs-k.Runs > k.Runs/20 }
+
 const (
-	keepRuns = 1000
-	// spare is how many more there may be before the oldest go. To find them takes a look into
-	// each record, which is not to follow every end of a run.
-	spare     = 50
-	keepTime  = 30 * 24 * time.Hour
-	keepBytes = 5 << 30
-	// sizeEvery is how often ages and sizes of all runs are looked at: these limits
-	// need a look into each folder.
+	// sizeEvery is how often ages and sizes of all runs are looked at.
 	sizeEvery = 10 * time.Minute
 	// strangeAge is how old a thing must be that looks left over but may be of a
 	// run that another configuration folder knows.
@@ -102,10 +124,9 @@ func activeConflict(id string) *pluginapi.Error {
 	return e
 }
 
-// Retain applies the limits to the runs that have ended: 1,000 of them, 30 days,
-// 5 GB. How old a run is, its record says: its id may be of any time, since a caller
-// may choose it. It costs a look at one folder where there is nothing to do, or where another
-// call is at it.
+// Retain applies the limits of Keep to the runs that have ended. How old a run is, its record
+// says: its id may be of any time, since a caller may choose it. It costs a look at one folder
+// where there is nothing to do, or where another call is at it.
 func (a *Archive) Retain(ctx context.Context) error {
 	if !a.retaining.TryLock() {
 		return nil
@@ -115,7 +136,7 @@ func (a *Archive) Retain(ctx context.Context) error {
 	stamp := filepath.Join(a.ConfigDir, "runs", ".sized")
 	info, err := os.Stat(stamp)
 	sizes := err != nil || time.Since(info.ModTime()) > sizeEvery
-	if !sizes && len(ids) <= keepRuns+spare {
+	if !sizes && !a.Keep.limits().over(len(ids)) {
 		return nil
 	}
 	_, err = a.retain(ctx, ids, sizes, false)
@@ -125,9 +146,17 @@ func (a *Archive) Retain(ctx context.Context) error {
 	return err
 }
 
-// recordedAt is when a run ended, as far as its record says: else when it was made, or
+// ended is a run that is not marked as active.
+type ended struct {
+	dir     *store.Run
+	at      time.Time // when it ended
+	bytes   int64     // 0: not known
+	indexed bool      // its times are those of the index
+}
+
+// endedAt is when a run ended, as far as its record says: else when it was made, or
 // when its folder was changed last.
-func recordedAt(dir *store.Run) time.Time {
+func endedAt(dir *store.Run) time.Time {
 	info, err := record.Read(dir)
 	switch {
 	case err == nil && info.Ended != nil:
@@ -141,27 +170,64 @@ func recordedAt(dir *store.Run) time.Time {
 	return time.Now()
 }
 
-// retain deletes, or names, what is over the limits; of those of the size only with sizes.
-func (a *Archive) retain(ctx context.Context, ids []string, sizes, dry bool) ([]Removed, error) {
+// ended are the runs that are not marked as active, the one that ended last first: by the index,
+// and by the records of those that it lacks.
+func (a *Archive) ended(ctx context.Context, ids []string) ([]ended, error) {
 	active := map[string]bool{}
 	for _, id := range a.Store.Active() {
 		active[id] = true
 	}
-	type ended struct {
-		dir *store.Run
-		at  time.Time
+	type told struct {
+		at    time.Time
+		bytes int64
 	}
-	var runs []ended
-	for _, id := range ids {
+	index := make(map[id]told, len(ids))
+	here := make(map[id]bool, len(ids))
+	for _, name := range ids {
+		if run, ok := idOf([]byte(name)); ok {
+			here[run] = true
+		}
+	}
+	// The records tell what an index does not that cannot be read.
+	_, err := readIndex(ctx, filepath.Join(a.ConfigDir, store.IndexName), time.Time{}, map[id]bool{}, func(e *Entry) {
+		if run, ok := idOf([]byte(e.RunID)); ok && here[run] {
+			index[run] = told{e.Ended, e.Bytes}
+		}
+	})
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if err != nil {
+		a.Log.Named("index").Warn("the index of runs cannot be read", "error", err)
+	}
+	runs := make([]ended, 0, len(ids))
+	for _, name := range ids {
+		if active[name] {
+			continue
+		}
+		dir := a.Store.Run(name)
+		if run, ok := idOf([]byte(name)); ok {
+			if told, ok := index[run]; ok {
+				runs = append(runs, ended{dir, told.at, told.bytes, true})
+				continue
+			}
+		}
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		if !active[id] {
-			dir := a.Store.Run(id)
-			runs = append(runs, ended{dir, recordedAt(dir)})
-		}
+		runs = append(runs, ended{dir: dir, at: endedAt(dir)})
 	}
-	slices.SortStableFunc(runs, func(x, y ended) int { return y.at.Compare(x.at) }) // the newest first
+	slices.SortStableFunc(runs, func(x, y ended) int { return y.at.Compare(x.at) })
+	return runs, nil
+}
+
+// retain deletes, or names, what is over the limits; of those of the size only with sizes.
+func (a *Archive) retain(ctx context.Context, ids []string, sizes, dry bool) ([]Removed, error) {
+	runs, err := a.ended(ctx, ids)
+	if err != nil {
+		return nil, err
+	}
+	keep := a.Keep.limits()
 	var removed []Removed
 	var total int64
 	kept := 0
@@ -171,28 +237,33 @@ func (a *Archive) retain(ctx context.Context, ids []string, sizes, dry bool) ([]
 			return removed, err
 		}
 		dir := run.dir
-		if dir.Unbegun(strangeAge) {
+		if !run.indexed && dir.Unbegun(strangeAge) {
 			if dry || dir.DeleteUnbegun() {
 				removed = append(removed, Removed{"run", filepath.ToSlash(dir.Dir), "it was never begun", 0})
 			}
 			continue
 		}
-		size := int64(0)
-		if sizes {
+		size := run.bytes
+		if sizes && size == 0 && keep.Bytes < math.MaxInt64 {
 			size = folderSize(dir.Dir)
 		}
-		why := ""
-		switch {
-		case kept >= keepRuns:
-			why = "more than 1,000 runs"
-		case time.Since(run.at) > keepTime:
-			why = "older than 30 days"
-		case full || total+size > keepBytes:
-			why, full = "more than 5 GB", true // the older ones go, not only large ones
-		default:
+		why := keep.why(kept, run.at)
+		if why == "" && sizes && (full || size > keep.Bytes-total) {
+			why, full = fmt.Sprintf("more than %s", bytesText(keep.Bytes)), true // the older ones go, not only large ones
+		}
+		// Nothing goes by the word of the index alone: one that it has wrong goes by its age only.
+		if why != "" && run.indexed {
+			if at := endedAt(dir); at.Sub(run.at).Abs() > time.Second {
+				why = keep.why(0, at)
+			}
+		}
+		if why == "" {
 			kept++
 			total += size
 			continue
+		}
+		if size == 0 || dry {
+			size = folderSize(dir.Dir)
 		}
 		if !dry {
 			err := a.Delete(ctx, dir)
@@ -207,6 +278,27 @@ func (a *Archive) retain(ctx context.Context, ids []string, sizes, dry bool) ([]
 	}
 	return removed, nil
 }
+
+// why says why a run goes that ended then, where so many newer ones are kept; "": it stays.
+func (k Keep) why(kept int, at time.Time) string {
+	switch {
+	case kept >= k.Runs:
+		return fmt.Sprintf("more than %s runs", thousands(k.Runs))
+	case time.Since(at) > k.Time:
+		return fmt.Sprintf("older than %d days", k.Time/(24*time.Hour))
+	}
+	return ""
+}
+
+// thousands is a number with commas.
+func thousands(n int) string {
+	if n < 1000 {
+		return strconv.Itoa(n)
+	}
+	return fmt.Sprintf("%s,%03d", thousands(n/1000), n%1000)
+}
+
+func bytesText(n int64) string { return fmt.Sprintf("%d GB", n>>30) }
 
 // folderSize is what the files in a folder hold.
 func folderSize(dir string) (size int64) {

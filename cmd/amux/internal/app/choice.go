@@ -106,13 +106,41 @@ func (r *Runs) SelectLive(s *Selection) ([]host.RunInfo, error) {
 	return runs, err
 }
 
-// Count is how many runs are recorded, whether they have ended or not.
-func (r *Runs) Count() int {
+// SelectNewest returns the selected runs with the newest ids, live or ended, of those that also
+// fit: at most n, the newest first. It reads no more records than it takes to find them.
+func (r *Runs) SelectNewest(s *Selection, n int, also func(host.RunInfo) bool) ([]host.RunInfo, error) {
+	fits, err := s.Compile(r.process)
+	if err != nil {
+		return nil, err
+	}
 	h, err := r.opener.ForRuns()
 	if err != nil {
-		return 0
+		return nil, err
 	}
-	return h.Count()
+	r.RecoverAll(h)
+	newest := []host.RunInfo{} // [] in JSON
+	if n == 0 {
+		return newest, nil
+	}
+	for info, err := range h.RunsBefore(context.Background(), "") {
+		if err != nil {
+			return nil, err
+		}
+		if !fits(info) || !also(info) {
+			continue
+		}
+		if newest = append(newest, info); len(newest) == n {
+			break
+		}
+	}
+	slices.SortStableFunc(newest, func(a, b host.RunInfo) int { return b.Created.Compare(a.Created) })
+	return newest, nil
+}
+
+// Any reports whether a run is recorded, whether it has ended or not.
+func (r *Runs) Any() bool {
+	h, err := r.opener.ForRuns()
+	return err == nil && h.AnyRun()
 }
 
 // mostPicked is how many runs a person is offered.

@@ -77,13 +77,15 @@ func (a *App) completeModel(_ *cobra.Command, args []string, _ string) ([]string
 	return words, cobra.ShellCompDirectiveNoFileComp
 }
 
-// completeRuns completes what the recorded runs have, each word once.
+// mostLooked is how many records a shell waits for that completes a word.
+const mostLooked = 1000
+
+// completeRuns completes what the newest recorded runs have, each word once.
 func (a *App) completeRuns(words func(host.RunInfo) []string) cobra.CompletionFunc {
 	return func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 		var all []string
 		if h, err := a.Opener.ForRuns(); err == nil {
-			runs, _ := h.Runs(context.Background())
-			for _, r := range runs {
+			for _, r := range newest(h, mostLooked) {
 				all = append(all, words(r)...)
 			}
 		}

@@ -68,9 +68,9 @@ type Installer interface {
 // Records knows the recorded runs, whoever hosts them.
 type Records interface {
 	Open(ctx context.Context, ref string) (Recorded, error)
-	Runs(ctx context.Context) ([]host.RunInfo, error)
 	Live(ctx context.Context) ([]host.RunInfo, error)
-	Count() int
+	RunsBefore(ctx context.Context, id string) iter.Seq2[host.RunInfo, error]
+	AnyRun() bool
 	Recover(ctx context.Context) error
 	RecoverRun(ctx context.Context, ref string) (orphan bool, err error)
 	ReplayWith(ctx context.Context, ref string, o host.ReplayOptions, w io.Writer) error
@@ -176,8 +176,13 @@ func (h realHost) Places() Places { return host.PlacesOf(h.Host) }
 // Own is host.Host's.
 func (h realHost) Own(agent string) Own { return h.Host.Own(agent) }
 
-// Count is host.Count.
-func (h realHost) Count() int { return host.Count(h.Host) }
+// RunsBefore is host.RunsBefore.
+func (h realHost) RunsBefore(ctx context.Context, id string) iter.Seq2[host.RunInfo, error] {
+	return host.RunsBefore(ctx, h.Host, id)
+}
+
+// AnyRun is host.AnyRun.
+func (h realHost) AnyRun() bool { return host.AnyRun(h.Host) }
 
 // Start keeps a nil *host.Run from becoming a Run that is not nil.
 func (h realHost) Start(ctx context.Context, spec host.RunSpec) (Run, error) {

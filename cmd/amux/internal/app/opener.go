@@ -107,6 +107,7 @@ func (o *Opener) OptionsFor(set settings.Settings) (host.Options, error) {
 		ShimPath: p.Beside(ProgramName("amux-shim")), Env: p.Env,
 		Agents: agents, AlwaysVerify: set.AlwaysVerify || o.flags.Verify == "always", AutoMTLS: set.AutoMTLS, Subreaper: true, Version: p.Version,
 		Places: PlacesOf(set), IndexProjects: set.ProjectIndex, Logger: o.config.print.Logger(), OnOrphan: o.server.FindHost,
+		Keep: KeepOf(set),
 	}, nil
 }
 
@@ -126,6 +127,22 @@ func CloseHost(h Host) {
 	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
 	defer cancel()
 	_ = h.Close(ctx)
+}
+
+// KeepOf is what [keep] says.
+func KeepOf(set settings.Settings) host.Keep {
+	of := func(most *int) int64 {
+		switch {
+		case most == nil:
+			return 0
+		case *most == 0:
+			return -1
+		}
+		return int64(*most)
+	}
+	return host.Keep{
+		Runs: int(of(set.Keep.Runs)), Time: time.Duration(of(set.Keep.Days)) * 24 * time.Hour, Bytes: of(set.Keep.GB) << 30,
+	}
 }
 
 // PlacesOf are the places of [places.NAME].

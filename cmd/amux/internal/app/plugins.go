@@ -98,7 +98,7 @@ func (p *Plugins) RemoveCopies() error {
 	if err != nil {
 		return err
 	}
-	runs, err := h.Runs(context.Background())
+	runs, err := h.Live(context.Background())
 	if err != nil {
 		return err
 	}

@@ -73,7 +73,7 @@ func (r *Runs) List() ([]host.RunInfo, error) {
 		return nil, err
 	}
 	r.RecoverAll(h)
-	runs, err := h.Runs(context.Background())
+	runs, err := AllRuns(context.Background(), h)
 	if runs == nil {
 		runs = []host.RunInfo{} // [] in JSON
 	}
@@ -87,6 +87,30 @@ func (r *Runs) List() ([]host.RunInfo, error) {
 		return 0
 	})
 	return runs, err
+}
+
+// AllRuns are all recorded runs, the newest first.
+func AllRuns(ctx context.Context, h Records) (runs []host.RunInfo, err error) {
+	for r, err := range h.RunsBefore(ctx, "") {
+		if err != nil {
+			return nil, err
+		}
+		runs = append(runs, r)
+	}
+	// Their ids are in that order but for those that a caller has chosen.
+	slices.SortStableFunc(runs, func(a, b host.RunInfo) int { return b.Created.Compare(a.Created) })
+	return runs, nil
+}
+
+// newest are at most n recorded runs, those with the newest ids.
+func newest(h Records, n int) (runs []host.RunInfo) {
+	for r, err := range h.RunsBefore(context.Background(), "") {
+		if err != nil || len(runs) == n {
+			break
+		}
+		runs = append(runs, r)
+	}
+	return runs
 }
 
 // Check warns of each damaged place in the record of an ended run, and returns the
@@ -194,7 +218,7 @@ const maxCompletions = 100
 
 // Complete completes runs as a command's arguments.
 func (r *Runs) Complete(_ *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-	return r.complete(func(host.RunInfo) bool { return true })
+	return r.complete(false)
 }
 
 // CompleteActive completes a run that has not ended as a command's first argument.
@@ -202,31 +226,32 @@ func (r *Runs) CompleteActive(_ *cobra.Command, args []string, _ string) ([]stri
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	return r.complete(IsLive)
+	return r.complete(true)
 }
 
 // CompleteLive completes runs that have not ended as a command's arguments.
 func (r *Runs) CompleteLive(_ *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-	return r.complete(IsLive)
+	return r.complete(true)
 }
 
-func (r *Runs) complete(fits func(host.RunInfo) bool) ([]string, cobra.ShellCompDirective) {
+func (r *Runs) complete(live bool) ([]string, cobra.ShellCompDirective) {
 	h, err := r.opener.ForRuns()
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	runs, _ := h.Runs(context.Background())
+	var runs []host.RunInfo
+	if live {
+		runs, _ = h.Live(context.Background())
+		runs = slices.DeleteFunc(runs, HasEnded)
+		slices.SortFunc(runs, func(a, b host.RunInfo) int { return b.Created.Compare(a.Created) })
+	} else {
+		runs = newest(h, maxCompletions)
+	}
 	var words []string
 	for _, info := range runs {
-		if !fits(info) {
-			continue
-		}
 		words = append(words, completion(render.ShortID(info.ID), fmt.Sprintf("%s %s: %s", info.Agent, info.State, render.Excerpt(info.Prompt, 40))))
 		if info.Name != "" && info.End == nil {
 			words = append(words, completion(info.Name, render.ShortID(info.ID)))
-		}
-		if len(words) >= maxCompletions {
-			break
 		}
 	}
 	return words, cobra.ShellCompDirectiveNoFileComp

@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"errors"
+	"iter"
 	"slices"
 	"testing"
 	"time"
@@ -35,7 +36,16 @@ func (h *fakeHost) Open(_ context.Context, ref string) (Recorded, error) {
 	return nil, errors.New("ambiguous: secret-1, secret-2")
 }
 
-func (h *fakeHost) Runs(context.Context) ([]host.RunInfo, error) { return h.runs, nil }
+func (h *fakeHost) RunsBefore(context.Context, string) iter.Seq2[host.RunInfo, error] {
+	return func(yield func(host.RunInfo, error) bool) {
+		for _, r := range h.runs {
+			if !yield(r, nil) {
+				return
+			}
+		}
+	}
+}
+
 func (h *fakeHost) Live(context.Context) ([]host.RunInfo, error) { return h.runs, nil }
 
 func (h *fakeHost) Cancel(_ context.Context, ref string, _ bool) (host.Outcome, error) {
@@ -104,7 +114,7 @@ func TestScopeOfARunIsWhatItStarted(t *testing.T) {
 		}
 	}
 	h.runs = append([]host.RunInfo(nil), all...)
-	runs, err := in.Runs(ctx)
+	runs, err := AllRuns(ctx, in)
 	if err != nil || len(runs) != 2 || runs[0].ID != "CHILD" || runs[1].ID != "GRAND" {
 		t.Errorf("Runs returns %v, %v", runs, err)
 	}

@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"io"
+	"iter"
 	"slices"
 	"time"
 
@@ -44,18 +45,26 @@ func (h scoped) within(runs []host.RunInfo, err error) ([]host.RunInfo, error) {
 	return slices.DeleteFunc(runs, func(i host.RunInfo) bool { return !h.scope.Sees(i) }), err
 }
 
-func (h scoped) Runs(ctx context.Context) ([]host.RunInfo, error) {
-	return h.within(h.Host.Runs(ctx))
-}
-
 func (h scoped) Live(ctx context.Context) ([]host.RunInfo, error) {
 	return h.within(h.Host.Live(ctx))
 }
 
-// Count is how many runs may be seen.
-func (h scoped) Count() int {
-	runs, _ := h.Runs(context.Background()) // none can be seen if they cannot be read
-	return len(runs)
+func (h scoped) RunsBefore(ctx context.Context, id string) iter.Seq2[host.RunInfo, error] {
+	return func(yield func(host.RunInfo, error) bool) {
+		for info, err := range h.Host.RunsBefore(ctx, id) {
+			if (err != nil || h.scope.Sees(info)) && !yield(info, err) {
+				return
+			}
+		}
+	}
+}
+
+// AnyRun reports whether any run may be seen.
+func (h scoped) AnyRun() bool {
+	for _, err := range h.RunsBefore(context.Background(), "") {
+		return err == nil
+	}
+	return false
 }
 
 func (h scoped) ReplayWith(ctx context.Context, ref string, o host.ReplayOptions, w io.Writer) error {
@@ -92,7 +101,7 @@ func (h scoped) Delete(ctx context.Context, ref string) (host.Outcome, error) {
 
 // Spending calls f with the runs that may be seen.
 func (h scoped) Spending(ctx context.Context, since time.Time, f func(*host.Spending)) (int, error) {
-	runs, err := h.Runs(ctx) // the index does not say what a run was started by
+	runs, err := AllRuns(ctx, h) // the index does not say what a run was started by
 	if err != nil {
 		return 0, err
 	}

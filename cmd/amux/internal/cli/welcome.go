@@ -60,7 +60,7 @@ func welcome(a *app.App, cmd *cobra.Command) error {
 	add("Ready", ready)
 	add("Not signed in", unsigned)
 	add("Not installed", missing)
-	if runs, err := h.Runs(context.Background()); err == nil {
+	if runs, err := h.Live(context.Background()); err == nil {
 		add("Runs", goingOn(runs))
 	}
 	p.Page(rows)

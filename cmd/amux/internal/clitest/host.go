@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"iter"
 	"slices"
 	"strings"
 	"time"
@@ -174,11 +175,6 @@ func (h *Host) Open(_ context.Context, ref string) (app.Recorded, error) {
 	return h.Run, nil
 }
 
-func (h *Host) Runs(context.Context) ([]host.RunInfo, error) {
-	h.Asked = append(h.Asked, "all runs")
-	return h.RunList, nil
-}
-
 func (h *Host) Spending(_ context.Context, since time.Time, f func(*host.Spending)) (int, error) {
 	for _, s := range h.SpendList {
 		if s.Run.Ended == nil || !s.Run.Ended.Before(since) {
@@ -188,7 +184,23 @@ func (h *Host) Spending(_ context.Context, since time.Time, f func(*host.Spendin
 	return 0, h.Refuse
 }
 
-func (h *Host) Count() int { return len(h.RunList) }
+// RunsBefore are the runs of RunList whose ids sort before one, in the order of the list.
+func (h *Host) RunsBefore(ctx context.Context, id string) iter.Seq2[host.RunInfo, error] {
+	return func(yield func(host.RunInfo, error) bool) {
+		h.Asked = append(h.Asked, "all runs")
+		if h.Refuse != nil {
+			yield(host.RunInfo{}, h.Refuse)
+			return
+		}
+		for _, r := range h.RunList {
+			if (id == "" || r.ID < id) && !yield(r, nil) {
+				return
+			}
+		}
+	}
+}
+
+func (h *Host) AnyRun() bool { return len(h.RunList) > 0 }
 
 func (h *Host) Live(context.Context) ([]host.RunInfo, error) {
 	return slices.DeleteFunc(slices.Clone(h.RunList), func(r host.RunInfo) bool { return r.End != nil }), nil

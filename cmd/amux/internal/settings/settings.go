@@ -114,6 +114,12 @@ type Records struct {
 	MCP       MCP
 	HTTP      HTTP
 	Sandbox   Sandbox
+	Keep      Keep
+}
+
+// Keep is [keep]: what is kept of ended runs. nil is the default, 0 means no limit.
+type Keep struct {
+	Runs, Days, GB *int
 }
 
 // Sandbox is [sandbox]: what agents in a sandbox may reach, and whether all are in one.
@@ -202,6 +208,9 @@ var keys = []key{
 	{"sandbox.read", false, folders(func(s *Settings) *[]string { return &s.Sandbox.Read })},
 	{"sandbox.secrets", false, list(func(s *Settings) *[]string { return &s.Sandbox.Secrets })},
 	{"sandbox.write", false, folders(func(s *Settings) *[]string { return &s.Sandbox.Write })},
+	{"keep.runs", false, limit(func(s *Settings) **int { return &s.Keep.Runs })},
+	{"keep.days", false, limit(func(s *Settings) **int { return &s.Keep.Days })},
+	{"keep.gb", false, limit(func(s *Settings) **int { return &s.Keep.GB })},
 	{"project_index", false, folders(func(s *Settings) *[]string { return &s.ProjectIndex })},
 }
 
@@ -217,6 +226,7 @@ const (
 	mcpTable       = "mcp"
 	httpTable      = "http"
 	sandboxTable   = "sandbox"
+	keepTable      = "keep"
 )
 
 var agentName = pattern.New(`^[a-z][a-z0-9-]{0,39}$`)
@@ -328,8 +338,8 @@ func (s *Settings) parse(path string, data []byte, project bool) error {
 			at = strings.TrimSuffix(at, ".options")
 			profile, isProfile := strings.CutPrefix(name, profilesTable+".")
 			profile, ofProfile := strings.CutSuffix(profile, "."+hooksTable)
-			if !slices.Contains([]string{overridesTable, notifyTable, hooksTable, telemetryTable, mcpTable, httpTable, sandboxTable}, table) && !own && !isPlace && !isBudget && !isProfile || expression.Kind != unstable.Table {
-				return fail(first, "unknown table [%s]; the tables are [%s], [%s], [%s], [%s], [%s], [%s], [%s], [%s.NAME], [%s.NAME], [%s.NAME] and those of [%s]", name, notifyTable, hooksTable, telemetryTable, mcpTable, httpTable, sandboxTable, overridesTable, agentsTable, placesTable, profilesTable, budgetsTable)
+			if !slices.Contains([]string{overridesTable, notifyTable, hooksTable, telemetryTable, mcpTable, httpTable, sandboxTable, keepTable}, table) && !own && !isPlace && !isBudget && !isProfile || expression.Kind != unstable.Table {
+				return fail(first, "unknown table [%s]; the tables are [%s], [%s], [%s], [%s], [%s], [%s], [%s], [%s], [%s.NAME], [%s.NAME], [%s.NAME] and those of [%s]", name, notifyTable, hooksTable, telemetryTable, mcpTable, httpTable, sandboxTable, keepTable, overridesTable, agentsTable, placesTable, profilesTable, budgetsTable)
 			}
 			if isBudget && !project {
 				if budget.Kind == "" || slices.ContainsFunc(s.Budgets, func(b Budget) bool { return b.Kind == budget.Kind && b.Of == budget.Of }) {
@@ -599,6 +609,19 @@ func count(field func(*Settings) *int) func(*Settings, *unstable.Node) error {
 			return errors.New("expected a number, 0 or more")
 		}
 		*field(s) = int(n)
+		return nil
+	}
+}
+
+// limit reads a number, of which 0 means no limit.
+func limit(field func(*Settings) **int) func(*Settings, *unstable.Node) error {
+	return func(s *Settings, v *unstable.Node) error {
+		n, err := strconv.ParseUint(string(v.Data), 10, 31)
+		if v.Kind != unstable.Integer || err != nil || n > 1_000_000 {
+			return errors.New("expected a number up to 1000000; 0: no limit")
+		}
+		most := int(n)
+		*field(s) = &most
 		return nil
 	}
 }

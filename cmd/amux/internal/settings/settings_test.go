@@ -65,6 +65,7 @@ acme = "/src/acme"
 		{"hooks, dotted", "hooks.on_question = 'q'\nhooks.timeout = '2m'", "", Settings{Hooks: Hooks{OnQuestion: Command{Line: "q"}, Timeout: 2 * time.Minute}}},
 		{"telemetry", "[telemetry]\nenabled = false\nendpoint = 'https://otel.example/v'\ncontent = true", "",
 			Settings{Records: Records{Telemetry: Telemetry{Enabled: "false", Endpoint: "https://otel.example/v", Content: true}}}},
+		{"kept", "[keep]\nruns = 5\ndays = 0", "", Settings{Records: Records{Keep: Keep{Runs: new(5), Days: new(0)}}}},
 		{"notifications, dotted", "notify.command = 'x | y'\nnotify.after = '0s'", "", Settings{Notify: Notify{Command: Command{Line: "x | y"}, After: -1}}},
 		{"dotted override", "dev_overrides.acme = '/x'", "", Settings{DevOverrides: map[string]string{"acme": "/x"}}},
 	} {
@@ -107,6 +108,9 @@ func TestErrors(t *testing.T) {
 		{"less than no runs", "max_runs = -1", "", "config.toml:1: max_runs: expected a number, 0 or more"},
 		{"project retries", "", "retry = 3", "config.toml:1: retry is not allowed in a project's file"},
 		{"retries in words", "retry = true", "", "config.toml:1: retry: expected a number, 0 or more"},
+		{"more than is ever kept", "[keep]\nruns = 1000001", "", "config.toml:2: keep.runs: expected a number up to 1000000; 0: no limit"},
+		{"kept for less than no days", "[keep]\ndays = -1", "", "config.toml:2: keep.days: expected a number up to 1000000; 0: no limit"},
+		{"project keeps runs", "", "[keep]\nruns = 1", "config.toml:1: [keep] is not allowed in a project's file"},
 		{"project limits runs", "", "max_runs = 1", "config.toml:1: max_runs is not allowed in a project's file"},
 		{"tags", "tags = 'a'", "", "config.toml:1: tags: expected a list"},
 		{"project approves", "", "agent = 'x'\napprove = 'auto'", "config.toml:2: approve is not allowed in a project's file"},

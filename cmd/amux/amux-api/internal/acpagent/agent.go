@@ -269,14 +269,15 @@ func (g *agent) session(id acp.SessionId) (*session, error) {
 
 // listSessions lists the runs that were started through ACP, the newest first.
 func (g *agent) listSessions(ctx context.Context, in acp.ListSessionsRequest) (acp.ListSessionsResponse, error) {
-	runs, err := g.host.Runs(ctx)
-	if err != nil {
-		return acp.ListSessionsResponse{}, err
+	before := ""
+	if in.Cursor != nil {
+		before = *in.Cursor
 	}
-	slices.SortFunc(runs, func(a, b host.RunInfo) int { return strings.Compare(b.ID, a.ID) }) // ids begin with the time
 	out := acp.ListSessionsResponse{Sessions: []acp.SessionInfo{}}
-	for _, i := range runs {
+	for i, err := range g.host.RunsBefore(ctx, before) {
 		switch {
+		case err != nil:
+			return acp.ListSessionsResponse{}, err
 		case !slices.Contains(i.Tags, command.Tag), g.options.Agent != "" && i.Agent != g.options.Agent,
 			in.Cwd != nil && filepath.Clean(*in.Cwd) != filepath.FromSlash(i.Cwd), in.Cursor != nil && i.ID >= *in.Cursor:
 			continue

@@ -288,18 +288,27 @@ func (s *api) addRuns(to huma.API) {
 }
 
 func (s *api) list(ctx context.Context, in *listQuery) (*listAnswer, error) {
-	look := s.host.Live
-	if in.All {
-		look = s.host.Runs
+	runs := s.host.RunsBefore(ctx, in.After)
+	if !in.All {
+		live, err := s.host.Live(ctx)
+		if err != nil {
+			return nil, err
+		}
+		slices.SortFunc(live, func(a, b host.RunInfo) int { return strings.Compare(b.ID, a.ID) }) // ids begin with the time
+		runs = func(yield func(host.RunInfo, error) bool) {
+			for _, i := range live {
+				if !yield(i, nil) {
+					return
+				}
+			}
+		}
 	}
-	runs, err := look(ctx)
-	if err != nil {
-		return nil, err
-	}
-	slices.SortFunc(runs, func(a, b host.RunInfo) int { return strings.Compare(b.ID, a.ID) }) // ids begin with the time
 	out := &listAnswer{}
 	out.Body.Runs = []Run{}
-	for _, i := range runs {
+	for i, err := range runs {
+		if err != nil {
+			return nil, err
+		}
 		if !in.All && app.HasEnded(i) || in.State != "" && i.State != in.State || in.Agent != "" && i.Agent != in.Agent ||
 			in.Tag != "" && !slices.Contains(i.Tags, in.Tag) || in.After != "" && i.ID >= in.After {
 			continue

@@ -77,7 +77,7 @@ type listOut struct {
 func (s *server) list(ctx context.Context, _ func(float64, string), in listIn) (listOut, error) {
 	look := s.host.Live
 	if in.All {
-		look = s.host.Runs
+		look = func(ctx context.Context) ([]host.RunInfo, error) { return app.AllRuns(ctx, s.host) }
 	}
 	runs, err := look(ctx)
 	most := in.Max

@@ -167,7 +167,7 @@ func examine(o *Options) ([]finding, error) {
 			findings = append(findings, checkAgent(a))
 		}
 	}
-	runs, err := h.Runs(context.Background())
+	runs, err := app.AllRuns(context.Background(), h)
 	if err != nil {
 		return nil, err
 	}

@@ -88,7 +88,7 @@ func remove(o *RemoveOptions) error {
 
 // usersOf returns the live runs that use a plugin.
 func usersOf(h app.Records, name, version string) ([]string, error) {
-	runs, err := h.Runs(context.Background())
+	runs, err := h.Live(context.Background())
 	if err != nil {
 		return nil, err
 	}

@@ -67,7 +67,7 @@ func trustRemove(o *TrustRemoveOptions) error {
 	if err != nil {
 		return err
 	}
-	runs, err := h.Runs(context.Background())
+	runs, err := h.Live(context.Background())
 	if err != nil {
 		return err
 	}

@@ -25,10 +25,10 @@ func NewCmdClean(a *app.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "clean", Aliases: []string{"prune"},
 		Short: "Remove old records and leftovers",
-		Long: `Remove the records of ended runs over the limits (1,000 runs, 30 days, 5 GB, whichever
-comes first; every amux run does that as well), and the leftovers of processes that
-died: temporary folders, sockets, copies of plugins that no run uses, worktrees that were
-not finished. amux never touches a run that has not ended.`,
+		Long: `Remove the records of ended runs over the limits (1,000 runs, 30 days, 5 GB, or those of
+[keep] in config.toml, whichever comes first; every amux run does that as well), and the
+leftovers of processes that died: temporary folders, sockets, copies of plugins that no
+run uses, worktrees that were not finished. amux never touches a run that has not ended.`,
 		Example: "  amux clean --dry-run\n  amux clean",
 		Args:    app.ExactArgs(),
 		RunE:    app.Command(func(*cobra.Command, []string) error { return clean(o) }),

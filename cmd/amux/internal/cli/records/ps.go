@@ -81,31 +81,34 @@ func ps(o *PsOptions) error {
 	case o.JSON && (o.Quiet || o.Format != "") || o.Quiet && o.Format != "":
 		return app.Usagef("--quiet, --json and --format cannot be combined")
 	}
-	live := o.Last < 0 && !o.All && !o.Selection.State()
-	look := o.Runs.Select
-	if live {
-		look = o.Runs.SelectLive
-	}
-	runs, err := look(&o.Selection)
-	if err != nil {
-		return err
-	}
+	here := ""
 	if o.Here {
 		dir, err := o.Config.Dir()
 		if err != nil {
 			return err
 		}
-		here := o.Project.Dir(dir)
+		here = o.Project.Dir(dir)
 		o.Project.WarnIgnored(dir)
 		if here == "" {
 			return app.Usagef("no project here").WithHint("a project has a folder .agent-mux or .git; or name it with --project-dir")
 		}
-		runs = slices.DeleteFunc(runs, func(r host.RunInfo) bool { return r.Project != filepath.ToSlash(here) })
+		here = filepath.ToSlash(here)
 	}
-	if o.Last >= 0 {
-		slices.SortStableFunc(runs, func(a, b host.RunInfo) int { return b.Created.Compare(a.Created) })
-		runs = runs[:min(o.Last, len(runs))]
+	isHere := func(r host.RunInfo) bool { return !o.Here || r.Project == here }
+	live := o.Last < 0 && !o.All && !o.Selection.State()
+	var runs []host.RunInfo
+	switch {
+	case o.Last >= 0:
+		runs, err = o.Runs.SelectNewest(&o.Selection, o.Last, isHere)
+	case live:
+		runs, err = o.Runs.SelectLive(&o.Selection)
+	default:
+		runs, err = o.Runs.Select(&o.Selection)
 	}
+	if err != nil {
+		return err
+	}
+	runs = slices.DeleteFunc(runs, func(r host.RunInfo) bool { return !isHere(r) })
 	warnDamaged(o.Print, runs)
 	switch {
 	case o.JSON:
@@ -121,8 +124,8 @@ func ps(o *PsOptions) error {
 		o.Print.Table(columns(runs, o.Width, o.Now()))
 	case live && (o.Here || o.Selection.Given()):
 		o.Print.Notef("no live runs that match; also those that have ended: amux ps -a")
-	case live && o.Runs.Count() > 0:
-		o.Print.Notef("no live runs; with the %s: amux ps -a", render.Plural(o.Runs.Count(), "ended one"))
+	case live && o.Runs.Any():
+		o.Print.Notef("no live runs; those that have ended: amux ps -a")
 	default:
 		o.Print.Notef("no runs")
 	}

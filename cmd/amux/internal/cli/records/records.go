@@ -15,7 +15,8 @@ type Runs interface {
 	List() ([]host.RunInfo, error)
 	Select(s *app.Selection) ([]host.RunInfo, error)
 	SelectLive(s *app.Selection) ([]host.RunInfo, error)
-	Count() int
+	SelectNewest(s *app.Selection, n int, also func(host.RunInfo) bool) ([]host.RunInfo, error)
+	Any() bool
 	Questions(info host.RunInfo) []host.Question
 	Choose(cmd *cobra.Command, named []string, s *app.Selection, fits func(host.RunInfo) bool) ([]string, error)
 	Wait(run app.Recorded) (host.Result, error)

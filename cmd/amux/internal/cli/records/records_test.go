@@ -167,7 +167,7 @@ func TestPs(t *testing.T) {
 	}
 	b := newBench(t, "")
 	b.Host.RunList = slices.Clone(runs[:3])
-	if code := b.Main("ps"); code != 0 || b.Err.String() != "amux: no live runs; with the 3 ended ones: amux ps -a\n" {
+	if code := b.Main("ps"); code != 0 || b.Err.String() != "amux: no live runs; those that have ended: amux ps -a\n" {
 		t.Errorf("code %d: %s", code, b.Err)
 	}
 	if b.Main("ps", "--tag", "nightly"); len(b.Host.Asked) > 0 {

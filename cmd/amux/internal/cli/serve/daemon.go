@@ -76,7 +76,7 @@ func (d *daemon) enter(w serve.World) (_ *world, leave func(), _ error) {
 			BundledDir: d.process.Beside("plugins"), BundledHashes: d.process.BundledHashes, Plugins: w.Plugins,
 			ShimPath: d.process.Beside(app.ProgramName("amux-shim")), Env: env,
 			AlwaysVerify: w.AlwaysVerify, AutoMTLS: w.AutoMTLS, Subreaper: true, Version: d.process.Version, Logger: d.print.Logger(),
-			IndexProjects: set.ProjectIndex, Queue: d.queue,
+			IndexProjects: set.ProjectIndex, Keep: app.KeepOf(set), Queue: d.queue,
 		})
 		if err != nil {
 			return nil, nil, err

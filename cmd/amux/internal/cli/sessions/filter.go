@@ -64,7 +64,7 @@ func (f *filter) apply(h app.Host, sessions []host.Session) ([]host.Session, err
 	}
 	runs := map[[2]string]*spent{}
 	if f.cost != "" || len(f.tags) > 0 {
-		infos, err := h.Runs(context.Background())
+		infos, err := app.AllRuns(context.Background(), h)
 		if err != nil {
 			return nil, err
 		}

@@ -37,7 +37,7 @@ func newSieve(text string) sieve {
 }
 
 // variable reports whether JSON may write a character in more than one way, or whether one that is
-// not ASCII is the same to who does not care for upper and lower case, as K (of kelvin) is to k.
+// not ASCII is the same but for upper and lower case, as K (of kelvin) is to k.
 func variable(r rune) bool {
 	return r < ' ' || r > '~' || strings.ContainsRune(`"\/<>&'kKsS`, r)
 }

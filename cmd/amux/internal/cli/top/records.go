@@ -23,8 +23,9 @@ const (
 	again = 30 * time.Second
 	// hostless is how often another host is looked for.
 	hostless = 5 * time.Second
-	few      = 60  // events that tell what a run does now
-	many     = 600 // events of the run that is open
+	most     = 1000 // ended runs that are listed, the newest
+	few      = 60   // events that tell what a run does now
+	many     = 600  // events of the run that is open
 )
 
 // records reads what is on screen.
@@ -70,14 +71,16 @@ func (r *records) look(onScreen []string, open string) tea.Msg {
 	defer r.mu.Unlock()
 	l := look{doing: map[string]string{}, cost: map[string]string{}}
 	if now := time.Now(); now.Sub(r.listed) > again {
-		all, err := r.host.Runs(r.ctx)
-		if err != nil {
-			return look{err: err}
-		}
 		r.listed, l.all = now, true
-		for _, run := range all {
-			if r.fits(run) && app.HasEnded(run) {
-				l.ended = append(l.ended, run)
+		for run, err := range r.host.RunsBefore(r.ctx, "") {
+			if err != nil {
+				return look{err: err}
+			}
+			if !r.fits(run) || !app.HasEnded(run) {
+				continue
+			}
+			if l.ended = append(l.ended, run); len(l.ended) == most {
+				break
 			}
 		}
 	}

@@ -31,7 +31,8 @@ type Options struct {
 
 // Runs lists the runs.
 type Runs interface {
-	Select(s *app.Selection) ([]host.RunInfo, error)
+	SelectLive(s *app.Selection) ([]host.RunInfo, error)
+	SelectNewest(s *app.Selection, n int, also func(host.RunInfo) bool) ([]host.RunInfo, error)
 	RecoverAll(h app.Host)
 }
 
@@ -64,10 +65,15 @@ func top(o *Options) error {
 	if err != nil {
 		return err
 	}
-	first, err := o.Runs.Select(&o.Selection)
+	first, err := o.Runs.SelectLive(&o.Selection)
 	if err != nil {
 		return err
 	}
+	newest, err := o.Runs.SelectNewest(&o.Selection, most, app.HasEnded)
+	if err != nil {
+		return err
+	}
+	first = append(first, newest...)
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	m := newModel(&records{host: h, fits: fits, recover: func() { o.Runs.RecoverAll(h) }, ctx: ctx}, first, o.IO.Color)
