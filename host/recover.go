@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"os"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/amux-dev/amux/host/install"
@@ -276,22 +278,32 @@ func (h *Host) Adopt(ctx context.Context) (adopted []*Run, _ error) {
 	if err != nil {
 		return nil, err
 	}
-	var errs []error
-	for _, id := range h.store.Active() {
-		if ctx.Err() != nil {
-			errs = append(errs, ctx.Err())
+	ids := h.store.Active()
+	runs, errs := make([]*Run, len(ids)), make([]error, len(ids))
+	next := make(chan int)
+	var group sync.WaitGroup
+	for range min(adoptAtOnce, len(ids)) {
+		group.Go(func() {
+			for i := range next {
+				runs[i], errs[i] = h.recovery.adopt(ctx, ids[i])
+			}
+		})
+	}
+	for i := range ids {
+		if errs[i] = ctx.Err(); errs[i] != nil {
 			break
 		}
-		r, err := h.recovery.adopt(ctx, id)
-		if err != nil {
-			errs = append(errs, err)
-		}
-		if r != nil {
-			adopted = append(adopted, r)
-		}
+		next <- i
 	}
+	close(next)
+	group.Wait()
+	adopted = slices.DeleteFunc(runs, func(r *Run) bool { return r == nil })
 	return adopted, leave(errors.Join(errs...))
 }
+
+// adoptAtOnce is how many runs are taken up at a time. Each waits for its shim, which may have to
+// be read back from swap.
+const adoptAtOnce = 16
 
 // Orphans lists the detached runs that Adopt would take up.
 func (h *Host) Orphans() []string {

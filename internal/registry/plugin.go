@@ -250,8 +250,8 @@ func (r *Registry) load(p *Plugin) {
 		p.Err = err
 		return
 	}
-	description := &pluginapi.Description{}
-	if err := (protojson.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(data, description); err != nil {
+	description, err := r.said.parse(path, data)
+	if err != nil {
 		p.Err = p.errorf(pluginapi.CodePluginInvalid, "%s: %v", path, strings.ReplaceAll(err.Error(), "\u00a0", " "))
 		return
 	}

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -470,4 +471,34 @@ func (w *world) pluginQuick(dir, name string) {
 	data, _ := json.Marshal(map[string]any{"plugin": name, "version": "1.0.0", "agents": []any{agent}})
 	w.write(filepath.Join(dir, describeName), string(data), 0o644)
 	w.write(filepath.Join(dir, executableName(name)), "program", 0o755)
+}
+
+// What was read once is not parsed again, and what has changed is.
+func TestDescriptionsAreReadAgain(t *testing.T) {
+	t.Parallel()
+	var d descriptions
+	parse := func(path, text string) *pluginapi.Description {
+		t.Helper()
+		got, err := d.parse(path, []byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got
+	}
+	first := parse("a", `{"plugin":"a"}`)
+	if parse("a", `{"plugin":"a"}`) != first {
+		t.Error("the same text is parsed twice")
+	}
+	if got := parse("a", `{"plugin":"b"}`).Plugin; got != "b" {
+		t.Errorf("after a change it is %q", got)
+	}
+	if _, err := d.parse("a", []byte(`{`)); err == nil {
+		t.Error("what is broken now is taken from before")
+	}
+	for i := range 2 * maxDescriptions {
+		parse(strconv.Itoa(i), `{"plugin":"x"}`)
+	}
+	if len(d.byPath) > maxDescriptions {
+		t.Errorf("%d are kept", len(d.byPath))
+	}
 }
