@@ -2,6 +2,7 @@ package record
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"slices"
 
@@ -11,7 +12,8 @@ import (
 	"github.com/amux-dev/amux/pluginapi"
 )
 
-// Tail writes the last n lines that the agent of a run printed, as it wrote them.
+// Tail writes the last n lines that the agent of a run printed, as it wrote them. Where the journal
+// is damaged they are the last before that, and the error says so, with RECORD_DAMAGED.
 func Tail(dir *store.Run, n int, w io.Writer) error {
 	src, err := Open(dir.Path("journal"))
 	if err != nil {
@@ -35,8 +37,13 @@ func Tail(dir *store.Run, n int, w io.Writer) error {
 	}
 	var begun [2][]byte // a line of each stream that has no end yet
 	first := 0          // the stream whose line was begun first
+	var damaged error
 	for {
 		rec, err := reader.Next(src.Committed())
+		if damage, ok := errors.AsType[*journal.Damage](err); ok {
+			damaged = pluginapi.Errorf(pluginapi.CodeRecordDamaged, "the output of run %s is shown up to where its journal is damaged, at offset %d: %s", dir.ID, damage.Offset, damage.What).
+				WithHint("see: amux inspect %s", ShortID(dir.ID))
+		}
 		if err != nil {
 			break // the end, or what is being written
 		}
@@ -80,7 +87,7 @@ func Tail(dir *store.Run, n int, w io.Writer) error {
 			return err
 		}
 	}
-	return nil
+	return damaged
 }
 
 // output is a record of the agent's output.

@@ -2,13 +2,16 @@ package record
 
 import (
 	"bytes"
+	"errors"
 	"math/rand/v2"
+	"os"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/amux-dev/amux/internal/journal"
 	"github.com/amux-dev/amux/internal/store"
+	"github.com/amux-dev/amux/pluginapi"
 )
 
 // printed is a piece of an agent's output.
@@ -93,5 +96,35 @@ func TestTailOfAnything(t *testing.T) {
 				t.Fatalf("seed %d, %d lines of %q: %q, want %q", seed, n, pieces, &got, want)
 			}
 		}
+	}
+}
+
+func TestTailOfDamage(t *testing.T) {
+	t.Parallel()
+	dir := &store.Run{Dir: t.TempDir(), ID: "x"}
+	w, err := journal.OpenWriter(dir.Path("journal"), time.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range []string{"first\n", "second\n", "third\n"} {
+		if err := w.Append(journal.KindStdout, []byte(line)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(dir.Path("journal"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	data[bytes.Index(data, []byte("second"))] = 'S'
+	if err := os.WriteFile(dir.Path("journal"), data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var got bytes.Buffer
+	err = Tail(dir, 5, &got)
+	if got.String() != "first\n" || !errors.Is(err, pluginapi.CodeRecordDamaged) {
+		t.Errorf("%q, %v", &got, err)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/amux-dev/amux/cmd/amux/internal/app"
 	"github.com/amux-dev/amux/cmd/amux/internal/ndjson"
 	"github.com/amux-dev/amux/cmd/amux/internal/render"
+	"github.com/amux-dev/amux/host"
 	"github.com/amux-dev/amux/pluginapi"
 )
 
@@ -72,11 +73,13 @@ func logs(o *LogsOptions) error {
 		return err
 	}
 	if o.Raw {
-		err = tail(o, run)
-	} else {
-		err = show(o, run)
+		if err := tail(o, run); err != nil {
+			return err
+		}
+		// What was shown is at the end of the record, and so is what was looked at.
+		return o.Runs.WarnDamaged(host.Integrity{Damage: run.Info().Damage}, run.ID())
 	}
-	if err != nil {
+	if err := show(o, run); err != nil {
 		return err
 	}
 	return o.Runs.Check(run.ID())
