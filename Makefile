@@ -13,7 +13,7 @@ TOOL  = $(GO) -C tools tool
 # The real agents begin first: they wait more than they work, and the rest fills that.
 TESTS = ./test/real ./...
 
-.PHONY: help build far run check test race fuzz sim sim-bugs lint words generate check-generated cross wine bench soak chaos chaos-minute test-real kubernetes drift proof docs install uninstall packages release licenses clean
+.PHONY: help build far run check test race fuzz sim sim-bugs lint words generate check-generated cross wine bench compare soak chaos chaos-minute test-real kubernetes drift proof docs install uninstall packages release licenses clean
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -105,6 +105,9 @@ wine: ## the tests of what is Windows' own, under Wine; AMUX_WINE_INSTALL=1 has 
 
 bench: build ## the rows of docs/performance.md, each beside its floor
 	@$(GO) run ./test/bench -count $(COUNT)
+
+compare: build ## amux beside acpx from npm, agent-mux (AGENT_MUX=.../amux.js) and the bare agent; medians of SAMPLES (5), for docs/compare.md
+	@$(GO) run ./test/compare -count $(or $(SAMPLES),5) $(if $(AGENT_MUX),-agent-mux $(AGENT_MUX))
 
 soak: build ## an hour (FOR) with 50 runs at a time, kills and readers that stall: fails if anything grows, and draws docs/soak.svg
 	@$(GO) run ./test/soak -for $(or $(FOR),60m) -picture docs/soak.svg
