@@ -34,6 +34,12 @@ var probes = []probe{
 	{"long-line", 0.3, longLine},
 	{"stall", 0.2, stall},
 	{"host-kill", 1, hostKill},
+	{"binary", 0.1, binary},
+	{"answer", 0.1, answers},
+	{"million", 0.1, longRuns},
+	{"ended", 0.1, endedRuns},
+	{"live", 0.1, liveRuns},
+	{"sessions", 0.1, storedSessions},
 }
 
 func main() {

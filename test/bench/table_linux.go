@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 	"text/tabwriter"
 )
 
@@ -21,30 +22,35 @@ type row struct {
 	extra float64 // more than the floor
 	least bool    // more is better; limit and times are both to be met
 	none  bool    // the budget is 0
+	aim   float64 // what limit or extra is to become; it decides nothing yet
+	tenth string  // the row of a tenth of the size: this one costs at most steepest as much
 }
+
+// steepest is what ten times as much may cost at most, in times.
+const steepest = 12
 
 const reference = 1.2
 
 // rows is the whole list, in the order in which it is printed.
 var rows = []row{
-	{name: "amux --help", unit: "ms", limit: 8},
-	{name: "amux version", unit: "ms", limit: 8},
+	{name: "amux --help", unit: "ms", limit: 8, aim: 5},
+	{name: "amux version", unit: "ms", limit: 8, aim: 5},
 	{name: "amux agents list, warm", unit: "ms", limit: 20},
 	{name: "amux agents list, 100 plugins", unit: "ms", limit: 100},
-	{name: "launch → agent's main", unit: "ms", extra: 25},
+	{name: "launch → agent's main", unit: "ms", extra: 25, aim: 12},
 	{name: "plugin verified by receipt", unit: "ms", limit: 1},
 	{name: "throughput, 261-byte deltas", unit: "lines/s", limit: 250_000, times: 0.35, least: true},
 	{name: "CPU for 200,000 lines", unit: "s", limit: 0.8, times: 6},
-	{name: "latency at 1,000 lines/s, p50", unit: "µs", limit: 350, times: 6},
+	{name: "latency at 1,000 lines/s, p50", unit: "µs", limit: 350, times: 6, aim: 180},
 	{name: "latency at 1,000 lines/s, p99", unit: "µs", limit: 1500, times: 12},
 	{name: "latency at 10,000 lines/s, p50", unit: "µs", limit: 250, times: 7},
 	{name: "latency at 10,000 lines/s, p99", unit: "µs", limit: 2000, times: 16},
 	{name: "a run of 2,000 lines, sync = off", unit: "ms"},
 	{name: "a run of 2,000 lines, sync = end", unit: "ms"},
 	{name: "a run of 2,000 lines, sync = always", unit: "ms"},
-	{name: "memory of a run: host + plugin + shim", unit: "MB", limit: 45},
-	{name: "  host", unit: "MB"},
-	{name: "  plugin", unit: "MB"},
+	{name: "memory of a run: host + plugin + shim", unit: "MB", limit: 45, aim: 30},
+	{name: "  host", unit: "MB", aim: 14},
+	{name: "  plugin", unit: "MB", aim: 13},
 	{name: "  shim", unit: "MB", limit: 3},
 	{name: "  shim's threads", unit: "", limit: 6},
 	{name: "a further idle run, fresh: host + plugin", unit: "KB", limit: 100},
@@ -67,6 +73,51 @@ var rows = []row{
 	{name: "consumer stalled for 8 s: lines lost", unit: "lines", none: true},
 	{name: "consumer stalled for 8 s: host grows by", unit: "MB", limit: 16},
 	{name: "host killed → shim, agent, tree gone", unit: "ms", limit: 50},
+	{name: "bin/amux", unit: "MB", limit: 16},
+	{name: "10,000 deltas in one message: the run", unit: "s"},
+	{name: "100,000 deltas in one message: the run", unit: "s", tenth: "10,000 deltas in one message: the run"},
+	{name: "1,000,000 deltas in one message: the run", unit: "s", tenth: "100,000 deltas in one message: the run"},
+	{name: "10,000 deltas in one message: host, peak", unit: "MB"},
+	{name: "100,000 deltas in one message: host, peak", unit: "MB"},
+	{name: "1,000,000 deltas in one message: host, peak", unit: "MB"},
+	{name: "10,000 deltas in one message: plugin, peak", unit: "MB"},
+	{name: "100,000 deltas in one message: plugin, peak", unit: "MB"},
+	{name: "1,000,000 deltas in one message: plugin, peak", unit: "MB"},
+	{name: "disk for a 261-byte line", unit: "B", limit: 300},
+	{name: "logs of 10,000 events", unit: "ms"},
+	{name: "logs of 100,000 events", unit: "ms", tenth: "logs of 10,000 events"},
+	{name: "logs of 1,000,000 events", unit: "ms", limit: 1000, tenth: "logs of 100,000 events"},
+	{name: "  the first of them shown", unit: "ms", limit: 50},
+	{name: "  memory", unit: "MB"},
+	{name: "logs -n 20 of 1,000,000 events", unit: "ms", limit: 30},
+	{name: "logs --json of 1,000,000 events", unit: "ms", limit: 300},
+	{name: "ps with 1,000 ended runs", unit: "ms", limit: 20},
+	{name: "ps with 10,000 ended runs", unit: "ms", limit: 20},
+	{name: "ps with 100,000 ended runs", unit: "ms", limit: 20},
+	{name: "ps -n 20 with 100,000 ended runs", unit: "ms", limit: 100},
+	{name: "ps -a with 1,000 ended runs", unit: "ms"},
+	{name: "ps -a with 10,000 ended runs", unit: "ms", tenth: "ps -a with 1,000 ended runs"},
+	{name: "ps -a with 100,000 ended runs", unit: "ms", tenth: "ps -a with 10,000 ended runs"},
+	{name: "inbox with 100,000 ended runs", unit: "ms", limit: 20},
+	{name: "cost of 1,000 runs", unit: "ms"},
+	{name: "cost of 10,000 runs", unit: "ms", tenth: "cost of 1,000 runs"},
+	{name: "cost of 100,000 runs", unit: "ms", limit: 500, tenth: "cost of 10,000 runs"},
+	{name: "HTTP: the newest 100 of 100,000 runs", unit: "ms", limit: 100},
+	{name: "a run where 100,000 have ended", unit: "ms"},
+	{name: "ps with 100 live runs", unit: "ms", limit: 25},
+	{name: "ps with 1,000 live runs", unit: "ms", limit: 250, tenth: "ps with 100 live runs"},
+	{name: "inbox with 1,000 live runs", unit: "ms", limit: 250},
+	{name: "stop of one among 100 live runs", unit: "ms", limit: 50},
+	{name: "stop of one among 1,000 live runs", unit: "ms", limit: 50},
+	{name: "server with 100 live runs killed: ps shows all", unit: "ms", limit: 200},
+	{name: "server with 1,000 live runs killed: ps shows all", unit: "ms", limit: 2000, tenth: "server with 100 live runs killed: ps shows all"},
+	{name: "server with 100 live runs killed: one is stopped", unit: "ms", limit: 400},
+	{name: "server with 1,000 live runs killed: one is stopped", unit: "ms", limit: 4000, tenth: "server with 100 live runs killed: one is stopped"},
+	{name: "server with 100 live runs killed: a follower waits", unit: "ms", limit: 200},
+	{name: "server with 1,000 live runs killed: a follower waits", unit: "ms", limit: 2000},
+	{name: "sessions list over 1,000", unit: "ms"},
+	{name: "sessions list over 10,000", unit: "ms", limit: 300, tenth: "sessions list over 1,000"},
+	{name: "sessions search through 300 MB", unit: "MB/s", limit: 200, least: true},
 }
 
 // table gathers samples.
@@ -114,7 +165,7 @@ func (t *table) budget(r row, floor float64) float64 {
 // print says whether any row is over its budget by more than a fifth.
 func (t *table) print(out io.Writer) (over bool) {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "row\tfloor\tmeasured\t\tbudget\there\t\tn")
+	fmt.Fprintln(w, "row\tfloor\tmeasured\t\tbudget\there\t\taim\tn")
 	for _, r := range rows {
 		samples := t.measured[r.name]
 		if len(samples) == 0 {
@@ -135,8 +186,15 @@ func (t *table) print(out io.Writer) (over bool) {
 		if here == 0 && !r.none {
 			nominal, hereText, verdict = "", "", ""
 		}
+		if small := t.measured[r.tenth]; len(small) > 0 && measured > steepest*median(small) {
+			verdict, over = "steep", true
+		}
+		aim := ""
+		if r.aim > 0 {
+			aim = strings.Repeat("+", len(nominal)-len(strings.TrimPrefix(nominal, "+"))) + text(r.aim)
+		}
 		over = over || verdict == "over" && (r.least && measured < here/1.2 || !r.least && measured > here*1.2)
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%d\n", r.name, text(floor), text(measured), r.unit, nominal, hereText, verdict, len(samples))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%d\n", r.name, text(floor), text(measured), r.unit, nominal, hereText, verdict, aim, len(samples))
 	}
 	w.Flush()
 	fmt.Fprintf(out, "\nan empty program starts in %s ms; it was %s ms where the budgets were set\n", text(median(t.empty)), text(reference))

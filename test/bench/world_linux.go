@@ -12,13 +12,14 @@ import (
 
 // world is a home of its own, with a claude in PATH that is the bench's agent.
 type world struct {
-	dir    string
-	bin    string // amux, amux-shim, plugins
-	self   string
-	agent  string // the claude
-	empty  string // a program that does nothing
-	config string
-	fifo   *os.File // where agents tell when they started
+	dir     string
+	bin     string // amux, amux-shim, plugins
+	self    string
+	agent   string // the claude
+	empty   string // a program that does nothing
+	config  string
+	sockets string   // where amux has them
+	fifo    *os.File // where agents tell when they started
 }
 
 func newWorld(bin string) (_ *world, retErr error) {
@@ -38,7 +39,7 @@ func newWorld(bin string) (_ *world, retErr error) {
 			os.RemoveAll(dir)
 		}
 	}()
-	w := &world{dir: dir, bin: bin, config: filepath.Join(dir, "config")}
+	w := &world{dir: dir, bin: bin, config: filepath.Join(dir, "config"), sockets: dir}
 	if w.self, err = os.Executable(); err != nil {
 		return nil, err
 	}
@@ -81,7 +82,7 @@ type agentEnv map[string]any
 func (w *world) env(agent agentEnv) []string {
 	env := []string{
 		"PATH=" + filepath.Dir(w.agent) + ":/usr/bin:/bin", "HOME=" + w.dir, "TMPDIR=" + w.dir,
-		"XDG_RUNTIME_DIR=" + w.dir, "AGENT_MUX_CONFIG_DIR=" + w.config,
+		"XDG_RUNTIME_DIR=" + w.sockets, "AGENT_MUX_CONFIG_DIR=" + w.config,
 	}
 	for name, value := range agent {
 		env = append(env, "AMUX_BENCH_"+strings.ToUpper(name)+"="+fmt.Sprint(value))

@@ -6,6 +6,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"os"
 	"os/exec"
 	"runtime"
@@ -25,7 +26,9 @@ func main() {
 		return
 	}
 	if len(os.Args) == 2 && os.Args[1] == "sleep" {
-		select {}
+		for {
+			time.Sleep(time.Hour) // select {} would end it: nothing else is at work
+		}
 	}
 	if len(os.Args) == 3 && os.Args[1] == "pace" {
 		pace(os.Args[2])
@@ -41,6 +44,7 @@ func main() {
 				panic(err)
 			}
 		}
+		time.Sleep(time.Duration(number("REST")) * time.Second)
 		if size := number("BIG"); size > 0 {
 			big(size)
 		}
@@ -99,8 +103,8 @@ const (
 
 	// lineSize is that of a usual delta line, with its ending.
 	lineSize = 261
-	// perMessage is how many deltas a message has.
-	perMessage = 1000
+	// usualMessage is how many deltas a message has unless the environment says another number.
+	usualMessage = 1000
 )
 
 // delta is one line; its text begins with the time it was made at.
@@ -126,6 +130,7 @@ func turn(lines, rate, first int) {
 	exact()
 	begin := time.Now()
 	var buf []byte
+	perMessage := cmp.Or(number("MESSAGE"), usualMessage)
 	for i := range lines {
 		if i%perMessage == 0 {
 			buf = append(buf, opened...)
@@ -188,6 +193,8 @@ func exact() {
 // which would make bursts of ten lines out of 10,000 lines a second. The runtime
 // is not told of it, so that it does nothing meanwhile.
 func sleep(d time.Duration) {
-	t := syscall.NsecToTimespec(int64(d))
-	_, _, _ = syscall.RawSyscall(syscall.SYS_NANOSLEEP, uintptr(unsafe.Pointer(&t)), 0, 0)
+	for due := time.Now().Add(d); d > 0; d = time.Until(due) { // the runtime's signals wake it
+		t := syscall.NsecToTimespec(int64(d))
+		_, _, _ = syscall.RawSyscall(syscall.SYS_NANOSLEEP, uintptr(unsafe.Pointer(&t)), 0, 0)
+	}
 }

@@ -1,0 +1,189 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strings"
+	"syscall"
+	"time"
+)
+
+func dialer(socket string) func(context.Context, string, string) (net.Conn, error) {
+	return func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", socket)
+	}
+}
+
+// liveRuns has one server host many runs that do nothing, but for one which speaks, looks at them,
+// and kills the server.
+func liveRuns(w *world, t *table) error {
+	for _, n := range []int{100, 1000} {
+		other, err := w.elsewhere(fmt.Sprint("live-", n))
+		if err != nil {
+			return err
+		}
+		defer os.RemoveAll(other.config)
+		if err := errors.Join(other.live(n, t), other.stopAll()); err != nil {
+			return fmt.Errorf("%d runs: %w", n, err)
+		}
+	}
+	return nil
+}
+
+// listed are the runs that amux ps --json says.
+type listed []struct {
+	ID string `json:"run_id"`
+}
+
+func (w *world) ps() (runs listed, took float64, err error) {
+	begin := time.Now()
+	data, err := w.amux(nil, "ps", "--json").Output()
+	took = milliseconds(time.Since(begin))
+	return runs, took, errors.Join(err, json.Unmarshal(data, &runs))
+}
+
+// live measures the rows of n live runs.
+func (w *world) live(n int, t *table) error {
+	server := w.amux(nil, "serve", "--idle", "0s")
+	server.Stderr = nil
+	said, err := server.StderrPipe()
+	if err != nil {
+		return err
+	}
+	if err := server.Start(); err != nil {
+		return err
+	}
+	if line, err := bufio.NewReader(said).ReadString('\n'); !strings.Contains(line, "serving") {
+		return fmt.Errorf("amux serve: %s: %w", line, err)
+	}
+	defer func() { _ = server.Process.Kill(); _ = server.Wait() }()
+	detach := func(env agentEnv) (string, error) {
+		id, err := w.amux(env, "run", "claude", "go", "-d", "--approve", "auto", "--no-changes").Output()
+		return strings.TrimSpace(string(id)), err
+	}
+	const speaks, rest = 1 << 20, 3600 // lines, seconds
+	if err := each(8, func(i int) error {
+		for k := i; k < n-1; k += 8 {
+			if _, err := detach(agentEnv{"rest": rest}); err != nil {
+				return err
+			}
+		}
+		return nil
+	}); err != nil {
+		return err
+	}
+	speaker, err := detach(agentEnv{"lines": speaks, "rate": 200})
+	if err != nil {
+		return err
+	}
+	time.Sleep(2 * time.Second)
+	var runs listed
+	for range 5 {
+		var took float64
+		if runs, took, err = w.ps(); err != nil {
+			return err
+		}
+		if len(runs) != n {
+			return fmt.Errorf("%d runs are listed", len(runs))
+		}
+		t.add("ps with "+count(n)+" live runs", none, took)
+	}
+	if n == 1000 {
+		took, err := timed(w.amux(nil, "inbox", "--list"))
+		if err != nil {
+			return err
+		}
+		t.add("inbox with 1,000 live runs", none, took)
+	}
+	const stopped = 3
+	for i := range stopped {
+		took, err := timed(w.amux(nil, "stop", runs[10+i].ID))
+		if err != nil {
+			return err
+		}
+		t.add("stop of one among "+count(n)+" live runs", none, took)
+	}
+	follower := w.amux(nil, "logs", "-f", "--json", speaker)
+	out, err := follower.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	if err := follower.Start(); err != nil {
+		return err
+	}
+	defer func() { _ = follower.Process.Kill(); _ = follower.Wait() }()
+	heard := make(chan [2]time.Time, 1<<16) // when a delta was made, and when it came
+	go func() {
+		defer close(heard)
+		lines := bufio.NewScanner(out)
+		lines.Buffer(nil, 1<<20)
+		for lines.Scan() {
+			if sent := stamp(lines.Bytes()); sent > 0 {
+				heard <- [2]time.Time{time.Unix(0, sent), time.Now()}
+			}
+		}
+	}()
+	for sent := (time.Time{}); time.Since(sent) > 100*time.Millisecond; {
+		delta, ok := <-heard
+		if !ok {
+			return errors.New("the follower ended")
+		}
+		sent = delta[0]
+	}
+	killed := time.Now()
+	if err := server.Process.Kill(); err != nil {
+		return err
+	}
+	_ = server.Wait() // killed
+	name := "server with " + count(n) + " live runs killed: "
+	// A follower has the runs hosted again by itself; so has any command.
+	looked := make(chan error, 1)
+	go func() {
+		runs, _, err := w.ps()
+		t.add(name+"ps shows all", none, milliseconds(time.Since(killed)))
+		if err == nil && len(runs) != n-stopped {
+			err = fmt.Errorf("%d runs are listed after the server was killed, of %d", len(runs), n-stopped)
+		}
+		stop := w.amux(nil, "stop", runs[20].ID)
+		err = errors.Join(err, stop.Run())
+		t.add(name+"one is stopped", none, milliseconds(time.Since(killed)))
+		looked <- err
+	}()
+	waited := time.Duration(0)
+	for deadline := time.After(time.Minute); waited == 0; {
+		select {
+		case delta, ok := <-heard:
+			if !ok {
+				return errors.New("the follower ended with the server")
+			}
+			if delta[0].After(killed) {
+				waited = delta[1].Sub(killed)
+			}
+		case <-deadline:
+			return errors.New("the follower heard nothing for a minute")
+		}
+	}
+	t.add(name+"a follower waits", none, milliseconds(waited))
+	return errors.Join(<-looked, follower.Process.Signal(syscall.Signal(0)))
+}
+
+// stopAll ends every run; the server that was started for them leaves by itself.
+func (w *world) stopAll() error {
+	runs, _, err := w.ps()
+	if err != nil {
+		return err
+	}
+	ids := []string{"stop"}
+	for _, r := range runs {
+		ids = append(ids, r.ID)
+	}
+	if len(runs) > 0 {
+		err = w.amux(nil, ids...).Run()
+	}
+	return err
+}
