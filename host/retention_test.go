@@ -217,6 +217,24 @@ func TestRetainDistrustsTheIndex(t *testing.T) {
 	}
 }
 
+// That the records are too large is seen from the records.
+func TestRetainDistrustsSizesOfTheIndex(t *testing.T) {
+	t.Parallel()
+	_, h, o := terminals(t)
+	var lines []byte
+	for i, bytes := range []int64{1 << 62, -5, 4 << 30, 4 << 30} {
+		id := record(t, o.ConfigDir, "", time.Now().Add(-time.Duration(i)*time.Hour), 10, true)
+		ended := ulid.MustParse(id).Timestamp().UTC().Truncate(time.Second).Format(time.RFC3339)
+		lines = fmt.Appendf(lines, `{"v":1,"run_id":%q,"agent":"demo","state":"completed","cwd":"/","created":%q,"ended":%[2]q,"turns":1,"tokens":{},"cost":null,"bytes":%d}`+"\n", id, ended, bytes)
+	}
+	must(t, os.WriteFile(filepath.Join(o.ConfigDir, "run-index.jsonl"), lines, 0o600))
+	must(t, h.Retain(t.Context()))
+	runs, err := h.Runs(t.Context())
+	if err != nil || len(runs) != 4 {
+		t.Errorf("%d are left of 4: %v", len(runs), err)
+	}
+}
+
 // A page of the newest runs reads no other records.
 func TestRunsBefore(t *testing.T) {
 	t.Parallel()

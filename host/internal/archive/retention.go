@@ -150,7 +150,7 @@ func (a *Archive) Retain(ctx context.Context) error {
 type ended struct {
 	dir     *store.Run
 	at      time.Time // when it ended
-	bytes   int64     // 0: not known
+	bytes   int64     // of its record; 0: not known
 	indexed bool      // its times are those of the index
 }
 
@@ -228,6 +228,9 @@ func (a *Archive) retain(ctx context.Context, ids []string, sizes, dry bool) ([]
 		return nil, err
 	}
 	keep := a.Keep.limits()
+	if sizes && keep.Bytes < math.MaxInt64 {
+		measure(runs, keep.Bytes)
+	}
 	var removed []Removed
 	var total int64
 	kept := 0
@@ -244,9 +247,6 @@ func (a *Archive) retain(ctx context.Context, ids []string, sizes, dry bool) ([]
 			continue
 		}
 		size := run.bytes
-		if sizes && size == 0 && keep.Bytes < math.MaxInt64 {
-			size = folderSize(dir.Dir)
-		}
 		why := keep.why(kept, run.at)
 		if why == "" && sizes && (full || size > keep.Bytes-total) {
 			why, full = fmt.Sprintf("more than %s", bytesText(keep.Bytes)), true // the older ones go, not only large ones
@@ -262,7 +262,7 @@ func (a *Archive) retain(ctx context.Context, ids []string, sizes, dry bool) ([]
 			total += size
 			continue
 		}
-		if size == 0 || dry {
+		if size == 0 {
 			size = folderSize(dir.Dir)
 		}
 		if !dry {
@@ -277,6 +277,24 @@ func (a *Archive) retain(ctx context.Context, ids []string, sizes, dry bool) ([]
 		removed = append(removed, Removed{"run", filepath.ToSlash(dir.Dir), why, size})
 	}
 	return removed, nil
+}
+
+// measure finds out how large the records are: as the index says, where that says that they fit.
+func measure(runs []ended, most int64) {
+	total := int64(0)
+	for i := range runs {
+		run := &runs[i]
+		if run.bytes <= 0 {
+			run.bytes = folderSize(run.dir.Dir)
+		}
+		if run.bytes > most-total {
+			for i := range runs {
+				runs[i].bytes = folderSize(runs[i].dir.Dir)
+			}
+			return
+		}
+		total += run.bytes
+	}
 }
 
 // why says why a run goes that ended then, where so many newer ones are kept; "": it stays.

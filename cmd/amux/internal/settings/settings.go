@@ -208,9 +208,9 @@ var keys = []key{
 	{"sandbox.read", false, folders(func(s *Settings) *[]string { return &s.Sandbox.Read })},
 	{"sandbox.secrets", false, list(func(s *Settings) *[]string { return &s.Sandbox.Secrets })},
 	{"sandbox.write", false, folders(func(s *Settings) *[]string { return &s.Sandbox.Write })},
-	{"keep.runs", false, limit(func(s *Settings) **int { return &s.Keep.Runs })},
-	{"keep.days", false, limit(func(s *Settings) **int { return &s.Keep.Days })},
-	{"keep.gb", false, limit(func(s *Settings) **int { return &s.Keep.GB })},
+	{"keep.runs", false, limit(func(s *Settings) **int { return &s.Keep.Runs }, 1_000_000)},
+	{"keep.days", false, limit(func(s *Settings) **int { return &s.Keep.Days }, 10_000)},
+	{"keep.gb", false, limit(func(s *Settings) **int { return &s.Keep.GB }, 1_000_000)},
 	{"project_index", false, folders(func(s *Settings) *[]string { return &s.ProjectIndex })},
 }
 
@@ -613,12 +613,12 @@ func count(field func(*Settings) *int) func(*Settings, *unstable.Node) error {
 	}
 }
 
-// limit reads a number, of which 0 means no limit.
-func limit(field func(*Settings) **int) func(*Settings, *unstable.Node) error {
+// limit reads a number up to the largest, of which 0 means no limit.
+func limit(field func(*Settings) **int, largest uint64) func(*Settings, *unstable.Node) error {
 	return func(s *Settings, v *unstable.Node) error {
 		n, err := strconv.ParseUint(string(v.Data), 10, 31)
-		if v.Kind != unstable.Integer || err != nil || n > 1_000_000 {
-			return errors.New("expected a number up to 1000000; 0: no limit")
+		if v.Kind != unstable.Integer || err != nil || n > largest {
+			return fmt.Errorf("expected a number up to %d; 0: no limit", largest)
 		}
 		most := int(n)
 		*field(s) = &most

@@ -109,7 +109,7 @@ func TestErrors(t *testing.T) {
 		{"project retries", "", "retry = 3", "config.toml:1: retry is not allowed in a project's file"},
 		{"retries in words", "retry = true", "", "config.toml:1: retry: expected a number, 0 or more"},
 		{"more than is ever kept", "[keep]\nruns = 1000001", "", "config.toml:2: keep.runs: expected a number up to 1000000; 0: no limit"},
-		{"kept for less than no days", "[keep]\ndays = -1", "", "config.toml:2: keep.days: expected a number up to 1000000; 0: no limit"},
+		{"kept for less than no days", "[keep]\ndays = -1", "", "config.toml:2: keep.days: expected a number up to 10000; 0: no limit"},
 		{"project keeps runs", "", "[keep]\nruns = 1", "config.toml:1: [keep] is not allowed in a project's file"},
 		{"project limits runs", "", "max_runs = 1", "config.toml:1: max_runs is not allowed in a project's file"},
 		{"tags", "tags = 'a'", "", "config.toml:1: tags: expected a list"},
