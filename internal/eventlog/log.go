@@ -12,12 +12,14 @@ package eventlog
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"hash/crc32"
 	"io"
 	"os"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -48,7 +50,7 @@ type Log struct {
 	count   uint64
 	closed  bool
 	changed chan struct{} // closed and replaced at every change
-	index   []int64       // offset of event 1, 1+indexEvery, …
+	index   []mark        // places from which events can be read
 
 	// The writer's own.
 	buf     []byte
@@ -62,6 +64,12 @@ type Log struct {
 	check   object
 	stamp   time.Time
 	stamped []byte
+}
+
+// mark is a place between two events.
+type mark struct {
+	before uint64 // how many events stand before it
+	offset int64
 }
 
 // Open opens or creates the log at path for the run and agent of those names. Who
@@ -112,8 +120,12 @@ func (l *Log) scan(cut bool) error {
 	if err != nil {
 		return err
 	}
-	buf := make([]byte, min(256<<10, info.Size()+1)) // a new log has nothing
-	var offset, whole int64
+	var whole int64
+	if !cut {
+		whole = l.skim(info.Size())
+	}
+	offset := whole
+	buf := make([]byte, min(256<<10, info.Size()-whole+1)) // a new log has nothing
 	for {
 		n, err := l.file.ReadAt(buf, offset)
 		for at := 0; at < n; {
@@ -122,7 +134,7 @@ func (l *Log) scan(cut bool) error {
 				break
 			}
 			if l.count%indexEvery == 0 {
-				l.index = append(l.index, whole)
+				l.index = append(l.index, mark{l.count, whole})
 			}
 			l.count++
 			at += i + 1
@@ -321,7 +333,9 @@ func (l *Log) Commit(before func(line []byte)) error {
 	l.mu.Lock()
 	l.size = l.base
 	l.count += l.pending
-	l.index = append(l.index, l.starts...)
+	for _, offset := range l.starts {
+		l.index = append(l.index, mark{uint64(len(l.index)) * indexEvery, offset})
+	}
 	close(l.changed)
 	l.changed = make(chan struct{})
 	l.mu.Unlock()
@@ -416,11 +430,46 @@ func (l *Log) From(seq uint64) *Cursor {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	c := &Cursor{log: l, skip: seq - 1}
-	if n := uint64(len(l.index)); n > 0 {
-		entry := min((seq-1)/indexEvery, n-1)
-		c.offset, c.skip = l.index[entry], seq-1-entry*indexEvery
+	at, found := slices.BinarySearchFunc(l.index, c.skip, func(m mark, before uint64) int { return cmp.Compare(m.before, before) })
+	if found {
+		at++
+	}
+	for _, m := range slices.Backward(l.index[:at]) {
+		if l.endsEvent(m.offset) {
+			c.offset, c.skip = m.offset, c.skip-m.before
+			break
+		}
 	}
 	return c
+}
+
+// endsEvent reports whether an event ends at an offset, or the log begins there.
+func (l *Log) endsEvent(offset int64) bool {
+	if offset == 0 {
+		return true
+	}
+	var last [1]byte
+	_, err := l.file.ReadAt(last[:], offset-1)
+	return err == nil && last[0] == '\n'
+}
+
+// skim takes the index of a log of that size from its sums, as far as they go, so that a long log
+// can be opened without reading it: Check is what compares the two. It returns how far that is.
+func (l *Log) skim(size int64) int64 {
+	blocks, damage, err := readSums(l.sums.path)
+	if err != nil || damage != nil || len(blocks) == 0 {
+		return 0
+	}
+	last := blocks[len(blocks)-1]
+	if last.end > size || !l.endsEvent(last.end) {
+		return 0
+	}
+	l.index = append(l.index, mark{})
+	for _, b := range blocks {
+		l.index = append(l.index, mark{b.count, b.end})
+	}
+	l.count = last.count
+	return last.end
 }
 
 // Next waits for events and returns some bytes of them, not always whole lines.

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -358,4 +359,67 @@ func FuzzSums(f *testing.F) {
 			t.Fatalf("%+v", c)
 		}
 	})
+}
+
+// A log that is only read takes its index from the sums, and shows the same events from any place
+// on, whatever became of the sums, and of the log behind their last entry.
+func TestReadingFromAnyEvent(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "events.jsonl")
+	record(t, path, 3000, 200)
+	log, sums := load(t, path), load(t, SumsPath(path))
+	lines := bytes.SplitAfter(log, []byte("\n"))
+	lines = lines[:len(lines)-1]
+	if len(sums) < sumsHeader+3*sumsEntry {
+		t.Fatalf("the sums have %d bytes, which is too few for this test", len(sums))
+	}
+	cut := sumsHeader + sumsEntry*((len(sums)-sumsHeader)/sumsEntry/2)
+	for name, broken := range map[string][]byte{
+		"as they are": sums, "none": nil, "half of them": sums[:cut], "torn": sums[:len(sums)-5], "no entry": sums[:sumsHeader],
+		"damaged": append(slices.Clone(sums[:cut+3]), append([]byte{sums[cut+3] ^ 1}, sums[cut+4:]...)...),
+	} {
+		save(t, SumsPath(path), broken)
+		l, err := Open(path, "run", "demo", false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if l.Count() != uint64(len(lines)) {
+			t.Errorf("%s: %d events, want %d", name, l.Count(), len(lines))
+		}
+		for seq := 1; seq <= len(lines)+1; seq += 1 + seq/7 {
+			var got []byte
+			for c := l.From(uint64(seq)); ; {
+				data, err := c.Next(t.Context())
+				if err == io.EOF {
+					break
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				got = append(got, data...)
+			}
+			if want := bytes.Join(lines[seq-1:], nil); !bytes.Equal(got, want) {
+				t.Fatalf("%s: from %d on it is %d bytes, want %d", name, seq, len(got), len(want))
+			}
+		}
+		l.Close()
+	}
+	// A log that is shorter than its sums say, or has no event's end there, is read whole.
+	save(t, SumsPath(path), sums)
+	for _, short := range [][]byte{log[:len(log)/2], append(bytes.ReplaceAll(log, []byte("\n"), []byte(" ")), '\n')} {
+		save(t, path, short)
+		l, err := Open(path, "run", "demo", false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := uint64(bytes.Count(short, []byte("\n"))); l.Count() != want && want > 1 {
+			t.Errorf("%d events, want %d", l.Count(), want)
+		}
+		for c := l.From(2); ; {
+			if _, err := c.Next(t.Context()); err != nil {
+				break
+			}
+		}
+		l.Close()
+	}
 }
