@@ -349,6 +349,53 @@ func (r *Reader) Next(limit int64) (Record, error) {
 // and then: each has one for as long as it reads.
 var small = sync.Pool{New: func() any { return new([leastRead]byte) }}
 
+// Span is where a record stands.
+type Span struct {
+	Kind   Kind
+	Offset int64
+	Size   int64 // of its payload
+}
+
+// Payload is where the payload begins.
+func (s Span) Payload() int64 { return s.Offset + RecordHeader }
+
+// Walk calls f with each record from offset on, which is where one begins, until f returns false: by
+// their heads alone, so that it costs little where records are long. part is as much of the payload
+// as was read with the head, valid until f returns. Nothing is compared with its checksum: where a
+// head is damaged, what follows may be no records.
+func Walk(src io.ReaderAt, offset, limit int64, f func(s Span, part []byte) bool) error {
+	const little, much = 4 << 10, 64 << 10
+	var buf []byte
+	start, want := offset, little // offset of buf[0], and what to read next
+	space := make([]byte, much)
+	for offset+RecordHeader <= limit {
+		at := offset - start
+		if at+RecordHeader > int64(len(buf)) {
+			n, err := src.ReadAt(space[:min(int64(want), limit-offset)], offset)
+			if n < RecordHeader {
+				if err == nil || err == io.EOF {
+					err = ErrTorn
+				}
+				return err
+			}
+			buf, start, at = space[:n], offset, 0
+		}
+		head := buf[at:]
+		s := Span{Kind(head[16]), offset, int64(binary.LittleEndian.Uint32(head))}
+		if s.Size > MaxPayload || s.Payload()+s.Size > limit {
+			return ErrTorn
+		}
+		if !f(s, head[RecordHeader:min(int64(len(head)), RecordHeader+s.Size)]) {
+			return nil
+		}
+		if want = little; s.Size < little/4 {
+			want = much
+		}
+		offset = s.Payload() + s.Size
+	}
+	return nil
+}
+
 // Release gives the read buffer back: a reader that waits for an idle run holds
 // nothing.
 func (r *Reader) Release() {

@@ -325,12 +325,23 @@ func FuzzReader(f *testing.F) {
 			return
 		}
 		total := r.Offset()
-		for {
+		var spans []journal.Span
+		_ = journal.Walk(bytes.NewReader(data), total, int64(len(data)), func(s journal.Span, part []byte) bool {
+			if s.Payload()+s.Size > int64(len(data)) || !bytes.HasPrefix(data[s.Payload():][:s.Size], part) {
+				t.Fatalf("%+v, %d bytes of its payload, of %d bytes", s, len(part), len(data))
+			}
+			spans = append(spans, s)
+			return true
+		})
+		for n := 0; ; n++ {
 			rec, err := r.Next(int64(len(data)))
 			if err != nil {
 				break
 			}
 			total += int64(journal.RecordHeader + len(rec.Payload))
+			if want := (journal.Span{Kind: rec.Kind, Offset: rec.Offset, Size: int64(len(rec.Payload))}); n >= len(spans) || spans[n] != want {
+				t.Fatalf("record %d is %+v, and not in %+v", n, want, spans)
+			}
 		}
 		if total != r.Offset() || total > int64(len(data)) {
 			t.Fatalf("read %d of %d bytes, offset %d", total, len(data), r.Offset())

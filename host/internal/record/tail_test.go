@@ -73,6 +73,9 @@ func TestTailOfAnything(t *testing.T) {
 			}
 			for range r.IntN(6) {
 				p.text += []string{"a", "bc", "\n", "d\n", "\n\n"}[r.IntN(5)]
+				if r.IntN(12) == 0 { // a record that is not read whole
+					p.text += strings.Repeat("long ", 1000+r.IntN(8000))
+				}
 			}
 			if r.IntN(5) == 0 {
 				p.kind = journal.KindNote
@@ -126,5 +129,19 @@ func TestTailOfDamage(t *testing.T) {
 	err = Tail(dir, 5, &got)
 	if got.String() != "first\n" || !errors.Is(err, pluginapi.CodeRecordDamaged) {
 		t.Errorf("%q, %v", &got, err)
+	}
+	got.Reset()
+	if err := Tail(dir, 1, &got); got.String() != "third\n" || err != nil {
+		t.Errorf("behind the damage: %q, %v", &got, err)
+	}
+	// A head that claims another length leads to what is no record.
+	head := bytes.Index(data, []byte("Second")) - journal.RecordHeader
+	data[head]++
+	if err := os.WriteFile(dir.Path("journal"), data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	got.Reset()
+	if err := Tail(dir, 1, &got); got.String() != "first\n" || !errors.Is(err, pluginapi.CodeRecordDamaged) {
+		t.Errorf("with a damaged head: %q, %v", &got, err)
 	}
 }
