@@ -301,8 +301,7 @@ func (h *Host) Adopt(ctx context.Context) (adopted []*Run, _ error) {
 	return adopted, leave(errors.Join(errs...))
 }
 
-// adoptAtOnce is how many runs are taken up at a time. Each waits for its shim, which may have to
-// be read back from swap.
+// adoptAtOnce is how many runs are taken up at a time: each waits for an answer of its shim.
 const adoptAtOnce = 16
 
 // Orphans lists the detached runs that Adopt would take up.

@@ -268,8 +268,9 @@ func (h *Host) Delete(ctx context.Context, ref string) (Outcome, error) {
 	return "", err
 }
 
-// Retain applies Options.Keep to the runs that have ended. How old a run is, its record says: its id may be of any time, since a caller
-// may choose it. It costs a look at one folder where there is nothing to do.
+// Retain applies Options.Keep to the runs that have ended. How old a run is, its record says:
+// its id may be of any time, since a caller may choose it. It costs a look at one folder where
+// there is nothing to do.
 func (h *Host) Retain(ctx context.Context) error { return h.archive.Retain(ctx) }
 
 // Removed is one thing that Clean has removed, or would.

@@ -42,7 +42,7 @@ type Registry struct {
 }
 
 // descriptions are those that were read, by path: a server reads them again for each of a thousand
-// runs, and to parse them takes ten times as long as to read them. Nobody changes them.
+// runs, and to parse them takes several times as long as to read them. Nobody changes them.
 type descriptions struct {
 	mu     sync.Mutex
 	byPath map[string]described

@@ -37,7 +37,18 @@ func liveRuns(w *world, t *table) error {
 
 // listed are the runs that amux ps --json says.
 type listed []struct {
-	ID string `json:"run_id"`
+	ID    string `json:"run_id"`
+	State string `json:"state"`
+}
+
+// running reports whether there are n runs, and all are at work.
+func (l listed) running(n int) bool {
+	for _, r := range l {
+		if r.State != "running" {
+			return false
+		}
+	}
+	return len(l) == n
 }
 
 func (w *world) ps() (runs listed, took float64, err error) {
@@ -81,8 +92,15 @@ func (w *world) live(n int, t *table) error {
 	if err != nil {
 		return err
 	}
-	time.Sleep(2 * time.Second)
 	var runs listed
+	for deadline := time.Now().Add(time.Minute); !runs.running(n); time.Sleep(50 * time.Millisecond) {
+		if runs, _, err = w.ps(); err != nil {
+			return err
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("%d runs are listed after a minute, and not all of them are running", len(runs))
+		}
+	}
 	for range 5 {
 		var took float64
 		if runs, took, err = w.ps(); err != nil {

@@ -1,6 +1,5 @@
 // Package pattern has regular expressions that are compiled when they are first used. A program
-// that starts for one answer uses few of those it links, and compiling them all took a fifth of
-// such a start.
+// that starts for one answer uses few of those it links, and would compile them all at each start.
 package pattern
 
 import (

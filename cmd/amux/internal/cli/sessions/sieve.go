@@ -13,7 +13,7 @@ import (
 )
 
 // sieve finds the sessions that may have a text, by a look at the files they are stored in. To read
-// one through its adapter costs as much as to look at some megabytes.
+// one through its adapter costs as much as to look at a megabyte or two.
 type sieve struct {
 	// piece is the longest part of the text that every file of JSON has as it is, but for upper case;
 	// empty: there is none, and any session may have the text.

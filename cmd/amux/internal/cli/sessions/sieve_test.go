@@ -31,7 +31,7 @@ func FuzzSieveLosesNoText(f *testing.F) {
 	f.Add("é über / <b>", "ÜBER / <B>", uint8(40))
 	f.Fuzz(func(t *testing.T, said, text string, size uint8) {
 		if !regexp.MustCompile(`(?i)` + regexp.QuoteMeta(strings.ToValidUTF8(text, "?"))).MatchString(said) {
-			t.Skip()
+			return // the search finds nothing there either
 		}
 		s := newSieve(strings.ToValidUTF8(text, "?"))
 		buf := make([]byte, max(2*len(s.piece), int(size), 1))
