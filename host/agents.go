@@ -19,6 +19,7 @@ import (
 
 	"github.com/amux-dev/amux/host/internal/plugins"
 	"github.com/amux-dev/amux/internal/adapter"
+	"github.com/amux-dev/amux/internal/command"
 	"github.com/amux-dev/amux/internal/program"
 	"github.com/amux-dev/amux/internal/registry"
 	"github.com/amux-dev/amux/internal/sys/sandbox"
@@ -118,7 +119,7 @@ func (h *Host) DetectAuth(ctx context.Context, name string) (*pluginapi.AuthResp
 		return nil, err
 	}
 	world := caller(agent, h.opts.Env, h.opts.ProjectDir, nil)
-	resp, err := process.DetectAuth(ctx, &pb.DetectAuthRequest{Agent: h.catalog.adapter(name), Caller: world}, program.Command{Env: h.opts.Env}.Exec)
+	resp, err := process.DetectAuth(ctx, &pb.DetectAuthRequest{Agent: h.catalog.adapter(name), Caller: world}, program.Exec(command.Command{Env: h.opts.Env}))
 	if errors.Is(err, pluginapi.CodeCapability) {
 		return &pluginapi.AuthResponse{
 			States:   authprobe.Evaluate(agent.AuthProbes, world, authprobe.Options{}),
@@ -138,7 +139,7 @@ func (h *Host) AgentModels(ctx context.Context, name string) ([]*pluginapi.Model
 	}
 	list, err := process.ListModels(ctx, &pluginapi.ModelsQuery{
 		Agent: h.catalog.adapter(name), Caller: caller(agent, h.opts.Env, h.opts.ProjectDir, nil),
-	}, h.queries.command("").Exec)
+	}, program.Exec(h.queries.command("")))
 	h.plugins.Hangs(ctx, process, err)
 	return list, err
 }
@@ -207,7 +208,7 @@ func (c *catalog) describe(p registry.Plugin, agent *pluginapi.Agent) AgentInfo 
 	}
 	cwd := c.opts.ProjectDir
 	if agent.Program != "" {
-		info.Program = program.Look(agent.Program, c.opts.Env, cwd)
+		info.Program = command.Look(agent.Program, c.opts.Env, cwd)
 		info.Version = c.programs.Known(agent, info.Program)
 	}
 	info.Installed = info.PlatformOK && (agent.Program == "" || info.Program != "")
@@ -244,14 +245,14 @@ func (q *queries) capable(ctx context.Context, name, what string, can func(*plug
 }
 
 // command is for commands that read an agent's store.
-func (q *queries) command(dir string) program.Command {
-	return program.Command{Env: q.host.opts.Env, Cwd: q.host.opts.ProjectDir, Time: program.StoreTime, Dir: dir}
+func (q *queries) command(dir string) command.Command {
+	return command.Command{Env: q.host.opts.Env, Cwd: q.host.opts.ProjectDir, Time: program.StoreTime, Dir: dir}
 }
 
 // askable is capable for what the agent's own command is needed for.
 func (q *queries) askable(ctx context.Context, name, what string, can func(*pluginapi.Capabilities) bool) (*adapter.Process, *pluginapi.Agent, error) {
 	process, agent, err := q.capable(ctx, name, what, can)
-	if err == nil && agent.Program != "" && program.Look(agent.Program, q.host.opts.Env, q.host.opts.ProjectDir) == "" {
+	if err == nil && agent.Program != "" && command.Look(agent.Program, q.host.opts.Env, q.host.opts.ProjectDir) == "" {
 		err = pluginapi.Errorf(pluginapi.CodeAgentNotInstalled, "agent %s is not installed: no program %q in PATH", name, agent.Program).
 			WithHint("%s", program.InstallHint(agent))
 	}
@@ -311,7 +312,7 @@ func (h *Host) Installation(ctx context.Context, name, kind string) (Installatio
 			continue
 		}
 		tested := agent.GetVersions().GetTested()
-		there := h.catalog.programs.Known(agent, program.Look(agent.Program, h.opts.Env, h.opts.ProjectDir))
+		there := h.catalog.programs.Known(agent, command.Look(agent.Program, h.opts.Env, h.opts.ProjectDir))
 		return Installation{Agent: name, Kind: in.Kind, Argv: in.Argv, Note: in.Note, Version: tested, Newer: there != "" && program.Older(there, tested)}, nil
 	}
 	if kind != "" && !slices.Contains(kinds, kind) {
@@ -325,7 +326,7 @@ func (h *Host) Installation(ctx context.Context, name, kind string) (Installatio
 // Install carries an installation out in the terminal that in and out are, and looks
 // whether the CLI is there then.
 func (h *Host) Install(ctx context.Context, i Installation, in io.Reader, out io.Writer) (AgentInfo, error) {
-	cmd := exec.CommandContext(ctx, program.Look(i.Argv[0], h.opts.Env, h.opts.ProjectDir), i.Argv[1:]...)
+	cmd := exec.CommandContext(ctx, command.Look(i.Argv[0], h.opts.Env, h.opts.ProjectDir), i.Argv[1:]...)
 	cmd.Env, cmd.Stdin, cmd.Stdout, cmd.Stderr = h.opts.Env, in, out, out
 	if err := cmd.Run(); err != nil {
 		return AgentInfo{}, pluginapi.Errorf(pluginapi.CodeAgentNotInstalled, "%s: %w", strings.Join(i.Argv, " "), err).
@@ -346,7 +347,7 @@ func (h *Host) Refresh(ctx context.Context, name string) (AgentInfo, error) {
 		return AgentInfo{}, err
 	}
 	if agent.Program != "" {
-		if path := program.Look(agent.Program, h.opts.Env, h.opts.ProjectDir); path != "" {
+		if path := command.Look(agent.Program, h.opts.Env, h.opts.ProjectDir); path != "" {
 			h.catalog.programs.Forget(agent, path)
 			h.catalog.programs.Ask(ctx, agent, path, h.opts.Env)
 		}

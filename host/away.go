@@ -19,6 +19,7 @@ import (
 
 	"github.com/amux-dev/amux/host/internal/record"
 	"github.com/amux-dev/amux/host/internal/spawn"
+	"github.com/amux-dev/amux/internal/command"
 	"github.com/amux-dev/amux/internal/journal"
 	"github.com/amux-dev/amux/internal/place"
 	"github.com/amux-dev/amux/internal/process"
@@ -363,7 +364,7 @@ func (l *launch) checkPlace(ctx context.Context) error {
 		s.Changes = false
 	}
 	l.away = &away{places: PlacesOf(l.h), place: at}
-	if program.Executable(l.away.places.relay()) == "" {
+	if command.Executable(l.away.places.relay()) == "" {
 		return pluginapi.Errorf(pluginapi.CodeConfig, "runs at other places need %s, which is missing or not executable", l.away.places.relay()).
 			WithHint("amux-relay belongs beside the amux program; see: amux doctor")
 	}
@@ -467,7 +468,7 @@ func (a *away) moveFiles(l *launch) {
 // exec runs a short command that an adapter asks for, where the run will be.
 func (l *launch) exec(ctx context.Context, wanted *pb.Exec) *pluginapi.ExecResult {
 	if l.away == nil {
-		return program.Command{Env: l.world(), Cwd: l.spec.Cwd}.Exec(ctx, wanted)
+		return program.Exec(command.Command{Env: l.world(), Cwd: l.spec.Cwd})(ctx, wanted)
 	}
 	result, err := l.away.client.Exec(ctx, wanted.GetArgv(), l.spec.Cwd, l.world())
 	if err != nil {

@@ -9,9 +9,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/amux-dev/amux/host/internal/changes"
-	"github.com/amux-dev/amux/host/internal/git"
 	"github.com/amux-dev/amux/host/internal/record"
+	"github.com/amux-dev/amux/internal/changes"
+	"github.com/amux-dev/amux/internal/git"
 	"github.com/amux-dev/amux/internal/store"
 	"github.com/amux-dev/amux/pluginapi"
 	"github.com/amux-dev/amux/pluginapi/code"

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/amux-dev/amux/host/internal/spawn"
+	"github.com/amux-dev/amux/internal/command"
 	"github.com/amux-dev/amux/internal/process"
-	"github.com/amux-dev/amux/internal/program"
 	"github.com/amux-dev/amux/internal/sys/printable"
 	"github.com/amux-dev/amux/internal/sys/sandbox"
 	"github.com/amux-dev/amux/pluginapi"
@@ -48,7 +48,7 @@ func (k Hook) Run(ctx context.Context, told any) error {
 	most := cmp.Or(k.Time, HookTime)
 	limited, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
-	c := program.Command{Env: process.Environ(k.Env), Cwd: k.Dir, Time: most, Stdin: bytes.NewReader(append(data, '\n')), Group: true}
+	c := command.Command{Env: process.Environ(k.Env), Cwd: k.Dir, Time: most, Stdin: bytes.NewReader(append(data, '\n')), Group: true}
 	result := c.Run(limited, argv, io.Discard)
 	switch {
 	case ctx.Err() != nil:

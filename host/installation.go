@@ -5,7 +5,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/amux-dev/amux/internal/program"
+	"github.com/amux-dev/amux/internal/command"
 	"github.com/amux-dev/amux/internal/sys/fault"
 	"github.com/amux-dev/amux/internal/sys/foreign"
 	"github.com/amux-dev/amux/pluginapi"
@@ -44,7 +44,7 @@ func installation(env []string) (string, error) {
 		return beside, nil
 	}
 	const hint = "install amux, add its folder to PATH, or set Options.ShimPath and Options.BundledDir"
-	amux := program.Look("amux", env, "")
+	amux := command.Look("amux", env, "")
 	if !filepath.IsAbs(amux) { // what a relative entry of PATH finds depends on the folder
 		return "", pluginapi.Errorf(pluginapi.CodeConfig, "amux is not installed: no %s in %s, and no amux on PATH", shimName, beside).WithHint(hint)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/amux-dev/amux/host/internal/edit"
 	"github.com/amux-dev/amux/host/internal/skill"
 	"github.com/amux-dev/amux/internal/adapter"
+	"github.com/amux-dev/amux/internal/program"
 	"github.com/amux-dev/amux/pluginapi"
 	pb "github.com/amux-dev/amux/pluginapi/amuxplugin1"
 	"github.com/amux-dev/amux/pluginapi/authprobe"
@@ -65,7 +66,7 @@ func (o *Own) Plugins(ctx context.Context) ([]*pluginapi.AgentPlugin, error) {
 	if err != nil {
 		return nil, err
 	}
-	list, err := process.ListPlugins(ctx, &pluginapi.PluginsQuery{Agent: h.catalog.adapter(o.name), Caller: o.caller(agent)}, h.queries.command("").Exec)
+	list, err := process.ListPlugins(ctx, &pluginapi.PluginsQuery{Agent: h.catalog.adapter(o.name), Caller: o.caller(agent)}, program.Exec(h.queries.command("")))
 	h.plugins.Hangs(ctx, process, err)
 	return list, ownFailed(err)
 }
@@ -103,9 +104,9 @@ func (o *Own) changePlugin(ctx context.Context, change *pluginapi.PluginChange) 
 		return err
 	}
 	change.Agent, change.Caller = h.catalog.adapter(o.name), o.caller(agent)
-	command := h.queries.command("")
-	command.Time = changeTime
-	err = process.ChangePlugin(ctx, change, command.Exec)
+	c := h.queries.command("")
+	c.Time = changeTime
+	err = process.ChangePlugin(ctx, change, program.Exec(c))
 	h.plugins.Hangs(ctx, process, err)
 	return ownFailed(err)
 }
@@ -358,7 +359,7 @@ func (o *Own) ask(ctx context.Context, process *adapter.Process, q *pluginapi.Mc
 		return nil, err
 	}
 	q.Agent, q.Caller = o.host.catalog.adapter(o.name), o.caller(agent)
-	answer, err := process.McpServers(ctx, q, o.host.queries.command("").Exec)
+	answer, err := process.McpServers(ctx, q, program.Exec(o.host.queries.command("")))
 	o.host.plugins.Hangs(ctx, process, err)
 	if err == nil && q.Add != nil && len(answer.GetContent()) == 0 {
 		return nil, pluginapi.Errorf(pluginapi.CodePluginCrashed, "the adapter of %s would empty %s", o.name, q.File.GetPath())

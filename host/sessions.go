@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/amux-dev/amux/internal/program"
 	"github.com/amux-dev/amux/pluginapi"
 	pb "github.com/amux-dev/amux/pluginapi/amuxplugin1"
 )
@@ -47,7 +48,7 @@ func (h *Host) Sessions(ctx context.Context, q SessionQuery) ([]Session, error) 
 	}
 	dir, remove := h.queries.scratch()
 	defer remove()
-	err = process.ListSessions(ctx, query, h.queries.command(dir).Exec, func(s *pluginapi.SessionSummary) bool {
+	err = process.ListSessions(ctx, query, program.Exec(h.queries.command(dir)), func(s *pluginapi.SessionSummary) bool {
 		sessions = append(sessions, Session{
 			Agent: q.Agent, ID: s.Id, Title: s.Title, Cwd: s.Cwd, Path: s.Path, Created: moment(s.CreatedUnixMs),
 			Updated: moment(s.UpdatedUnixMs), Turns: int(s.Turns), Model: s.Model, ForkedFrom: s.ForkedFrom, Bytes: int64(s.Bytes),
@@ -79,7 +80,7 @@ func (h *Host) ReadSession(ctx context.Context, agent, id string, allBranches bo
 	var broken error
 	dir, remove := h.queries.scratch()
 	defer remove()
-	err = process.ReadSession(ctx, query, h.queries.command(dir).Exec, func(s *pb.SessionEvent) bool {
+	err = process.ReadSession(ctx, query, program.Exec(h.queries.command(dir)), func(s *pb.SessionEvent) bool {
 		seq++
 		event := Event{Type: pluginapi.Type(s.Type), Seq: seq, Agent: agent}
 		if at := moment(s.TimeUnixMs); at != nil {

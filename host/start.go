@@ -25,6 +25,7 @@ import (
 	"github.com/amux-dev/amux/host/internal/spawn"
 	"github.com/amux-dev/amux/host/internal/worktree"
 	"github.com/amux-dev/amux/internal/adapter"
+	"github.com/amux-dev/amux/internal/command"
 	"github.com/amux-dev/amux/internal/egress"
 	"github.com/amux-dev/amux/internal/journal"
 	"github.com/amux-dev/amux/internal/process"
@@ -228,7 +229,7 @@ func (l *launch) checkSandbox(ctx context.Context) (err error) {
 		return err
 	}
 	helper := filepath.Join(filepath.Dir(l.h.opts.ShimPath), bubblewrap.Helper)
-	if program.Executable(helper) == "" {
+	if command.Executable(helper) == "" {
 		return pluginapi.Errorf(pluginapi.CodeConfig, "the sandbox needs %s, which is missing or not executable", helper).
 			WithHint("amux-sandbox belongs beside the amux program; see: amux doctor")
 	}
@@ -473,7 +474,7 @@ func (l *launch) prepareSpawn(ctx context.Context, patience *adapter.Patience) (
 		}
 		order.Sandbox.Files = append(slices.Clone(l.spec.Files), l.plugin.Path)
 		for _, server := range l.spec.MCPServers {
-			order.Sandbox.Files = append(order.Sandbox.Files, program.Look(server.Command, l.world(), l.spec.Cwd))
+			order.Sandbox.Files = append(order.Sandbox.Files, command.Look(server.Command, l.world(), l.spec.Cwd))
 		}
 	}
 	if parent := l.spec.Parent; parent != nil {

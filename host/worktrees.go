@@ -12,11 +12,11 @@ import (
 	"time"
 
 	"github.com/amux-dev/amux/host/internal/archive"
-	"github.com/amux-dev/amux/host/internal/changes"
-	"github.com/amux-dev/amux/host/internal/git"
 	"github.com/amux-dev/amux/host/internal/record"
 	"github.com/amux-dev/amux/host/internal/worktree"
-	"github.com/amux-dev/amux/internal/program"
+	"github.com/amux-dev/amux/internal/changes"
+	"github.com/amux-dev/amux/internal/command"
+	"github.com/amux-dev/amux/internal/git"
 	"github.com/amux-dev/amux/internal/sys/fault"
 	"github.com/amux-dev/amux/pluginapi"
 )
@@ -183,18 +183,18 @@ func (w *Worktrees) Check(ctx context.Context, run RunInfo, line string, limit t
 	if runtime.GOOS == "windows" {
 		argv = []string{"cmd", "/c", line}
 	}
-	if program.Look(argv[0], w.h.opts.Env, run.Cwd) == "" {
+	if command.Look(argv[0], w.h.opts.Env, run.Cwd) == "" {
 		return nil, invalid("there is no %s in PATH", argv[0])
 	}
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	began := time.Now()
 	var out tail
-	c := program.Command{Env: git.Elsewhere(w.h.opts.Env), Cwd: filepath.FromSlash(run.Cwd), Time: limit, Group: true, Leaves: true}
+	c := command.Command{Env: git.Elsewhere(w.h.opts.Env), Cwd: filepath.FromSlash(run.Cwd), Time: limit, Group: true, Leaves: true}
 	result := c.Run(ctx, argv, &out)
 	out.Write(result.Stderr)
 	return &Check{
-		ExitCode: int(result.ExitCode), TimedOut: errors.Is(ctx.Err(), context.DeadlineExceeded), Output: strings.ToValidUTF8(string(out.data), "\uFFFD"),
+		ExitCode: result.ExitCode, TimedOut: errors.Is(ctx.Err(), context.DeadlineExceeded), Output: strings.ToValidUTF8(string(out.data), "\uFFFD"),
 		Time: time.Since(began),
 	}, nil
 }

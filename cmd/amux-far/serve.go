@@ -15,9 +15,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/amux-dev/amux/internal/command"
 	"github.com/amux-dev/amux/internal/place"
-	"github.com/amux-dev/amux/internal/program"
-	pb "github.com/amux-dev/amux/pluginapi/amuxplugin1"
 )
 
 // serve answers requests until there are no more.
@@ -53,8 +52,8 @@ func answer(r place.Request) (*place.Answer, error) {
 	case place.OpWorld:
 		return world()
 	case place.OpLook:
-		path := program.Look(r.Program, r.Env, r.Cwd)
-		return &place.Answer{Path: path, Stamp: program.Stamp(path)}, nil
+		path := command.Look(r.Program, r.Env, r.Cwd)
+		return &place.Answer{Path: path, Stamp: command.Stamp(path)}, nil
 	case place.OpFolder:
 		path, err := filepath.EvalSymlinks(r.Path)
 		if err != nil {
@@ -65,8 +64,8 @@ func answer(r place.Request) (*place.Answer, error) {
 		}
 		return &place.Answer{Path: path}, nil
 	case place.OpExec:
-		result := program.Command{Env: r.Env, Cwd: r.Cwd}.Exec(context.Background(), &pb.Exec{Argv: r.Argv})
-		return &place.Answer{Result: &place.Result{Exit: int(result.ExitCode), Stdout: result.Stdout, Stderr: result.Stderr}}, nil
+		result := command.Command{Env: r.Env, Cwd: r.Cwd}.Exec(context.Background(), r.Argv)
+		return &place.Answer{Result: &place.Result{Exit: result.ExitCode, Stdout: result.Stdout, Stderr: result.Stderr}}, nil
 	case place.OpMake:
 		return makeRun(r.RunID, r.Content)
 	case place.OpPut:
@@ -131,7 +130,7 @@ func loginEnv(self string) ([]string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), loginTime)
 	defer cancel()
 	var stdout bytes.Buffer
-	result := program.Command{Env: append(os.Environ(), "TERM=dumb"), Cwd: "/", Time: loginTime, Group: true, Leaves: true}.
+	result := command.Command{Env: append(os.Environ(), "TERM=dumb"), Cwd: "/", Time: loginTime, Group: true, Leaves: true}.
 		Run(ctx, []string{shell, flags, "exec '" + strings.ReplaceAll(self, "'", `'\''`) + "' " + modeEnv}, &limited{&stdout, 4 << 20})
 	parts := strings.Split(stdout.String(), envMark)
 	if len(parts) != 3 {

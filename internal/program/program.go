@@ -1,22 +1,24 @@
-// Package program finds the programs of the caller's world, asks agents' CLIs for their
-// versions, and runs short commands of which nothing is left when they have ended.
+// Package program finds the CLIs of agents, asks them for their versions, and runs what adapters
+// ask for.
 package program
 
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/Masterminds/semver/v3"
 
-	"github.com/amux-dev/amux/internal/process"
+	"github.com/amux-dev/amux/internal/command"
 	"github.com/amux-dev/amux/internal/sys/foreign"
 	"github.com/amux-dev/amux/pluginapi"
+	pb "github.com/amux-dev/amux/pluginapi/amuxplugin1"
 )
 
 // Agent is an agent's CLI as it was found.
@@ -41,7 +43,7 @@ func (v Versions) Find(ctx context.Context, agent *pluginapi.Agent, env []string
 	if agent.Program == "" {
 		return Agent{}, nil
 	}
-	path := Look(agent.Program, env, cwd)
+	path := command.Look(agent.Program, env, cwd)
 	if path == "" {
 		return Agent{}, pluginapi.Errorf(pluginapi.CodeAgentNotInstalled,
 			"agent %s is not installed: no program %q in PATH", agent.Id, agent.Program).
@@ -80,42 +82,6 @@ func InstallHint(agent *pluginapi.Agent) string {
 	return "see: amux agents info " + agent.Id
 }
 
-// Look is exec.LookPath for a caller's environment and directory. A name
-// with a separator is a path; relative entries of PATH are not searched, so that
-// a repository cannot bring its own agent.
-func Look(name string, env []string, cwd string) string {
-	if strings.ContainsRune(name, '/') || strings.ContainsRune(name, filepath.Separator) || filepath.IsAbs(name) {
-		if !filepath.IsAbs(name) {
-			name = filepath.Join(cwd, name)
-		}
-		return Executable(name)
-	}
-	for _, dir := range filepath.SplitList(process.EnvValue(env, "PATH")) {
-		if filepath.IsAbs(dir) {
-			if path := Executable(filepath.Join(dir, name)); path != "" {
-				return path
-			}
-		}
-	}
-	return ""
-}
-
-// Executable is the program at a path, with the ending that Windows may want; "" if there
-// is none.
-func Executable(path string) string {
-	names := []string{path}
-	if runtime.GOOS == "windows" {
-		names = []string{path + ".exe", path + ".cmd", path + ".bat", path}
-	}
-	for _, name := range names {
-		info, err := os.Stat(name)
-		if err == nil && info.Mode().IsRegular() && (runtime.GOOS == "windows" || info.Mode().Perm()&0o111 != 0) {
-			return name
-		}
-	}
-	return ""
-}
-
 // Older reports whether a version is known to be older than another.
 func Older(version, minimum string) bool {
 	v, err1 := semver.NewVersion(version)
@@ -123,21 +89,9 @@ func Older(version, minimum string) bool {
 	return err1 == nil && err2 == nil && v.LessThan(m)
 }
 
-// Stamp changes when the file of a program does; "" if there is none.
-func Stamp(path string) string {
-	entry, ok := fileEntry(path)
-	if !ok {
-		return ""
-	}
-	return fmt.Sprintf("%d %d %s", entry.Size, entry.Mtime, entry.Target)
-}
-
-// versionEntry is what programs.json remembers of a CLI, for as long as its file
-// is the same.
+// versionEntry is what programs.json remembers of a CLI, for as long as its file stays the same.
 type versionEntry struct {
-	Size    int64  `json:"size"`
-	Mtime   int64  `json:"mtime_ns"`
-	Target  string `json:"target"`
+	Stamp   string `json:"stamp"` // as command.Stamp
 	Version string `json:"version"`
 }
 
@@ -147,9 +101,8 @@ func (v Versions) Ask(ctx context.Context, agent *pluginapi.Agent, path string, 
 	if len(how.GetArgs()) == 0 {
 		return ""
 	}
-	now, ok := fileEntry(path)
-	return v.remember(versionKey(agent, path), now, ok, func() string {
-		return Command{Env: env}.version(ctx, append([]string{path}, how.Args...), how.Pattern)
+	return v.remember(versionKey(agent, path), command.Stamp(path), func() string {
+		return versionOf(ctx, command.Command{Env: env}, append([]string{path}, how.Args...), how.Pattern)
 	})
 }
 
@@ -160,44 +113,29 @@ func (v Versions) AskElsewhere(agent *pluginapi.Agent, place, path, stamp string
 	if len(how.GetArgs()) == 0 {
 		return ""
 	}
-	return v.remember(place+":"+versionKey(agent, path), versionEntry{Target: stamp}, stamp != "", func() string {
+	return v.remember(place+":"+versionKey(agent, path), stamp, func() string {
 		stdout, stderr := run(append([]string{path}, how.Args...))
 		return versionIn(append(stdout, stderr...), how.Pattern)
 	})
 }
 
-// remember gives the version of a CLI that is as it was, or asks. known: now says how it is.
-func (v Versions) remember(key string, now versionEntry, known bool, ask func() string) string {
+// remember gives the version of a CLI whose file is as it was, or asks. stamp is "" if nobody
+// knows how it is.
+func (v Versions) remember(key, stamp string, ask func() string) string {
 	cache := v.read()
-	if old, found := cache[key]; found && known && old.same(now) {
+	if old, found := cache[key]; found && stamp != "" && old.Stamp == stamp {
 		return old.Version
 	}
-	if now.Version = ask(); now.Version != "" {
-		cache[key] = now
+	version := ask()
+	if version != "" {
+		cache[key] = versionEntry{stamp, version}
 		v.write(cache)
 	}
-	return now.Version
+	return version
 }
 
 func versionKey(agent *pluginapi.Agent, path string) string {
 	return path + " " + strings.Join(agent.GetVersions().GetArgs(), " ")
-}
-
-// same reports whether the file is the one that was asked.
-func (e versionEntry) same(now versionEntry) bool {
-	return e.Size == now.Size && e.Mtime == now.Mtime && e.Target == now.Target
-}
-
-func fileEntry(path string) (versionEntry, bool) {
-	target, err := filepath.EvalSymlinks(path)
-	if err != nil {
-		return versionEntry{}, false
-	}
-	info, err := os.Stat(target)
-	if err != nil {
-		return versionEntry{}, false
-	}
-	return versionEntry{Size: info.Size(), Mtime: info.ModTime().UnixNano(), Target: target}, true
 }
 
 func (v Versions) read() map[string]versionEntry {
@@ -231,7 +169,7 @@ func (v Versions) Known(agent *pluginapi.Agent, path string) string {
 		return ""
 	}
 	entry, found := v.read()[versionKey(agent, path)]
-	if now, ok := fileEntry(path); !found || !ok || !entry.same(now) {
+	if stamp := command.Stamp(path); !found || stamp == "" || entry.Stamp != stamp {
 		return ""
 	}
 	return entry.Version
@@ -248,16 +186,52 @@ func (v Versions) Forget(agent *pluginapi.Agent, path string) {
 // are there.
 func Lacks(ctx context.Context, in *pluginapi.Install, env []string, cwd string) string {
 	for _, p := range in.Prerequisites {
-		if Look(p.Program, env, cwd) == "" {
+		if command.Look(p.Program, env, cwd) == "" {
 			return "it needs " + p.Program + ", which is not in PATH"
 		}
 		if p.Minimum == "" {
 			continue
 		}
-		version := Command{Env: env, Cwd: cwd}.version(ctx, append([]string{p.Program}, p.Args...), p.Pattern)
+		version := versionOf(ctx, command.Command{Env: env, Cwd: cwd}, append([]string{p.Program}, p.Args...), p.Pattern)
 		if Older(version, p.Minimum) {
 			return "it needs " + p.Program + " " + p.Minimum + " or later, and " + version + " is there"
 		}
 	}
 	return ""
+}
+
+// versionOf runs a command, and finds a version in what it prints.
+func versionOf(ctx context.Context, c command.Command, argv []string, pattern string) string {
+	result := c.Exec(ctx, argv)
+	return versionIn(append(result.Stdout, result.Stderr...), pattern)
+}
+
+// versionIn finds a version in what a program has printed.
+func versionIn(said []byte, pattern string) string {
+	expression, err := regexp.Compile("(?m)" + pattern)
+	if err != nil {
+		return ""
+	}
+	if match := expression.FindSubmatch(said); len(match) > 1 {
+		return string(match[1])
+	}
+	return ""
+}
+
+// StoreTime is how long a command may take that reads an agent's store.
+const StoreTime = time.Minute
+
+// Exec runs what adapters ask for, as c says how.
+func Exec(c command.Command) func(context.Context, *pb.Exec) *pluginapi.ExecResult {
+	return func(ctx context.Context, wanted *pb.Exec) *pluginapi.ExecResult {
+		var result command.Result
+		if wanted.GetToFile() && c.Dir != "" {
+			result = c.ToFile(ctx, wanted.GetArgv())
+		} else {
+			result = c.Exec(ctx, wanted.GetArgv())
+		}
+		return &pluginapi.ExecResult{
+			Argv: wanted.GetArgv(), ExitCode: int32(result.ExitCode), Stdout: result.Stdout, Stderr: result.Stderr, StdoutFile: result.File,
+		}
+	}
 }

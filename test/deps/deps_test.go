@@ -59,7 +59,7 @@ var systems = []string{"linux", "darwin", "windows"}
 
 // leaves have one idea each and know nothing of each other.
 var leaves = []string{
-	"internal/adapter", "internal/egress", "internal/eventlog", "internal/journal", "internal/lines", "internal/process", "internal/place", "internal/program", "internal/pty",
+	"internal/adapter", "internal/changes", "internal/command", "internal/egress", "internal/eventlog", "internal/git", "internal/journal", "internal/lines", "internal/process", "internal/place", "internal/program", "internal/pty",
 	"internal/registry", "internal/rule", "internal/schema", "internal/serve", "internal/shim", "internal/store", "internal/vt",
 }
 
@@ -95,8 +95,14 @@ func TestDirection(t *testing.T) {
 		switch leaf {
 		case "internal/shim":
 			may = append(may, "internal/journal") // its records are what the shim writes
+		case "internal/command":
+			may = []string{"internal/process"} // of a command that has ended nothing is left
 		case "internal/program":
-			may = append(may, "internal/process") // of a command that has ended nothing is left
+			may = append(may, "internal/command") // it asks programs
+		case "internal/git":
+			may = []string{"internal/command", "internal/process"} // it runs git
+		case "internal/changes":
+			may = []string{"internal/command", "internal/git"} // they are git trees
 		}
 		rules = append(rules, rule{leaf, "only host puts the leaves together", may})
 	}

@@ -19,7 +19,7 @@ import (
 	"github.com/gofrs/flock"
 
 	"github.com/amux-dev/amux/host/install"
-	"github.com/amux-dev/amux/internal/program"
+	"github.com/amux-dev/amux/internal/command"
 	"github.com/amux-dev/amux/internal/sys/printable"
 	"github.com/amux-dev/amux/internal/sys/sandbox"
 	"github.com/amux-dev/amux/pluginapi"
@@ -213,7 +213,7 @@ func (s *Store) lacks(w Way) string {
 	return ""
 }
 
-func (s *Store) look(name string) string { return program.Look(name, s.Env, s.Dir) }
+func (s *Store) look(name string) string { return command.Look(name, s.Env, s.Dir) }
 
 func (s *Store) python() string { return cmp.Or(s.look("python3"), s.look("python")) }
 
@@ -402,7 +402,7 @@ const installTime = 15 * time.Minute
 func (s *Store) run(ctx context.Context, dir string, argv ...string) ([]byte, error) {
 	s.Note("running: %s", strings.Join(argv, " "))
 	var out output
-	c := program.Command{Env: s.Env, Cwd: dir, Time: installTime, Group: true}
+	c := command.Command{Env: s.Env, Cwd: dir, Time: installTime, Group: true}
 	got := c.Run(ctx, argv, &out)
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
@@ -410,8 +410,8 @@ func (s *Store) run(ctx context.Context, dir string, argv ...string) ([]byte, er
 	if out.full {
 		return nil, pluginapi.Errorf(pluginapi.CodeAgentNotInstalled, "%s prints more than %d MiB", argv[0], maxDocument>>20)
 	}
-	if got.GetExitCode() != 0 {
-		why := cmp.Or(telling(got.GetStderr()), sandbox.Telling(out.kept), "it says nothing")
+	if got.ExitCode != 0 {
+		why := cmp.Or(telling(got.Stderr), sandbox.Telling(out.kept), "it says nothing")
 		return nil, pluginapi.Errorf(pluginapi.CodeAgentNotInstalled, "%s failed: %s", filepath.Base(argv[0]), printable.Line(why)).
 			WithHint("nothing was installed; check the network, or try another way with --method")
 	}

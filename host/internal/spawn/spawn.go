@@ -16,6 +16,7 @@ import (
 
 	"github.com/amux-dev/amux/host/internal/bubblewrap"
 	"github.com/amux-dev/amux/host/internal/folders"
+	"github.com/amux-dev/amux/internal/command"
 	"github.com/amux-dev/amux/internal/egress"
 	"github.com/amux-dev/amux/internal/journal"
 	"github.com/amux-dev/amux/internal/process"
@@ -77,7 +78,7 @@ type Machine interface {
 type here struct{ temp string }
 
 func (here) Look(name string, env []string, cwd string) (string, error) {
-	return program.Look(name, env, cwd), nil
+	return command.Look(name, env, cwd), nil
 }
 
 func (here) IsFolder(path string) (bool, error) {

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/amux-dev/amux/host/internal/git"
+	"github.com/amux-dev/amux/internal/git"
 )
 
 // makeTime bounds the check-out of a worktree.

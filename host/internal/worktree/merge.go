@@ -13,7 +13,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/amux-dev/amux/host/internal/git"
+	"github.com/amux-dev/amux/internal/git"
 )
 
 // Merge brings what a worktree holds, committed there or not, into the files of the work

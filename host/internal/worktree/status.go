@@ -11,7 +11,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/amux-dev/amux/host/internal/git"
+	"github.com/amux-dev/amux/internal/git"
 )
 
 // Status is what a worktree holds.

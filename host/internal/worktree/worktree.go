@@ -27,8 +27,8 @@ import (
 	"github.com/gofrs/flock"
 	"github.com/oklog/ulid/v2"
 
-	"github.com/amux-dev/amux/host/internal/git"
-	"github.com/amux-dev/amux/internal/program"
+	"github.com/amux-dev/amux/internal/command"
+	"github.com/amux-dev/amux/internal/git"
 	"github.com/amux-dev/amux/internal/sys/foreign"
 	"github.com/amux-dev/amux/internal/sys/pattern"
 )
@@ -199,7 +199,7 @@ func (s *Store) lock(ctx context.Context) (unlock func(), err error) {
 
 // gitPath finds git.
 func gitPath(env []string, dir string) (string, error) {
-	path := program.Look("git", env, dir)
+	path := command.Look("git", env, dir)
 	if path == "" {
 		return "", refuse("install git", "git is not in PATH")
 	}

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/amux-dev/amux/host/internal/git"
+	"github.com/amux-dev/amux/internal/git"
 )
 
 // A submodule, or another repository inside the work tree, is in the tree as a commit. What

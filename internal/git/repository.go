@@ -14,8 +14,8 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/amux-dev/amux/internal/command"
 	"github.com/amux-dev/amux/internal/process"
-	"github.com/amux-dev/amux/internal/program"
 	"github.com/amux-dev/amux/internal/sys/foreign"
 	"github.com/amux-dev/amux/internal/sys/pattern"
 )
@@ -70,7 +70,7 @@ const harmless = `^(core\.(autocrlf|eol|safecrlf|excludesfile|ignorecase|precomp
 // Open asks git about the repository of a work tree. Git itself refuses that of
 // another user (safe.directory).
 func Open(ctx context.Context, path, root string, env []string) (*Repository, error) {
-	c := program.Command{Env: Environ(env), Cwd: root}
+	c := command.Command{Env: Environ(env), Cwd: root}
 	var config string
 	var configErr error
 	var asking sync.WaitGroup

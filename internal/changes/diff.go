@@ -12,7 +12,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/amux-dev/amux/host/internal/git"
+	"github.com/amux-dev/amux/internal/git"
 )
 
 // Diff is two trees of a run that can be compared: that of its start with that of its end,

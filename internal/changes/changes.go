@@ -20,8 +20,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/amux-dev/amux/host/internal/git"
-	"github.com/amux-dev/amux/internal/program"
+	"github.com/amux-dev/amux/internal/command"
+	"github.com/amux-dev/amux/internal/git"
 )
 
 // How long git may take. The agent waits for the first, the end of the run for the second.
@@ -110,7 +110,7 @@ func (s *Set) Start(ctx context.Context, cwd string, own []string) {
 }
 
 func (s *Set) start(ctx context.Context, r *Record, own []string) error {
-	path := program.Look("git", s.env, r.Root)
+	path := command.Look("git", s.env, r.Root)
 	if path == "" {
 		return errors.New("git is not in PATH")
 	}
@@ -216,7 +216,7 @@ func reason(ctx context.Context, err error) string {
 
 // open is git in the private folder, for the files below root.
 func (s *Set) open(root string) (*git.Git, error) {
-	path := program.Look("git", s.env, root)
+	path := command.Look("git", s.env, root)
 	if path == "" {
 		return nil, errors.New("git is not in PATH")
 	}

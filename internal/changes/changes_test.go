@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/amux-dev/amux/host/internal/git"
+	"github.com/amux-dev/amux/internal/git"
 )
 
 // world is a repository, a run's folder, and an environment to find git in.

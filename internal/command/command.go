@@ -1,4 +1,6 @@
-package program
+// Package command runs short commands of the caller's world, of which nothing is left when they
+// have ended, and finds their programs.
+package command
 
 import (
 	"bytes"
@@ -8,7 +10,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -17,12 +18,7 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"github.com/amux-dev/amux/internal/process"
-	"github.com/amux-dev/amux/pluginapi"
-	pb "github.com/amux-dev/amux/pluginapi/amuxplugin1"
 )
-
-// StoreTime is how long a command may take that reads an agent's store.
-const StoreTime = time.Minute
 
 const (
 	execTime  = 10 * time.Second
@@ -33,8 +29,8 @@ const (
 	fileLimit = 4 << 30
 )
 
-// Command is how short commands of the caller's world are run for an adapter. Nothing of
-// one goes on when it has ended or was cut off.
+// Command is how short commands of the caller's world are run. Nothing of one goes on when it
+// has ended or was cut off.
 type Command struct {
 	Env  []string
 	Cwd  string
@@ -51,12 +47,17 @@ type Command struct {
 	limit int64 // of such a file; 0: fileLimit
 }
 
-// Exec runs what an adapter asks for.
-func (c Command) Exec(ctx context.Context, wanted *pb.Exec) *pluginapi.ExecResult {
-	if !wanted.GetToFile() || c.Dir == "" {
-		return c.run(ctx, wanted.GetArgv())
-	}
-	result := &pluginapi.ExecResult{Argv: wanted.GetArgv(), ExitCode: -1}
+// Result is how a command ended.
+type Result struct {
+	ExitCode int    // -1: it could not be started, or was cut off
+	Stdout   []byte // its beginning, up to a MiB
+	Stderr   []byte // as much
+	File     string // with all of stdout, where that was asked for
+}
+
+// ToFile runs a command that prints much, into a file in Dir: Result.File.
+func (c Command) ToFile(ctx context.Context, argv []string) Result {
+	result := Result{ExitCode: -1}
 	if os.MkdirAll(c.Dir, 0o700) != nil {
 		return result
 	}
@@ -65,11 +66,11 @@ func (c Command) Exec(ctx context.Context, wanted *pb.Exec) *pluginapi.ExecResul
 		return result
 	}
 	c.Time = fileTime
-	full := c.runToFile(ctx, result, file)
+	result, full := c.runToFile(ctx, argv, file)
 	if err := file.Close(); err != nil || full {
 		result.ExitCode = -1 // what is there is not all
 	} else {
-		result.StdoutFile = file.Name()
+		result.File = file.Name()
 	}
 	return result
 }
@@ -77,7 +78,7 @@ func (c Command) Exec(ctx context.Context, wanted *pb.Exec) *pluginapi.ExecResul
 // runToFile runs a command that writes into the file itself: some end before a pipe has
 // taken what they print (measured with opencode export: 128 KiB of 63 MB). One that
 // prints more than fileLimit is cut off.
-func (c Command) runToFile(ctx context.Context, result *pluginapi.ExecResult, file *os.File) (full bool) {
+func (c Command) runToFile(ctx context.Context, argv []string, file *os.File) (result Result, full bool) {
 	ctx, cancel := context.WithCancel(ctx)
 	limit := cmp.Or(c.limit, fileLimit)
 	large := func() bool {
@@ -97,36 +98,29 @@ func (c Command) runToFile(ctx context.Context, result *pluginapi.ExecResult, fi
 			}
 		}
 	})
-	c.runInto(ctx, result, file)
+	result = c.Run(ctx, argv, file)
 	cancel()
 	watch.Wait()
-	return large()
+	return result, large()
 }
 
-// Run runs a command of amux's own and copies what it prints to stdout. The exit code is -1
-// if it could not be started or was cut off; of stderr the beginning is kept.
-func (c Command) Run(ctx context.Context, argv []string, stdout io.Writer) *pluginapi.ExecResult {
-	result := &pluginapi.ExecResult{Argv: argv, ExitCode: -1}
-	c.runInto(ctx, result, stdout)
-	return result
-}
-
-// run runs a command and keeps what it prints, as far as execLimit.
-func (c Command) run(ctx context.Context, argv []string) *pluginapi.ExecResult {
-	result := &pluginapi.ExecResult{Argv: argv, ExitCode: -1}
+// Exec runs a command and keeps what it prints.
+func (c Command) Exec(ctx context.Context, argv []string) Result {
 	var stdout limited
-	c.runInto(ctx, result, &stdout)
+	result := c.Run(ctx, argv, &stdout)
 	result.Stdout = stdout.kept.Bytes()
 	return result
 }
 
-func (c Command) runInto(ctx context.Context, result *pluginapi.ExecResult, stdout io.Writer) {
+// Run runs a command and copies what it prints to stdout.
+func (c Command) Run(ctx context.Context, argv []string, stdout io.Writer) Result {
+	result := Result{ExitCode: -1}
 	path := ""
-	if len(result.Argv) > 0 {
-		path = Look(result.Argv[0], c.Env, c.Cwd)
+	if len(argv) > 0 {
+		path = Look(argv[0], c.Env, c.Cwd)
 	}
 	if path == "" {
-		return
+		return result
 	}
 	if c.Time == 0 {
 		c.Time = execTime
@@ -136,7 +130,7 @@ func (c Command) runInto(ctx context.Context, result *pluginapi.ExecResult, stdo
 	var stderr limited
 	mark := ulid.Make().String()
 	var left []process.ID
-	cmd := exec.CommandContext(ctx, path, result.Argv[1:]...)
+	cmd := exec.CommandContext(ctx, path, argv[1:]...)
 	cmd.Env, cmd.Dir, cmd.Stdout, cmd.Stderr = withMark(c.Env, mark), c.Cwd, stdout, &stderr
 	cmd.Stdin = c.Stdin
 	if c.Group {
@@ -159,28 +153,11 @@ func (c Command) runInto(ctx context.Context, result *pluginapi.ExecResult, stdo
 	}
 	result.Stderr = stderr.kept.Bytes()
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
-		result.ExitCode = int32(exit.ExitCode())
+		result.ExitCode = exit.ExitCode()
 	} else if err == nil || c.Leaves && errors.Is(err, exec.ErrWaitDelay) {
 		result.ExitCode = 0
 	}
-}
-
-// version runs a command, and finds its version in what it prints.
-func (c Command) version(ctx context.Context, argv []string, pattern string) string {
-	result := c.run(ctx, argv)
-	return versionIn(append(result.Stdout, result.Stderr...), pattern)
-}
-
-// versionIn finds a version in what a program has printed.
-func versionIn(said []byte, pattern string) string {
-	expression, err := regexp.Compile("(?m)" + pattern)
-	if err != nil {
-		return ""
-	}
-	if match := expression.FindSubmatch(said); len(match) > 1 {
-		return string(match[1])
-	}
-	return ""
+	return result
 }
 
 // withMark is an environment with a mark for all that is started in it.

@@ -1,4 +1,4 @@
-package program
+package command
 
 import (
 	"bytes"
@@ -7,8 +7,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"testing"
-
-	pb "github.com/amux-dev/amux/pluginapi/amuxplugin1"
 )
 
 // What a command prints must not fill the host's memory, however it is copied.
@@ -28,19 +26,19 @@ func TestCommandToFile(t *testing.T) {
 		t.Skip("it is a shell's command")
 	}
 	print := []string{"sh", "-c", "head -c 3000000 /dev/zero; exit 3"}
-	result := c.Exec(t.Context(), &pb.Exec{Argv: print, ToFile: true})
-	info, err := os.Stat(result.StdoutFile)
+	result := c.ToFile(t.Context(), print)
+	info, err := os.Stat(result.File)
 	if err != nil || info.Size() != 3_000_000 || len(result.Stdout) != 0 || result.ExitCode != 3 {
 		t.Errorf("file %v, %v; exit %d, %d bytes of stdout", info, err, result.ExitCode, len(result.Stdout))
 	}
-	if result := c.Exec(t.Context(), &pb.Exec{Argv: print}); result.StdoutFile != "" || len(result.Stdout) != execLimit {
-		t.Errorf("not asked for: file %q, %d bytes", result.StdoutFile, len(result.Stdout))
+	if result := c.Exec(t.Context(), print); result.File != "" || len(result.Stdout) != execLimit {
+		t.Errorf("not asked for: file %q, %d bytes", result.File, len(result.Stdout))
 	}
-	if result := c.Exec(t.Context(), &pb.Exec{Argv: []string{"no-such-program"}, ToFile: true}); result.ExitCode != -1 {
+	if result := c.ToFile(t.Context(), []string{"no-such-program"}); result.ExitCode != -1 {
 		t.Errorf("no program: exit %d", result.ExitCode)
 	}
 	c.limit = 100_000
-	if result := c.Exec(t.Context(), &pb.Exec{Argv: []string{"sh", "-c", "cat /dev/zero"}, ToFile: true}); result.StdoutFile != "" || result.ExitCode != -1 {
-		t.Errorf("too much: file %q, exit %d", result.StdoutFile, result.ExitCode)
+	if result := c.ToFile(t.Context(), []string{"sh", "-c", "cat /dev/zero"}); result.File != "" || result.ExitCode != -1 {
+		t.Errorf("too much: file %q, exit %d", result.File, result.ExitCode)
 	}
 }

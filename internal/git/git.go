@@ -14,8 +14,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/amux-dev/amux/internal/command"
 	"github.com/amux-dev/amux/internal/process"
-	"github.com/amux-dev/amux/internal/program"
 	"github.com/amux-dev/amux/internal/sys/printable"
 )
 
@@ -79,14 +79,14 @@ func (g *Git) private(worktree bool) []string {
 
 // InTree runs git on the files of the work tree.
 func (g *Git) InTree(ctx context.Context, stdin io.Reader, stdout io.Writer, args ...string) error {
-	c := program.Command{Env: g.private(true), Cwd: g.Root, Stdin: stdin}
+	c := command.Command{Env: g.private(true), Cwd: g.Root, Stdin: stdin}
 	return Run(ctx, c, g.Path, stdout, args)
 }
 
 // OnObjects runs git on objects alone. The attributes of files do not count, neither those
 // in the work tree nor those in the index: an agent could hide with them what it wrote.
 func (g *Git) OnObjects(ctx context.Context, stdin io.Reader, stdout io.Writer, args ...string) error {
-	c := program.Command{Env: g.private(false), Cwd: g.Dir, Stdin: stdin}
+	c := command.Command{Env: g.private(false), Cwd: g.Dir, Stdin: stdin}
 	return Run(ctx, c, g.Path, stdout, append([]string{"--bare"}, args...))
 }
 
@@ -121,7 +121,7 @@ func (l *Limited) Write(p []byte) (int, error) {
 }
 
 // Run runs a command of git. The context bounds it.
-func Run(ctx context.Context, c program.Command, path string, stdout io.Writer, args []string) error {
+func Run(ctx context.Context, c command.Command, path string, stdout io.Writer, args []string) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -142,7 +142,7 @@ func Run(ctx context.Context, c program.Command, path string, stdout io.Writer, 
 		}
 		args = args[1:]
 	}
-	return &Failure{args[0], int(result.ExitCode), OneLine(strings.TrimPrefix(strings.TrimSpace(string(result.Stderr)), "fatal: "))}
+	return &Failure{args[0], result.ExitCode, OneLine(strings.TrimPrefix(strings.TrimSpace(string(result.Stderr)), "fatal: "))}
 }
 
 // Output is what a command prints that prints little.

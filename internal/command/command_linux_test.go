@@ -1,4 +1,4 @@
-package program
+package command
 
 import (
 	"context"
@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/amux-dev/amux/internal/process"
-	pb "github.com/amux-dev/amux/pluginapi/amuxplugin1"
 )
 
 // Nothing of a command goes on that was cut off or has ended: neither its children, nor one
@@ -45,10 +44,10 @@ func TestCommandLeavesNothing(t *testing.T) {
 			}
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
-			done := make(chan int32)
+			done := make(chan int)
 			go func() {
 				c := Command{Env: os.Environ(), Time: time.Hour}
-				done <- c.Exec(ctx, &pb.Exec{Argv: []string{"sh", "-c", script + test.last}}).ExitCode
+				done <- c.Exec(ctx, []string{"sh", "-c", script + test.last}).ExitCode
 			}()
 			pids := map[string]process.ID{}
 			for end := time.Now().Add(time.Minute); len(pids) < len(children) && time.Now().Before(end); time.Sleep(time.Millisecond) {

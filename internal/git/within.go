@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/amux-dev/amux/internal/program"
+	"github.com/amux-dev/amux/internal/command"
 )
 
 // Within runs git in a repository itself, for what cannot be done elsewhere: to make and
@@ -59,7 +59,7 @@ func (w *Within) environ() []string {
 
 // Run runs a command that prints little.
 func (w *Within) Run(ctx context.Context, args ...string) (string, error) {
-	c := program.Command{Env: w.environ(), Cwd: w.Common}
+	c := command.Command{Env: w.environ(), Cwd: w.Common}
 	return Output(func(out io.Writer) error { return Run(ctx, c, w.Path, out, args) })
 }
 
