@@ -7,6 +7,8 @@
 // alternates. The repository is not trusted: git never reads its configuration while it
 // looks at files, so no filter, hook, monitor or diff driver that it names is started.
 //
+// What a run at another place changed is recorded there, by the same code, and sent here.
+//
 // A Set belongs to the process that holds the run's lock. Others may read it.
 package changes
 
@@ -34,6 +36,8 @@ const (
 type Record struct {
 	Version int    `json:"version"` // 1
 	Root    string `json:"root"`    // of the work tree
+	// Place, if not empty, is the other place where the work tree is.
+	Place string `json:"place,omitempty"`
 	// StartTree and EndTree are ids of git trees, in the run's own object folder.
 	StartTree string `json:"start_tree,omitempty"`
 	EndTree   string `json:"end_tree,omitempty"`
@@ -133,7 +137,7 @@ func (s *Set) start(ctx context.Context, r *Record, own []string) error {
 // End takes the tree that the run ends with, unless it was taken.
 func (s *Set) End(ctx context.Context) {
 	r, err := s.Record()
-	if err != nil || r.StartTree == "" || r.EndTree != "" || r.Reason != "" {
+	if err != nil || r.StartTree == "" || r.EndTree != "" || r.Reason != "" || r.Place != "" {
 		return
 	}
 	ctx, cancel := s.limit(ctx, endTime)

@@ -46,6 +46,9 @@ func (s *Set) Open(ctx context.Context, now bool, temp string) (*Diff, error) {
 	if r.StartTree == "" {
 		return nil, fmt.Errorf("%w: %s", ErrNone, r.Reason)
 	}
+	if r.Place != "" && (now || r.EndTree == "") {
+		return nil, ErrElsewhere
+	}
 	g, err := s.open(r.Root)
 	if err != nil {
 		return nil, err

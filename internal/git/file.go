@@ -3,7 +3,6 @@ package git
 import (
 	"context"
 	"errors"
-	"slices"
 	"strconv"
 	"strings"
 )
@@ -142,32 +141,4 @@ func parseFiles(text string) ([]File, error) {
 		return nil, errListing
 	}
 	return files, nil
-}
-
-// Keep packs the objects that tell two trees apart into the private folder, so that the
-// changes can be shown when the repository has dropped them or is gone. What cannot be
-// packed is looked for in the repository.
-func (g *Git) Keep(ctx context.Context, from, to string) {
-	var out Limited
-	if err := g.OnObjects(ctx, nil, &out, "diff-tree", "-r", "-t", "-z", "--raw", "--no-abbrev", "--no-renames", from, to); err != nil {
-		return
-	}
-	ids := []string{from, to}
-	fields := strings.Split(string(out.Data), "\x00")
-	for i := 0; i+1 < len(fields); i += 2 {
-		head := strings.Split(fields[i], " ")
-		if len(head) != 5 {
-			return
-		}
-		for j, mode := range []string{strings.TrimPrefix(head[0], ":"), head[1]} {
-			if id := head[2+j]; mode != Gitlink && IsID(id) && strings.Trim(id, "0") != "" {
-				ids = append(ids, id)
-			}
-		}
-	}
-	slices.Sort(ids)
-	ids = slices.Compact(ids)
-	if g.OnObjects(ctx, strings.NewReader(strings.Join(ids, "\n")+"\n"), &Limited{}, "pack-objects", "-q", g.Dir+"/objects/pack/pack") == nil {
-		_ = g.OnObjects(ctx, nil, &Limited{}, "prune-packed", "-q") // what is left over takes space only
-	}
 }
