@@ -13,7 +13,9 @@ import (
 
 	"github.com/amux-dev/amux/host/internal/engine"
 	"github.com/amux-dev/amux/host/internal/record"
+	"github.com/amux-dev/amux/host/internal/sim"
 	"github.com/amux-dev/amux/internal/journal"
+	"github.com/amux-dev/amux/internal/shim"
 	"github.com/amux-dev/amux/internal/store"
 	"github.com/amux-dev/amux/pluginapi"
 )
@@ -63,6 +65,7 @@ func (s *simulation) checkRun(run *simulatedRun) {
 		return
 	}
 	s.checkBudget(run, rec, fail)
+	s.checkLeft(dir, rec, fail)
 	whole := rec.end.State != engine.Lost && rec.end.Code != pluginapi.CodeDiskFull && rec.end.Reason != "plugin" && rec.end.Reason != "abandoned" && !rec.damage && !s.cut
 	if !s.cut {
 		s.checkOutput(run, rec, whole, fail)
@@ -257,6 +260,21 @@ func (s *simulation) checkJournal(run *simulatedRun, dir *store.Run, rec *record
 	}
 	for spawn, data := range stdout {
 		rec.said[spawn] = string(data)
+	}
+}
+
+// checkLeft demands that what a run has left at another place is here, or a beginning of it if
+// its end could not be fetched, or if there is no room for it.
+func (s *simulation) checkLeft(dir *store.Run, rec *recordedRun, fail func(string, ...any)) {
+	want := sim.LeftAfar(dir.ID)
+	left, err := os.ReadFile(dir.Path(shim.LeftName))
+	if err == nil && !bytes.HasPrefix(want, left) && !s.cut {
+		fail("what it left at its place is not what is here")
+	}
+	exit, _ := os.ReadFile(dir.Path("exit"))
+	unreached := rec.damage || s.cut || s.filled || bytes.Contains(exit, []byte(journal.ReasonCutOff)) || bytes.Contains(exit, []byte(journal.ReasonPlaceGone))
+	if _, err := os.Stat(dir.Path("place-left.json")); err == nil && !unreached && rec.end.State != engine.Lost && len(left) != len(want) {
+		fail("of what it left at its place %d bytes are here, of %d", len(left), len(want))
 	}
 }
 

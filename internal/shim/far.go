@@ -24,6 +24,9 @@ type Far struct {
 	Lives func(Info) bool
 	Sweep func(runID string) // kills what a shim that was killed has left
 	Open  rawio.Opener       // nil: the system's
+	// Left, if not nil, makes the file LeftName in the directory of a run that is over: what else
+	// is fetched of it. It may be called twice at a time, by two connections of a link.
+	Left func(runID, dir string)
 }
 
 // Attach carries frames between the stream of in and out and the shim of one run, until
@@ -171,10 +174,38 @@ func (r *farRun) tell() error {
 	if err == nil {
 		err = r.sendJournal(info.Size(), false)
 	}
+	if err == nil {
+		err = r.sendLeft()
+	}
 	if err != nil {
 		return err
 	}
 	return r.wire.send(frameOver, 0, encode(over{Exit: exit}))
+}
+
+// sendLeft sends what else the run has left, from where the other end has it. What cannot be read
+// is missing.
+func (r *farRun) sendLeft() error {
+	if r.Left == nil {
+		return nil
+	}
+	r.Left(r.opening.RunID, r.dir)
+	left, err := r.Open(filepath.Join(r.dir, LeftName), os.O_RDONLY, 0)
+	if err != nil {
+		return nil
+	}
+	defer left.Close()
+	buf := make([]byte, piece)
+	for offset := r.opening.Left; ; {
+		n, _ := left.ReadAt(buf, offset)
+		if n == 0 {
+			return nil
+		}
+		if err := r.wire.send(frameLeft, 0, journalPiece(false, offset, buf[:n])...); err != nil {
+			return err
+		}
+		offset += int64(n)
+	}
 }
 
 // forward sends on what comes from the shim.

@@ -31,6 +31,7 @@ type Opening struct {
 	Launch bool   `json:"launch,omitempty"` // the shim is to be started
 	Hello  Hello  `json:"hello"`            // for the shim
 	Offset int64  `json:"offset"`           // where Near's copy of the journal ends
+	Left   int64  `json:"left,omitempty"`   // so much is there of what the run has left besides
 }
 
 // over is the last that Far says.

@@ -119,6 +119,12 @@ func (a *afar) start(hello shim.Hello, resume bool) {
 		Dial:  shim.Connect,
 		Lives: func(info shim.Info) bool { return process.Alive(process.ID{PID: info.PID, Start: info.Start}) },
 		Sweep: func(id string) { process.Sweep(id, false) },
+		Left: func(_, dir string) {
+			path := filepath.Join(dir, shim.LeftName)
+			if _, err := os.Stat(path); err != nil {
+				_ = os.WriteFile(path, leftBehind, 0o600)
+			}
+		},
 	}
 	near := shim.Near{
 		Dir: a.dir, Place: "afar", Self: shim.Info{PID: os.Getpid(), Start: 1, BootID: "boot"}, Resume: resume, Session: fmt.Sprintf("%p", a),
@@ -134,6 +140,17 @@ func (a *afar) start(hello shim.Hello, resume bool) {
 	}
 	if a.info, err = shim.ReadInfo(a.dir); err != nil {
 		a.Fatal(err)
+	}
+}
+
+// leftBehind is what a run has left there besides its journal.
+var leftBehind = bytes.Repeat([]byte("0123456789"), 1000)
+
+// keeps demands that all of it is here.
+func (a *afar) keeps() {
+	a.Helper()
+	if data, err := os.ReadFile(filepath.Join(a.dir, shim.LeftName)); err != nil || !bytes.Equal(data, leftBehind) {
+		a.Errorf("of what the run has left %d bytes are here, %v", len(data), err)
 	}
 }
 
@@ -231,6 +248,7 @@ func TestAfar(t *testing.T) {
 	<-a.Gone()
 	a.leaves()
 	a.missing(a.there, a.temp, a.info.Socket)
+	a.keeps()
 	exit, err := os.ReadFile(a.dir + "/exit")
 	if err != nil || !strings.Contains(string(exit), `"code":7`) {
 		t.Errorf("the exit file has %q, %v", exit, err)
@@ -288,6 +306,7 @@ func TestAfarCutAnywhere(t *testing.T) {
 			<-a.Gone()
 			a.leaves()
 			a.missing(a.there)
+			a.keeps()
 		})
 	}
 }

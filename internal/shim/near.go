@@ -29,11 +29,17 @@ const (
 	ashore = 30 * time.Second
 	// cleaning is how long what an ended run has left there is tried to be removed.
 	cleaning = 10 * time.Second
+	// mostLeft is how much is taken of what a run has left besides its journal.
+	mostLeft = 80 << 20
 	// waiting is how many commands wait for the link at most.
 	waiting = 4 * window
 	// longestPause is between two tries.
 	longestPause = 30 * time.Second
 )
+
+// LeftName is the file in a run's directory with what it has left besides its journal: made at its
+// place, and copied from there. The copy may end early.
+const LeftName = "left"
 
 // GoneError says that there is no other end any more, for good.
 type GoneError struct{ Msg string }
@@ -115,6 +121,7 @@ type near struct {
 	hello    Hello
 	listener Listener
 	copy     rawio.File
+	left     leftFile
 	exit     exitFile
 	clients  clients
 
@@ -203,6 +210,7 @@ func (s *near) open() (err error) {
 func (s *near) leave() {
 	_ = s.listener.Close()
 	_ = s.copy.Close()
+	s.left.close()
 	s.clients.close()
 }
 
@@ -236,7 +244,7 @@ func (s *near) connect(launch bool) (*wire, error) {
 	s.mu.Lock()
 	offset := s.size
 	s.mu.Unlock()
-	if err = w.send(frameOpen, 0, encode(Opening{RunID: s.hello.RunID, Launch: launch, Hello: hello, Offset: offset})); err != nil || !launch {
+	if err = w.send(frameOpen, 0, encode(Opening{RunID: s.hello.RunID, Launch: launch, Hello: hello, Offset: offset, Left: s.left.size})); err != nil || !launch {
 		if err != nil {
 			w.close()
 		}
@@ -370,6 +378,10 @@ func (s *near) talk(w *wire) (heard, ended bool, _ error) {
 			if err := s.grow(body); err != nil {
 				return heard, false, err
 			}
+		case frameLeft:
+			if err := s.left.take(s.Edges.Open, filepath.Join(s.Dir, LeftName), body); err != nil {
+				return heard, false, err
+			}
 		case frameReply:
 			s.answered(id, body)
 		case frameWelcome:
@@ -466,6 +478,41 @@ func (s *near) grow(body []byte) error {
 		s.clients.ring()
 	}
 	return nil
+}
+
+// leftFile is what the run has left besides its journal, while it comes.
+type leftFile struct {
+	file rawio.File
+	size int64
+	full bool // there is no room for it here: the rest is dropped
+}
+
+func (l *leftFile) take(open rawio.Opener, path string, body []byte) (err error) {
+	_, offset, data, err := cutPiece(body)
+	if err != nil {
+		return err
+	}
+	if l.file == nil && !l.full {
+		if l.file, err = open(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600); err != nil {
+			l.file, l.full = nil, true // not the interface of a nil file
+		}
+	}
+	if offset != l.size || l.size+int64(len(data)) > mostLeft {
+		return fmt.Errorf("%w: a piece of what the run has left at offset %d, not %d", errFrame, offset, l.size)
+	}
+	if !l.full {
+		_, err := l.file.WriteAt(data, offset)
+		l.full = err != nil
+	}
+	l.size += int64(len(data))
+	return nil
+}
+
+func (l *leftFile) close() {
+	if l.file != nil {
+		_ = l.file.Close()
+		l.file = nil
+	}
 }
 
 // diskFull ends the run because its record here cannot be written.

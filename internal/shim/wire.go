@@ -51,6 +51,7 @@ const (
 	frameDestroy frameType = 'd' // remove what the run has left; answered by the same
 	// Far → Near.
 	frameJournal frameType = 'j' // 1 if it ends where a record does (1), offset (8), bytes of the journal
+	frameLeft    frameType = 'b' // a piece of what else the run has left, from its offset 0 on
 	frameOver    frameType = 'x' // over: the shim is gone, and all of the journal was sent
 )
 

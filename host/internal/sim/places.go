@@ -3,6 +3,7 @@
 package sim
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -190,6 +191,9 @@ func (c *cable) Write(b []byte) (int, error) {
 	return c.conn.Write(b)
 }
 
+// LeftAfar is what a run leaves at the other place besides its journal.
+func LeftAfar(id string) []byte { return bytes.Repeat([]byte(id), 5000) }
+
 // far is the other end of a link.
 func (w *World) far(p *Proc) shim.Far {
 	return shim.Far{
@@ -204,6 +208,21 @@ func (w *World) far(p *Proc) shim.Far {
 		Sweep: func(id string) {
 			if p.Alive() {
 				w.sweep(id, true)
+			}
+		},
+		Left: func(id, dir string) {
+			path := filepath.Join(dir, shim.LeftName)
+			if _, err := os.Stat(path); err == nil {
+				return
+			}
+			file, err := p.Open(path+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+			if err != nil {
+				return
+			}
+			_, err = file.WriteAt(LeftAfar(id), 0)
+			_ = file.Close()
+			if err == nil && p.Alive() {
+				_ = os.Rename(path+".new", path)
 			}
 		},
 		Start: func(dir string, hello shim.Hello) (io.ReadWriteCloser, error) {
