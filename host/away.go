@@ -360,9 +360,6 @@ func (l *launch) checkPlace(ctx context.Context) error {
 	if refused != "" {
 		return pluginapi.Errorf(pluginapi.CodeCapability, "%s is of this machine, and the run is to be at %s (--on)", refused, s.On)
 	}
-	if at.Image == "" { // else it works in a folder of this machine
-		s.Changes = false
-	}
 	l.away = &away{places: PlacesOf(l.h), place: at}
 	if command.Executable(l.away.places.relay()) == "" {
 		return pluginapi.Errorf(pluginapi.CodeConfig, "runs at other places need %s, which is missing or not executable", l.away.places.relay()).
@@ -375,7 +372,7 @@ func (l *launch) checkPlace(ctx context.Context) error {
 	if cwd == "" {
 		return invalid("where at %s is the run to work?", s.On).WithHint("say so: --cwd ~/NAME, or folder in [places.%s] of config.toml", s.On)
 	}
-	if at.Image != "" { // it works in a folder of this machine
+	if l.away.worksHere() {
 		if err := checkDir("working directory", cwd); err != nil {
 			return err
 		}
@@ -484,6 +481,9 @@ func (l *launch) machine(ctx context.Context) spawn.Machine {
 	}
 	return thereMachine{ctx, l}
 }
+
+// worksHere reports whether the run works in a folder of this machine, as in a container.
+func (a *away) worksHere() bool { return a.place.Image != "" }
 
 // temp is the run's folder for temporary files where its agent is.
 func (l *launch) temp() string {

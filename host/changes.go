@@ -6,12 +6,16 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"os"
 	"strings"
 	"time"
 
 	"github.com/amux-dev/amux/host/internal/record"
 	"github.com/amux-dev/amux/internal/changes"
 	"github.com/amux-dev/amux/internal/git"
+	"github.com/amux-dev/amux/internal/place"
+	"github.com/amux-dev/amux/internal/shim"
 	"github.com/amux-dev/amux/internal/store"
 	"github.com/amux-dev/amux/pluginapi"
 	"github.com/amux-dev/amux/pluginapi/code"
@@ -24,6 +28,8 @@ type Changes struct{ run *recorded }
 // ChangesInfo is what is recorded of a run's changes.
 type ChangesInfo struct {
 	Root string `json:"root"` // of the work tree
+	// Place, if not empty, is the other place where the work tree is.
+	Place string `json:"place,omitempty"`
 	// StartTree and EndTree are the ids of git trees; EndTree is empty while the run goes
 	// on. Their objects are in the folder "changes" of the run, which is a git folder.
 	StartTree string `json:"start_tree,omitempty"`
@@ -78,7 +84,7 @@ func (c *Changes) Info() *ChangesInfo {
 		return nil
 	}
 	info := &ChangesInfo{
-		Root: found.Root, StartTree: found.StartTree, EndTree: found.EndTree, Taken: found.Taken, Reason: found.Reason,
+		Root: found.Root, Place: found.Place, StartTree: found.StartTree, EndTree: found.EndTree, Taken: found.Taken, Reason: found.Reason,
 		LeftOut: found.LeftOut, Files: found.Files, Added: found.Added, Deleted: found.Deleted,
 	}
 	if end, err := record.Read(c.run.dir); err == nil && end.Ended != nil && info.Taken != nil {
@@ -97,15 +103,47 @@ func (c *Changes) Diff(ctx context.Context) (*Diff, error) { return c.open(ctx, 
 
 func (c *Changes) open(ctx context.Context, now bool) (*Diff, error) {
 	d, err := c.set().Open(ctx, now, c.run.h.opts.TempDir)
+	if errors.Is(err, changes.ErrElsewhere) && !now {
+		d, err = c.fetch(ctx)
+	}
 	if err != nil {
 		return nil, c.diffError(err)
 	}
 	return &Diff{c, d}, nil
 }
 
+// fetch opens what a run that goes on at another place has changed so far.
+func (c *Changes) fetch(ctx context.Context) (*changes.Diff, error) {
+	ctx, cancel := context.WithTimeout(ctx, git.UserTime)
+	defer cancel()
+	at, err := place.ReadRecord(c.run.dir.Dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, errors.New("what it changed has not been fetched")
+	}
+	if err != nil {
+		return nil, err
+	}
+	dialer := PlacesOf(c.run.h).dialer()
+	dialer.Known = at.Far
+	client, err := dialer.Open(ctx, at.Place, c.run.id())
+	if err != nil {
+		return nil, err
+	}
+	defer client.Close()
+	parcel, err := client.Changes(ctx, c.run.id())
+	if err != nil {
+		return nil, err
+	}
+	return changes.OpenParcel(ctx, parcel, at.Place.Name, c.run.h.opts.TempDir, c.run.h.opts.Env)
+}
+
 // Undo gives the files that the run changed the content they had at its start: all of them,
 // or none if one of them was changed since. It returns the files.
 func (c *Changes) Undo(ctx context.Context) ([]ChangedFile, error) {
+	if info := c.Info(); info != nil && info.Place != "" {
+		return nil, pluginapi.Errorf(pluginapi.CodeInvalidTransition, "run %s: its files are at %s, and amux undoes what is on this machine", c.run.id(), info.Place).
+			WithHint("see what it changed: amux diff %s", record.ShortID(c.run.id()))
+	}
 	if info := c.Info(); info != nil && info.StartTree != "" && info.EndTree == "" {
 		if end, err := record.Read(c.run.dir); err == nil && end.End != nil {
 			return nil, pluginapi.Errorf(pluginapi.CodeInvalidTransition, "run %s: the files at its end were not recorded: %s", c.run.id(), cmp.Or(info.Reason, "amux was killed, or the disk was full")).
@@ -148,9 +186,6 @@ func (c *Changes) diffError(err error) error {
 	switch {
 	case c.Info() != nil:
 		return pluginapi.Errorf(pluginapi.CodeInvalidTransition, "run %s: %w", id, err)
-	case !c.run.spec.Changes && c.run.spec.On != "":
-		return pluginapi.Errorf(pluginapi.CodeInvalidTransition, "run %s: its changes were not recorded: it worked in a folder at %s", id, c.run.spec.On).
-			WithHint("see there: git diff")
 	case !c.run.spec.Changes:
 		return pluginapi.Errorf(pluginapi.CodeInvalidTransition, "run %s: its changes were not recorded", id).
 			WithHint("amux records them where --no-changes and changes = false are not set")
@@ -161,6 +196,8 @@ func (c *Changes) diffError(err error) error {
 		why = "it keeps no record (--no-record)"
 	case c.run.agent.GetDemo():
 		why = "agent " + c.run.meta.Agent + " changes nothing"
+	case c.run.spec.On != "":
+		why = c.run.meta.Cwd + " at " + c.run.spec.On + " is in no git work tree, or the place was not asked"
 	case git.InWorkTree(c.run.meta.Cwd):
 		why = "amux was killed before the agent started, or the disk was full"
 	}
@@ -247,6 +284,10 @@ func (l *launch) takeBaseline(ctx context.Context) {
 	}
 	go func() {
 		defer close(b.done)
+		if l.away != nil && !l.away.worksHere() {
+			l.beginThere(ctx)
+			return
+		}
 		changesOf(l.dir, env).Start(ctx, l.spec.Cwd, []string{o.ConfigDir, o.TempDir, o.RuntimeDir})
 	}()
 }
@@ -259,6 +300,21 @@ func (b *baseline) wait() {
 	}
 }
 
+// beginThere has the run's place take the tree. A run without one goes on.
+func (l *launch) beginThere(ctx context.Context) {
+	err := l.away.open(ctx, l.spec.RunID)
+	var taken []byte
+	if err == nil {
+		taken, err = l.away.client.Begin(ctx, l.spec.RunID, l.spec.Cwd, l.world())
+	}
+	if err == nil && len(taken) > 0 {
+		err = changesOf(l.dir, nil).StartElsewhere(l.away.place.Name, taken)
+	}
+	if err != nil {
+		l.h.log.Named("place").Debug("the files of a run's start are not known", "run_id", l.spec.RunID, "error", err)
+	}
+}
+
 // takeEnd takes the tree that the run has ended with. It is called as hosted.ended, once.
 func (r *hosted) takeEnd() {
 	if !r.spec.Changes || r.spec.NoRecord {
@@ -268,5 +324,23 @@ func (r *hosted) takeEnd() {
 	if env == nil || r.spec.On != "" {
 		env = r.h.opts.Env
 	}
-	changesOf(r.dir, env).End(context.Background()) // it is bounded by itself
+	set, ctx := changesOf(r.dir, env), context.Background() // each is bounded by itself
+	if set.Expected() {
+		r.takeSent(ctx, set)
+		return
+	}
+	set.End(ctx)
+}
+
+// takeSent takes what the run's place has sent of the changes.
+func (r *hosted) takeSent(ctx context.Context, set *changes.Set) {
+	path := r.dir.Path(shim.LeftName)
+	defer os.Remove(path)
+	sent, err := os.Open(path)
+	if err != nil {
+		set.Missed(fmt.Errorf("what it changed was not fetched from %s", r.spec.On))
+		return
+	}
+	defer sent.Close()
+	_ = set.Receive(ctx, sent, r.spec.On) // the record has the error
 }

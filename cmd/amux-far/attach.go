@@ -24,7 +24,7 @@ func attach(in io.Reader, out io.WriteCloser) error {
 			}
 			return started.Conn, nil
 		},
-		Dial: shim.Connect, Lives: lives, Sweep: func(id string) { process.Sweep(id, false) },
+		Dial: shim.Connect, Lives: lives, Sweep: func(id string) { process.Sweep(id, false) }, Left: leave,
 	}
 	return far.Attach(in, out)
 }

@@ -75,6 +75,10 @@ func answer(r place.Request) (*place.Answer, error) {
 		return &place.Answer{}, os.WriteFile(filepath.Join(tempOf(r.RunID), r.Name), r.Content, 0o600)
 	case place.OpRemove:
 		return &place.Answer{}, removeRun(r.RunID)
+	case place.OpBegin:
+		return begin(r)
+	case place.OpChanges:
+		return differs(r.RunID)
 	case place.OpRuns:
 		runs, err := listRuns()
 		return &place.Answer{Runs: runs}, err

@@ -37,6 +37,9 @@ const (
 	OpPut    = "put"
 	OpRemove = "remove"
 	OpRuns   = "runs"
+
+	OpBegin   = "begin"   // record what the work folder is, before the agent is started
+	OpChanges = "changes" // what differs from that now
 )
 
 // Answer answers a Request.
@@ -49,6 +52,8 @@ type Answer struct {
 	Socket string  `json:"socket,omitempty"`
 	Result *Result `json:"result,omitempty"`
 	Runs   []Run   `json:"runs,omitempty"`
+
+	Content []byte `json:"content,omitempty"`
 }
 
 // World is what a place says of itself.
@@ -195,6 +200,25 @@ func (c *Client) Make(ctx context.Context, runID string, journal []byte) (Made, 
 		return Made{}, err
 	}
 	return Made{a.Temp, a.Socket}, nil
+}
+
+// Begin records there, with git, what is in the folder that a run works in, and returns the
+// record; nil if the folder is in no work tree.
+func (c *Client) Begin(ctx context.Context, runID, cwd string, env []string) ([]byte, error) {
+	a, err := c.ask(ctx, Request{Op: OpBegin, RunID: runID, Cwd: cwd, Env: env})
+	if err != nil {
+		return nil, err
+	}
+	return a.Content, nil
+}
+
+// Changes returns a parcel of what differs from that now; nil if nothing is recorded.
+func (c *Client) Changes(ctx context.Context, runID string) ([]byte, error) {
+	a, err := c.ask(ctx, Request{Op: OpChanges, RunID: runID})
+	if err != nil {
+		return nil, err
+	}
+	return a.Content, nil
 }
 
 // Put writes a file, mode 0600, into the folder for temporary files of a run.
