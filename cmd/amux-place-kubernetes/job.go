@@ -20,9 +20,13 @@ type object = map[string]any
 // jobName is the name of a run's Job.
 func jobName(run string) string { return "amux-" + strings.ToLower(run) }
 
+// trusting has git work in the work folder, which is a volume's and so the cluster's, not the
+// user's: git refuses such folders else. The home is the run's own.
+const trusting = `git config --global --replace-all safe.directory ` + workFolder
+
 // waiting is the container's first process. It does nothing, takes in what ends without a parent,
 // and ends at once when it is asked to.
-var waiting = []string{"sh", "-c", `trap 'exit 143' TERM; while :; do sleep 3600 & wait $!; done`}
+var waiting = []string{"sh", "-c", `trap 'exit 143' TERM; command -v git >/dev/null && ` + trusting + `; while :; do sleep 3600 & wait $!; done`}
 
 // job is the manifest of a run's Job. It satisfies the restricted Pod Security Standard. A pod is
 // never made twice: what ran in the first is lost with it.
@@ -57,7 +61,7 @@ func (p place) job(run string) object {
 		"volumes":    []object{work, {"name": "home", "emptyDir": object{}}, {"name": "tmp", "emptyDir": object{}}},
 	}
 	if p.git != "" {
-		clone := []string{"git", "clone", "--depth", "1"}
+		clone := []string{"sh", "-c", trusting + ` && exec git "$@"`, "sh", "clone", "--depth", "1"}
 		if p.branch != "" {
 			clone = append(clone, "--branch", p.branch)
 		}

@@ -59,6 +59,34 @@ metadata: {name: keys, namespace: agents}
 stringData: {OF_THE_CLUSTER: "obviously-no-key"}
 `
 
+// volume is what a namespace may have for its runs.
+const volume = `
+apiVersion: v1
+kind: PersistentVolume
+metadata: {name: kept}
+spec:
+  capacity: {storage: 1Gi}
+  accessModes: [ReadWriteOnce]
+  storageClassName: ""
+  hostPath: {path: /run/kept, type: Directory}
+  claimRef: {namespace: agents, name: kept}
+---
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: kept, namespace: agents}
+spec: {storageClassName: "", volumeName: kept, accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
+---
+apiVersion: v1
+kind: ServiceAccount
+metadata: {name: runner, namespace: agents}
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: registry, namespace: agents}
+type: kubernetes.io/dockerconfigjson
+stringData: {.dockerconfigjson: '{"auths":{}}'}
+`
+
 // podded is a user whose runs are in a cluster.
 type podded struct {
 	*visitor
@@ -121,6 +149,8 @@ func TestKubernetes(t *testing.T) {
 	agent("waits", `trap "" TERM; setsid sleep 1000 & echo started; i=0; while [ $i -lt 2400 ]; do i=$((i+1)); [ -e go ] && echo finished && exit 0; sleep 0.05; done`)
 	agent("counts", `i=0; echo started; while [ $i -lt 300 ]; do i=$((i+1)); echo "line $i"; sleep 0.05; done`)
 	agent("fills", `echo started; dd if=/dev/zero of=big bs=1M count=40; sleep 600`)
+	agent("changes", `echo new >made; echo more >>cloned; echo started; i=0; while [ $i -lt 2400 ]; do i=$((i+1)); [ -e go ] && exit 0; sleep 0.05; done`)
+	agent("mounted", `ls -a /work /var/run/secrets/kubernetes.io/serviceaccount; echo kept >>/work/before`)
 	agent("grows", `echo started; sleep 1; tail /dev/zero`)
 	p.place("box")
 	p.place("work", `git = "https://git.invalid/app"`, `branch = "next"`, `secret = "keys"`, `cpu = "100m"`, `memory = "512Mi"`, `deadline = "1h"`)
@@ -155,10 +185,12 @@ func TestKubernetes(t *testing.T) {
 		p.place("huge", `cpu = "1000"`, `wait = "3s"`)
 		p.place("unknown", `nodes = "3"`)
 		p.place("elsewhere", `context = "no-such"`)
+		p.place("root", `user = "0"`)
 		p.place("programless", `kubectl = "/no/such/kubectl"`)
 		for name, says := range map[string]string{
 			"absent": "ImagePullBackOff: ", "never": "ErrImageNeverPull: ", "full": "exceeded quota: none", "forbidden": `cannot create resource "jobs"`,
 			"huge": "Insufficient cpu", "unknown": `the option "nodes" is not known`, "elsewhere": `context "no-such" does not exist`, "programless": "no such file or directory",
+			"root": "violates PodSecurity",
 		} {
 			said, err := p.Try(nil, p.Amux, "run", "--on", name, "tells", "x")
 			if err == nil || !strings.Contains(said, says) || strings.Count(strings.TrimSpace(said), "\n") > 1 {
@@ -167,6 +199,17 @@ func TestKubernetes(t *testing.T) {
 		}
 		if runs := p.Sh(nil, p.Amux, "ps", "-q"); runs != "" {
 			t.Errorf("runs: %s", runs)
+		}
+		p.empty()
+	})
+	t.Run("what the namespace has", func(t *testing.T) { // a volume, an account, a Secret for images
+		c.Apply(volume)
+		p.place("kept", `volume = "kept"`, `account = "runner"`, `pull_secret = "registry"`)
+		for _, before := range []bool{false, true} {
+			said, err := p.Try(nil, p.Amux, "run", "--on", "kept", "mounted", "x")
+			if err != nil || strings.Contains(said, "before") != before || !strings.Contains(said, "token") {
+				t.Errorf("%v: %s", err, said)
+			}
 		}
 		p.empty()
 	})
@@ -185,6 +228,22 @@ func TestKubernetes(t *testing.T) {
 		}
 		p.whole(id)
 		p.empty()
+	})
+	t.Run("changes", func(t *testing.T) { // while it goes on, and when its pod is gone
+		id := p.detached("work", "changes")
+		p.started(id)
+		for _, when := range []string{"live", "gone"} {
+			if when == "gone" {
+				c.Get("exec", "-n", "agents", p.pod(id), "--", "sh", "-c", ">/work/go")
+				if end := p.end(id); end.State != "completed" {
+					t.Errorf("%+v", end)
+				}
+				p.empty()
+			}
+			if said := p.Sh(nil, p.Amux, "diff", id); !strings.Contains(said, "+++ b/made") || !strings.Contains(said, "+more") || strings.Contains(said, "b/go\n") != (when == "gone") {
+				t.Errorf("%s: %s", when, said)
+			}
+		}
 	})
 	for _, e := range []struct {
 		what, place, agent string

@@ -14,11 +14,41 @@ import (
 	"testing"
 )
 
-// git is a program of the image's that makes what it is asked to clone.
+// git is a program of the image's that makes what it is asked to clone, and else is this machine's.
 const git = `#!/bin/sh
+[ "$1" = clone ] || exec /bin/real-git "$@"
 for folder; do :; done
-echo "$@" >"$folder/cloned"
+/bin/real-git init -q --template= "$folder" && echo "$@" >"$folder/cloned"
 `
+
+// addGit adds this machine's git and the libraries that it loads.
+func (a *archive) addGit() {
+	a.t.Helper()
+	path, err := exec.LookPath("git")
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	a.addFile("bin/real-git", path)
+	loads, err := exec.Command("ldd", path).Output()
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	for word := range strings.FieldsSeq(string(loads)) {
+		if strings.HasPrefix(word, "/") {
+			a.addFile(word[1:], word)
+		}
+	}
+}
+
+// addFile adds a program or a library of this machine.
+func (a *archive) addFile(name, path string) {
+	a.t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	a.add(&tar.Header{Name: name, Typeflag: tar.TypeReg, Mode: 0o755}, data)
+}
 
 // Rootfs is the file system of an image, as a tar archive.
 func Rootfs(t *testing.T) []byte {
@@ -27,16 +57,13 @@ func Rootfs(t *testing.T) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	program, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
 	a := newArchive(t)
 	a.add(&tar.Header{Name: "bin/", Typeflag: tar.TypeDir, Mode: 0o755}, nil)
 	a.add(&tar.Header{Name: "tmp/", Typeflag: tar.TypeDir, Mode: 0o1777}, nil)
-	a.add(&tar.Header{Name: "bin/busybox", Typeflag: tar.TypeReg, Mode: 0o755}, program)
+	a.addFile("bin/busybox", path)
+	a.addGit()
 	a.add(&tar.Header{Name: "bin/git", Typeflag: tar.TypeReg, Mode: 0o755}, []byte(git))
-	for _, name := range strings.Fields("sh uname mkdir cat chmod sleep ls id setsid env dd kill tail") {
+	for _, name := range strings.Fields("sh uname mkdir cat chmod sleep ls id setsid env dd kill tail rm") {
 		a.add(&tar.Header{Name: "bin/" + name, Typeflag: tar.TypeSymlink, Linkname: "busybox", Mode: 0o777}, nil)
 	}
 	return a.close()

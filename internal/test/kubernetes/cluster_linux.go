@@ -21,7 +21,7 @@ import (
 )
 
 const (
-	// Image is what the node has: busybox, and a git that makes one file.
+	// Image is what the node has: busybox, and a git that makes what it is to clone.
 	Image = "amux.test/agent:1"
 	pause = "amux.test/pause:1"
 	// address is that of the node, on an interface that leads nowhere.
@@ -118,7 +118,7 @@ func (c *Cluster) enter() {
 	}
 	// Its own /var, for kubelet and containerd have paths there that no flag names.
 	cmd := exec.Command("unshare", "--pid", "--mount", "--fork", "--kill-child", "--mount-proc", "sh", "-c",
-		"mount -t tmpfs none /var/log && mount -t tmpfs none /run && mkdir -p /var/lib/kubelet && mount -t tmpfs none /var/lib/kubelet && echo ready && while :; do sleep 3600 & wait; done")
+		"mount -t tmpfs none /var/log && mount -t tmpfs none /run && mkdir -m 1777 /run/kept && mkdir -p /var/lib/kubelet && mount -t tmpfs none /var/lib/kubelet && echo ready && while :; do sleep 3600 & wait; done")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	stdout, err := cmd.StdoutPipe()
 	if err == nil {
