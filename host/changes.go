@@ -325,6 +325,7 @@ func (r *hosted) takeEnd() {
 		env = r.h.opts.Env
 	}
 	set, ctx := changesOf(r.dir, env), context.Background() // each is bounded by itself
+	defer os.Remove(r.dir.Path(shim.LeftName))
 	if set.Expected() {
 		r.takeSent(ctx, set)
 		return
@@ -334,9 +335,7 @@ func (r *hosted) takeEnd() {
 
 // takeSent takes what the run's place has sent of the changes.
 func (r *hosted) takeSent(ctx context.Context, set *changes.Set) {
-	path := r.dir.Path(shim.LeftName)
-	defer os.Remove(path)
-	sent, err := os.Open(path)
+	sent, err := os.Open(r.dir.Path(shim.LeftName))
 	if err != nil {
 		set.Missed(fmt.Errorf("what it changed was not fetched from %s", r.spec.On))
 		return

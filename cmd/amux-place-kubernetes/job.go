@@ -22,11 +22,28 @@ func jobName(run string) string { return "amux-" + strings.ToLower(run) }
 
 // trusting has git work in the work folder, which is a volume's and so the cluster's, not the
 // user's: git refuses such folders else. The home is the run's own.
-const trusting = `git config --global --replace-all safe.directory ` + workFolder
+const trusting = "git config --global --replace-all safe.directory " + workFolder
 
 // waiting is the container's first process. It does nothing, takes in what ends without a parent,
 // and ends at once when it is asked to.
-var waiting = []string{"sh", "-c", `trap 'exit 143' TERM; command -v git >/dev/null && ` + trusting + `; while :; do sleep 3600 & wait $!; done`}
+var waiting = []string{"sh", "-c", `trap 'exit 143' TERM; while :; do sleep 3600 & wait $!; done`}
+
+// prepares is what makes the work folder a git work tree before the agent is there, so that what
+// it makes is known and can be fetched: a clone, or an empty one. An image without git has
+// neither, and a volume stays as it is.
+func (p place) prepares() []string {
+	switch {
+	case p.git != "":
+		clone := []string{"sh", "-c", trusting + ` && exec git "$@"`, "sh", "clone", "--depth", "1"}
+		if p.branch != "" {
+			clone = append(clone, "--branch", p.branch)
+		}
+		return append(clone, "--", p.git, workFolder)
+	case p.volume != "":
+		return []string{"sh", "-c", "! command -v git >/dev/null || " + trusting}
+	}
+	return []string{"sh", "-c", "! command -v git >/dev/null || { " + trusting + " && git init --quiet " + workFolder + "; }"}
+}
 
 // job is the manifest of a run's Job. It satisfies the restricted Pod Security Standard. A pod is
 // never made twice: what ran in the first is lost with it.
@@ -57,15 +74,9 @@ func (p place) job(run string) object {
 		"securityContext": object{
 			"runAsNonRoot": p.user != 0, "runAsUser": p.user, "runAsGroup": p.user, "fsGroup": p.user, "seccompProfile": object{"type": "RuntimeDefault"},
 		},
-		"containers": []object{container(agentContainer, waiting...)},
-		"volumes":    []object{work, {"name": "home", "emptyDir": object{}}, {"name": "tmp", "emptyDir": object{}}},
-	}
-	if p.git != "" {
-		clone := []string{"sh", "-c", trusting + ` && exec git "$@"`, "sh", "clone", "--depth", "1"}
-		if p.branch != "" {
-			clone = append(clone, "--branch", p.branch)
-		}
-		pod["initContainers"] = []object{container("git", append(clone, "--", p.git, workFolder)...)}
+		"initContainers": []object{container("work", p.prepares()...)},
+		"containers":     []object{container(agentContainer, waiting...)},
+		"volumes":        []object{work, {"name": "home", "emptyDir": object{}}, {"name": "tmp", "emptyDir": object{}}},
 	}
 	if p.account != "" {
 		pod["serviceAccountName"] = p.account

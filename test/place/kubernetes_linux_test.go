@@ -151,6 +151,7 @@ func TestKubernetes(t *testing.T) {
 	agent("fills", `echo started; dd if=/dev/zero of=big bs=1M count=40; sleep 600`)
 	agent("changes", `echo new >made; echo more >>cloned; echo started; i=0; while [ $i -lt 2400 ]; do i=$((i+1)); [ -e go ] && exit 0; sleep 0.05; done`)
 	agent("mounted", `ls -a /work /var/run/secrets/kubernetes.io/serviceaccount; echo kept >>/work/before`)
+	agent("idles", `echo started; exec sleep 3600`)
 	agent("grows", `echo started; sleep 1; tail /dev/zero`)
 	p.place("box")
 	p.place("work", `git = "https://git.invalid/app"`, `branch = "next"`, `secret = "keys"`, `cpu = "100m"`, `memory = "512Mi"`, `deadline = "1h"`)
@@ -229,22 +230,25 @@ func TestKubernetes(t *testing.T) {
 		p.whole(id)
 		p.empty()
 	})
-	t.Run("changes", func(t *testing.T) { // while it goes on, and when its pod is gone
-		id := p.detached("work", "changes")
-		p.started(id)
-		for _, when := range []string{"live", "gone"} {
-			if when == "gone" {
-				c.Get("exec", "-n", "agents", p.pod(id), "--", "sh", "-c", ">/work/go")
-				if end := p.end(id); end.State != "completed" {
-					t.Errorf("%+v", end)
+	for _, at := range []string{"work", "box"} { // a clone, and a folder that was empty
+		t.Run("changes at "+at, func(t *testing.T) {
+			id := p.detached(at, "changes")
+			p.started(id)
+			for _, when := range []string{"while it goes on", "when its pod is gone"} {
+				ended := when == "when its pod is gone"
+				if ended {
+					c.Get("exec", "-n", "agents", p.pod(id), "--", "sh", "-c", ">/work/go")
+					if end := p.end(id); end.State != "completed" {
+						t.Errorf("%+v", end)
+					}
+					p.empty()
 				}
-				p.empty()
+				if said := p.Sh(nil, p.Amux, "diff", id); !strings.Contains(said, "+++ b/made") || !strings.Contains(said, "+more") || strings.Contains(said, "b/go\n") != ended {
+					t.Errorf("%s: %s", when, said)
+				}
 			}
-			if said := p.Sh(nil, p.Amux, "diff", id); !strings.Contains(said, "+++ b/made") || !strings.Contains(said, "+more") || strings.Contains(said, "b/go\n") != (when == "gone") {
-				t.Errorf("%s: %s", when, said)
-			}
-		}
-	})
+		})
+	}
 	for _, e := range []struct {
 		what, place, agent string
 		does               func(id string)
@@ -299,7 +303,7 @@ func (p *podded) whole(id string) {
 	}
 }
 
-// many has agents wait in pods of their own, and says what they cost here.
+// many has agents idle in pods of their own, and says what they cost here.
 func (p *podded) many(t *testing.T) {
 	count := 10
 	if n := os.Getenv("AMUX_TEST_PODS"); n != "" {
@@ -315,7 +319,7 @@ func (p *podded) many(t *testing.T) {
 		go func() {
 			free <- struct{}{}
 			defer func() { <-free }()
-			cmd := exec.Command(p.Amux, "run", "-d", "--on", "box", "waits", "x")
+			cmd := exec.Command(p.Amux, "run", "-d", "--on", "box", "idles", "x")
 			cmd.Dir, cmd.Env = p.Dir, p.Env
 			out, err := cmd.Output()
 			lines := strings.Split(strings.TrimSpace(string(out)), "\n")
