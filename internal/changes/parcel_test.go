@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"path"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -279,7 +280,7 @@ func FuzzReceive(f *testing.F) {
 			return
 		}
 		r, err := s.Record()
-		if err != nil || r.Place != "box" || !filepath.IsAbs(r.Root) {
+		if err != nil || r.Place != "box" || !path.IsAbs(r.Root) {
 			t.Errorf("taken: %+v, %v", r, err)
 		}
 	})
