@@ -127,7 +127,7 @@ func (c *Changes) fetch(ctx context.Context) (*changes.Diff, error) {
 	dialer.Known = at.Far
 	client, err := dialer.Open(ctx, at.Place, c.run.id())
 	if err != nil {
-		return nil, err
+		return nil, (&away{place: at.Place}).unreachable(err)
 	}
 	defer client.Close()
 	parcel, err := client.Changes(ctx, c.run.id())
@@ -168,6 +168,9 @@ func (c *Changes) diffError(err error) error {
 	}
 	if c == nil {
 		return pluginapi.Errorf(pluginapi.CodeInternal, "%w", err)
+	}
+	if _, told := errors.AsType[*pluginapi.Error](err); told {
+		return err
 	}
 	id := record.ShortID(c.run.id())
 	if refused, ok := errors.AsType[*changes.Refused](err); ok {

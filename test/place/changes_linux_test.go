@@ -6,7 +6,10 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
+
+	"github.com/amux-dev/amux/internal/process"
 )
 
 // What a run changed at another machine can be seen while it goes on, and is here when it has
@@ -52,6 +55,15 @@ func TestChangesOverSSH(t *testing.T) {
 			t.Errorf("%s: while it goes on: %s", name, said)
 		}
 		switch name {
+		case "quiet": // and for a moment the machine does not answer
+			server := process.ID{PID: v.server.PID()}
+			server.Start, _ = process.Start(server.PID)
+			_, _ = process.Signal(server, syscall.SIGSTOP)
+			said, err := v.Try(nil, v.Amux, "diff", id)
+			_, _ = process.Signal(server, syscall.SIGCONT)
+			if err == nil || !strings.Contains(said, box+" cannot be reached: ") || strings.Count(strings.TrimSpace(said), "\n") > 1 {
+				t.Errorf("%v: %s", err, said)
+			}
 		case "server":
 			v.KillServe()
 		case "relay":
@@ -93,7 +105,7 @@ func TestChangesOverSSH(t *testing.T) {
 		}
 	}
 
-	// A folder in no work tree, and a machine without git.
+	// A folder in no work tree.
 	if err := os.MkdirAll(work, 0o700); err != nil {
 		t.Fatal(err)
 	}
