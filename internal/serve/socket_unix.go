@@ -4,32 +4,22 @@ package serve
 
 import (
 	"context"
-	"errors"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"syscall"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/amux-dev/amux/internal/sys/rawio"
+	"github.com/amux-dev/amux/internal/sys/socket"
 )
 
-// listenPrivate makes a socket that is the user's alone from its first moment: it
-// gets its name when its mode is right.
+// listenPrivate makes a socket that is the user's alone.
 func listenPrivate(path string) (net.Listener, error) {
-	fresh := path + strconv.Itoa(os.Getpid())
-	_ = os.Remove(fresh)
-	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: fresh, Net: "unix"})
+	l, err := socket.Listen(path)
 	if err != nil {
-		return nil, err
-	}
-	l.SetUnlinkOnClose(false)
-	if err := errors.Join(os.Chmod(fresh, 0o600), os.Rename(fresh, path)); err != nil {
-		l.Close()
-		_ = os.Remove(fresh)
 		return nil, err
 	}
 	return &private{l, path}, nil
@@ -51,23 +41,8 @@ func (p *private) Close() error {
 	return p.Listener.Close()
 }
 
-var errPeer = errors.New("the socket's other end is another user's")
-
 // checkPeer wants that the other end is a process of this user.
-func checkPeer(conn net.Conn) error {
-	raw, err := conn.(*net.UnixConn).SyscallConn()
-	if err != nil {
-		return err
-	}
-	uid := -1
-	if err := raw.Control(func(fd uintptr) { uid = peer(int(fd)) }); err != nil {
-		return err
-	}
-	if uid != os.Getuid() {
-		return errPeer
-	}
-	return nil
-}
+func checkPeer(conn net.Conn) error { return socket.Check(conn.(*net.UnixConn)) }
 
 // Spawn starts a server: a program in a session of its own that has nothing of
 // this process but what it is given, with its words in a log in the runtime folder

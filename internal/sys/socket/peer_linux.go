@@ -1,4 +1,4 @@
-package serve
+package socket
 
 import "golang.org/x/sys/unix"
 
