@@ -17,6 +17,7 @@ import (
 
 	"github.com/oklog/ulid/v2"
 
+	"github.com/amux-dev/amux/host/internal/folders"
 	"github.com/amux-dev/amux/host/internal/record"
 	"github.com/amux-dev/amux/host/internal/spawn"
 	"github.com/amux-dev/amux/internal/command"
@@ -31,7 +32,7 @@ import (
 )
 
 // Place is another machine, or a container, where runs can be. It is reached by the user's own
-// ssh, by docker or podman, by kubectl, or by a helper program. One of SSH, Docker, Kubernetes and
+// ssh, by docker or podman, by the API of a cluster, or by a helper program. One of SSH, Docker, Kubernetes and
 // Program is set.
 type Place struct {
 	SSH string `json:"ssh,omitempty"` // as ssh takes it: HOST, USER@HOST, or an alias of its settings
@@ -88,11 +89,11 @@ func (p *Places) find(name string, given *Place) (place.Place, error) {
 	if runtime.GOOS == "windows" {
 		return found, pluginapi.Errorf(pluginapi.CodeCapability, "runs at other places (--on) need Linux or macOS here")
 	}
-	return found, nil
+	return found, folders.Runtime(p.host.opts.RuntimeDir) // for what is shared
 }
 
 func (p *Places) dialer() place.Dialer {
-	return place.Dialer{Env: p.host.opts.Env, Programs: place.Programs(filepath.Dir(p.host.opts.ShimPath)), Owner: p.host.opts.ConfigDir, Starting: process.Starting}
+	return place.Dialer{Env: p.host.opts.Env, Programs: place.Programs(filepath.Dir(p.host.opts.ShimPath)), Owner: p.host.opts.ConfigDir, Shared: p.host.opts.RuntimeDir, Starting: process.Starting}
 }
 
 func (p *Places) relay() string {
@@ -149,7 +150,7 @@ func (p *Places) Check(ctx context.Context, name string) (*PlaceInfo, error) {
 	if alone { // nothing is there without a run
 		id = ulid.Make().String()
 		defer p.dialer().Destroy(context.WithoutCancel(ctx), at, id)
-		if err := p.dialer().Provision(ctx, at, id, cmp.Or(at.Folder, p.host.opts.TempDir)); err != nil {
+		if a.place, err = p.dialer().Provision(ctx, at, id, cmp.Or(at.Folder, p.host.opts.TempDir)); err != nil {
 			return nil, a.unreachable(err)
 		}
 	}
@@ -377,9 +378,10 @@ func (l *launch) checkPlace(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := l.away.places.dialer().Provision(ctx, at, s.RunID, cwd); err != nil {
+	if at, err = l.away.places.dialer().Provision(ctx, at, s.RunID, cwd); err != nil {
 		return l.away.unreachable(err)
 	}
+	l.away.place = at
 	l.away.record.Place = at // so that undo takes it back
 	if err := l.away.open(ctx, s.RunID); err != nil {
 		return err
@@ -388,7 +390,7 @@ func (l *launch) checkPlace(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	l.away.record = place.Record{Place: at, Home: l.away.world.Home, Far: far}
+	l.away.record = place.Record{Place: at, Home: l.away.world.Home, Far: far, Shared: l.h.opts.RuntimeDir, Owner: l.h.opts.ConfigDir}
 	if s.Cwd, err = l.away.folder(ctx, cwd); err != nil {
 		return err
 	}

@@ -1,8 +1,14 @@
 package main
 
 import (
+	"maps"
 	"strings"
 	"time"
+
+	batch "k8s.io/api/batch/v1"
+	core "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	api "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 const (
@@ -13,9 +19,6 @@ const (
 	// keepEnded is how long the cluster keeps a Job that has ended and that nobody removes.
 	keepEnded = time.Hour
 )
-
-// object is a part of a manifest.
-type object = map[string]any
 
 // jobName is the name of a run's Job.
 func jobName(run string) string { return "amux-" + strings.ToLower(run) }
@@ -45,78 +48,83 @@ func (p place) prepares() []string {
 	return []string{"sh", "-c", "! command -v git >/dev/null || { " + trusting + " && git init --quiet " + workFolder + "; }"}
 }
 
+// labels are those of what is made for a run.
+func (p place) labels(run string) map[string]string {
+	return map[string]string{runLabel: run, ownerLabel: p.owner, "app.kubernetes.io/managed-by": "amux"}
+}
+
+// onPod is a label as it is on pods. A pod of agent-sandbox gets labels of that domain, and no
+// others unless its administrator says so.
+func (p place) onPod(label string) string {
+	if p.from == fromPool {
+		return "amux.sandbox.users.io" + label[strings.IndexByte(label, '/'):]
+	}
+	return label
+}
+
+// restricted is what the restricted Pod Security Standard asks of a container.
+var restricted = &core.SecurityContext{AllowPrivilegeEscalation: new(bool), Capabilities: &core.Capabilities{Drop: []core.Capability{"ALL"}}}
+
 // job is the manifest of a run's Job. It satisfies the restricted Pod Security Standard. A pod is
 // never made twice: what ran in the first is lost with it.
-func (p place) job(run string) object {
-	labels := object{runLabel: run, ownerLabel: p.owner, "app.kubernetes.io/managed-by": "amux"}
-	restricted := object{"allowPrivilegeEscalation": false, "capabilities": object{"drop": []string{"ALL"}}}
-	work := object{"name": "work", "emptyDir": object{}}
+func (p place) job(run string) *batch.Job {
+	labels := p.labels(run)
+	job := &batch.Job{ObjectMeta: api.ObjectMeta{Name: jobName(run), Labels: labels}}
+	if p.queue != "" {
+		job.Labels = maps.Clone(labels)
+		job.Labels["kueue.x-k8s.io/queue-name"] = p.queue
+	}
+	job.Spec = batch.JobSpec{
+		BackoffLimit: new(int32), Completions: new(int32(1)), Parallelism: new(int32(1)),
+		ActiveDeadlineSeconds: new(int64(p.deadline / time.Second)), TTLSecondsAfterFinished: new(int32(keepEnded / time.Second)),
+		// So that the Job says afterwards that its pod was evicted: then the pod itself is gone.
+		PodFailurePolicy: &batch.PodFailurePolicy{Rules: []batch.PodFailurePolicyRule{{
+			Action: batch.PodFailurePolicyActionFailJob, OnPodConditions: []batch.PodFailurePolicyOnPodConditionsPattern{{Type: core.DisruptionTarget, Status: core.ConditionTrue}},
+		}}},
+		Template: core.PodTemplateSpec{ObjectMeta: api.ObjectMeta{Labels: labels}, Spec: p.pod()},
+	}
+	return job
+}
+
+// pod is what the manifest says of the pod.
+func (p place) pod() core.PodSpec {
+	empty := core.VolumeSource{EmptyDir: &core.EmptyDirVolumeSource{}}
+	work := empty
 	if p.volume != "" {
-		work = object{"name": "work", "persistentVolumeClaim": object{"claimName": p.volume}}
+		work = core.VolumeSource{PersistentVolumeClaim: &core.PersistentVolumeClaimVolumeSource{ClaimName: p.volume}}
 	}
-	mounts := []object{{"name": "work", "mountPath": workFolder}, {"name": "home", "mountPath": homeFolder}, {"name": "tmp", "mountPath": "/tmp"}}
-	container := func(name string, command ...string) object {
-		c := object{
-			"name": name, "image": p.image, "command": command, "workingDir": workFolder, "volumeMounts": mounts, "securityContext": restricted,
-			"env": []object{{"name": "HOME", "value": homeFolder}}, "resources": p.resources(),
-		}
-		if p.secret != "" {
-			c["envFrom"] = []object{{"secretRef": object{"name": p.secret}}}
-		}
-		if p.pullPolicy != "" {
-			c["imagePullPolicy"] = p.pullPolicy
-		}
-		return c
-	}
-	pod := object{
-		"restartPolicy": "Never", "terminationGracePeriodSeconds": 5, "enableServiceLinks": false,
-		"automountServiceAccountToken": p.account != "",
-		"securityContext": object{
-			"runAsNonRoot": p.user != 0, "runAsUser": p.user, "runAsGroup": p.user, "fsGroup": p.user, "seccompProfile": object{"type": "RuntimeDefault"},
+	spec := core.PodSpec{
+		RestartPolicy: core.RestartPolicyNever, TerminationGracePeriodSeconds: new(int64(5)), EnableServiceLinks: new(bool),
+		AutomountServiceAccountToken: new(p.account != ""), ServiceAccountName: p.account,
+		SecurityContext: &core.PodSecurityContext{
+			RunAsNonRoot: new(p.user != 0), RunAsUser: &p.user, RunAsGroup: &p.user, FSGroup: &p.user, SeccompProfile: &core.SeccompProfile{Type: core.SeccompProfileTypeRuntimeDefault},
 		},
-		"initContainers": []object{container("work", p.prepares()...)},
-		"containers":     []object{container(agentContainer, waiting...)},
-		"volumes":        []object{work, {"name": "home", "emptyDir": object{}}, {"name": "tmp", "emptyDir": object{}}},
-	}
-	if p.account != "" {
-		pod["serviceAccountName"] = p.account
+		InitContainers: []core.Container{p.container("work", p.prepares())},
+		Containers:     []core.Container{p.container(agentContainer, waiting)},
+		Volumes:        []core.Volume{{Name: "work", VolumeSource: work}, {Name: "home", VolumeSource: empty}, {Name: "tmp", VolumeSource: empty}},
 	}
 	if p.pullSecret != "" {
-		pod["imagePullSecrets"] = []object{{"name": p.pullSecret}}
+		spec.ImagePullSecrets = []core.LocalObjectReference{{Name: p.pullSecret}}
 	}
-	meta := object{"name": jobName(run), "labels": labels}
-	if p.namespace != "" {
-		meta["namespace"] = p.namespace
-	}
-	if p.queue != "" {
-		meta["labels"] = with(labels, "kueue.x-k8s.io/queue-name", p.queue)
-	}
-	return object{
-		"apiVersion": "batch/v1", "kind": "Job", "metadata": meta,
-		"spec": object{
-			"backoffLimit": 0, "completions": 1, "parallelism": 1, "activeDeadlineSeconds": int64(p.deadline / time.Second), "ttlSecondsAfterFinished": int64(keepEnded / time.Second),
-			// So that the Job says afterwards that its pod was evicted: then the pod itself is gone.
-			"podFailurePolicy": object{"rules": []object{{"action": "FailJob", "onPodConditions": []object{{"type": "DisruptionTarget", "status": "True"}}}}},
-			"template":         object{"metadata": object{"labels": labels}, "spec": pod},
-		},
-	}
+	return spec
 }
 
-// resources are what a container asks for, and gets at most.
-func (p place) resources() object {
-	most := object{}
-	for name, value := range map[string]string{"cpu": p.cpu, "memory": p.memory, "ephemeral-storage": p.storage} {
+func (p place) container(name string, command []string) core.Container {
+	c := core.Container{
+		Name: name, Image: p.image, Command: command, WorkingDir: workFolder, ImagePullPolicy: core.PullPolicy(p.pullPolicy), SecurityContext: restricted,
+		VolumeMounts: []core.VolumeMount{{Name: "work", MountPath: workFolder}, {Name: "home", MountPath: homeFolder}, {Name: "tmp", MountPath: "/tmp"}},
+		Env:          []core.EnvVar{{Name: "HOME", Value: homeFolder}},
+	}
+	if p.secret != "" {
+		c.EnvFrom = []core.EnvFromSource{{SecretRef: &core.SecretEnvSource{LocalObjectReference: core.LocalObjectReference{Name: p.secret}}}}
+	}
+	// What it asks for, and gets at most.
+	most := core.ResourceList{}
+	for name, value := range map[core.ResourceName]string{core.ResourceCPU: p.cpu, core.ResourceMemory: p.memory, core.ResourceEphemeralStorage: p.storage} {
 		if value != "" {
-			most[name] = value
+			most[name] = resource.MustParse(value)
 		}
 	}
-	return object{"limits": most, "requests": most}
-}
-
-func with(labels object, name, value string) object {
-	all := object{name: value}
-	for k, v := range labels {
-		all[k] = v
-	}
-	return all
+	c.Resources = core.ResourceRequirements{Limits: most, Requests: most}
+	return c
 }

@@ -12,26 +12,32 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"k8s.io/apimachinery/pkg/api/resource"
 )
 
 // place is what the user's configuration says of the cluster.
 type place struct {
 	owner string // a label: of this user on this machine
 
-	image                        string
-	context, kubeconfig, kubectl string
-	namespace                    string
-	git, branch                  string
-	volume                       string
-	cpu, memory, storage         string
-	account, secret, pullSecret  string
-	pullPolicy                   string
-	queue                        string
-	user                         int64
-	deadline, wait               time.Duration
+	image                       string // or the warm pool
+	from                        string
+	context, kubeconfig         string
+	namespace                   string
+	git, branch                 string
+	volume                      string
+	cpu, memory, storage        string
+	account, secret, pullSecret string
+	pullPolicy                  string
+	queue                       string
+	user                        int64
+	deadline, wait              time.Duration
 }
 
 const (
+	fromImage = "image"
+	fromPool  = "pool"
+
 	workFolder = "/work"
 	homeFolder = "/home/amux"
 	// defaultDeadline ends what nobody comes back to. The agent itself is ended long before, by
@@ -48,10 +54,10 @@ const (
 
 var (
 	// name is that of an object, as Kubernetes takes it (RFC 1123).
-	name     = regexp.MustCompile(`^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$`)
-	quantity = regexp.MustCompile(`^[0-9]+(\.[0-9]+)?([EPTGMk]i?|m)?$`)
-	policy   = regexp.MustCompile(`^(Always|IfNotPresent|Never)$`)
-	plain    = regexp.MustCompile(`^[^-\s\x00-\x1f][^\s\x00-\x1f]*$`)
+	name   = regexp.MustCompile(`^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$`)
+	source = regexp.MustCompile(`^(image|pool)$`)
+	policy = regexp.MustCompile(`^(Always|IfNotPresent|Never)$`)
+	plain  = regexp.MustCompile(`^[^-\s\x00-\x1f][^\s\x00-\x1f]*$`)
 )
 
 // readPlace reads AMUX_PLACE.
@@ -63,22 +69,27 @@ func readPlace(text string) (place, error) {
 	if err := json.Unmarshal([]byte(text), &told); err != nil {
 		return place{}, errors.New("AMUX_PLACE is missing; this is started by amux, see docs/places.md")
 	}
-	p := place{deadline: defaultDeadline, wait: defaultWait, user: noRoot, kubectl: "kubectl"}
+	p := place{from: fromImage, deadline: defaultDeadline, wait: defaultWait, user: noRoot}
 	texts := map[string]struct {
 		to   *string
 		rule *regexp.Regexp
 	}{
-		"image": {&p.image, plain}, "context": {&p.context, plain}, "kubeconfig": {&p.kubeconfig, plain}, "kubectl": {&p.kubectl, plain},
+		"image": {&p.image, plain}, "from": {&p.from, source}, "context": {&p.context, plain}, "kubeconfig": {&p.kubeconfig, plain},
 		"namespace": {&p.namespace, name}, "git": {&p.git, plain}, "branch": {&p.branch, plain}, "volume": {&p.volume, name},
-		"cpu": {&p.cpu, quantity}, "memory": {&p.memory, quantity}, "storage": {&p.storage, quantity}, "account": {&p.account, name},
+		"cpu": {&p.cpu, plain}, "memory": {&p.memory, plain}, "storage": {&p.storage, plain}, "account": {&p.account, name},
 		"secret": {&p.secret, name}, "pull_secret": {&p.pullSecret, name}, "pull": {&p.pullPolicy, policy}, "queue": {&p.queue, name},
 	}
 	for _, key := range slices.Sorted(maps.Keys(told.Options)) {
 		value := told.Options[key]
 		var err error
 		switch option, ok := texts[key]; {
+		case key == "kubectl":
+			return place{}, errors.New("the option kubectl is no more: amux speaks to the cluster itself; name it by kubeconfig and context")
 		case ok && !option.rule.MatchString(value):
 			err = errors.New("it does not look like one")
+		case ok && slices.Contains([]string{"cpu", "memory", "storage"}, key):
+			*option.to = value
+			_, err = resource.ParseQuantity(value)
 		case ok:
 			*option.to = value
 		case key == "deadline":
@@ -102,6 +113,16 @@ func readPlace(text string) (place, error) {
 	}
 	if p.image == "" {
 		return place{}, errors.New("the option image is missing")
+	}
+	if p.from == fromPool {
+		for _, key := range slices.Sorted(maps.Keys(told.Options)) {
+			if !slices.Contains([]string{"image", "from", "context", "kubeconfig", "namespace", "deadline", "wait"}, key) {
+				return place{}, fmt.Errorf("the option %s is not for a pool: its template says what its pods are", key)
+			}
+		}
+		if !name.MatchString(p.image) {
+			return place{}, fmt.Errorf("kubernetes = %q is no name of a pool", p.image)
+		}
 	}
 	if p.branch != "" && p.git == "" {
 		return place{}, errors.New("the option branch is for git")

@@ -12,6 +12,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime/debug"
+	"slices"
 	"syscall"
 
 	"github.com/amux-dev/amux/internal/place"
@@ -48,7 +49,8 @@ func run(args []string) error {
 		return err
 	}
 	runID := filepath.Base(args[0])
-	dialer := place.Dialer{Env: os.Environ(), Programs: place.Programs(filepath.Dir(self)), Known: record.Far}
+	env := slices.DeleteFunc(os.Environ(), func(v string) bool { return v == "GOMAXPROCS=1" || v == "GOTRACEBACK=single" }) // for this process alone
+	dialer := place.Dialer{Env: env, Programs: place.Programs(filepath.Dir(self)), Known: record.Far, Shared: record.Shared, Owner: record.Owner}
 	return shim.Near{
 		Dir: args[0], Place: record.Place.Name, Self: shim.Info{PID: pid, Start: start, BootID: process.BootID()},
 		Far: shim.Hello{Socket: record.Socket, TempDir: record.Temp}, Resume: noShim == nil, Session: hex.EncodeToString(session[:]),

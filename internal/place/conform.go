@@ -6,7 +6,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"os/exec"
+	"io"
 	"slices"
 	"strings"
 	"time"
@@ -69,15 +69,10 @@ func (d Dialer) Conform(ctx context.Context, p Place, runID string, told func(Ch
 	})
 	run := func(stdin []byte, argv ...string) func(ctx context.Context) (stdout, stderr []byte, code int, err error) {
 		return func(ctx context.Context) ([]byte, []byte, int, error) {
-			cmd, said := d.run(ctx, p.command(runID, argv), p)
 			var stdout bytes.Buffer
-			cmd.Stdin, cmd.Stdout = bytes.NewReader(stdin), &stdout
-			err := d.begin(cmd)
-			if err == nil {
-				err = cmd.Wait()
-			}
-			if exit, ok := errors.AsType[*exec.ExitError](err); ok && exit.ExitCode() >= 0 {
-				return stdout.Bytes(), said.kept, exit.ExitCode(), nil
+			said, err := d.run(ctx, p.command(runID, argv), p, bytes.NewReader(stdin), &stdout)
+			if exit, ok := errors.AsType[exitError](err); ok {
+				return stdout.Bytes(), said.kept, int(exit), nil
 			}
 			return stdout.Bytes(), said.kept, 0, err
 		}
@@ -117,27 +112,18 @@ func (d Dialer) Conform(ctx context.Context, p Place, runID string, told func(Ch
 		return err
 	})
 	try("what is printed comes at once", func(ctx context.Context) error {
-		cmd, _ := d.run(ctx, p.command(runID, []string{"sh", "-c", "echo first; read line; echo $line"}), p)
-		stdin, err := cmd.StdinPipe()
+		s, err := d.connect(ctx, p.command(runID, []string{"sh", "-c", "echo first; read line; echo $line"}), p, io.Discard)
 		if err != nil {
 			return err
 		}
-		stdout, err := cmd.StdoutPipe()
-		if err == nil {
-			err = d.begin(cmd)
-		}
-		if err != nil {
-			return err
-		}
-		defer func() { _ = cmd.Wait() }()
-		defer stdin.Close()
+		defer s.Close()
 		buf := make([]byte, 6)
-		if _, err := stdout.Read(buf); err != nil {
+		if _, err := s.Read(buf); err != nil {
 			return err
 		}
-		_, err = stdin.Write([]byte("second\n"))
+		_, err = s.Write([]byte("second\n"))
 		if err == nil {
-			_, err = stdout.Read(buf)
+			_, err = s.Read(buf)
 		}
 		return err
 	})

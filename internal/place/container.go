@@ -3,11 +3,14 @@ package place
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"maps"
 	"os"
-	"os/exec"
 	"strconv"
 	"strings"
+
+	"github.com/amux-dev/amux/internal/sys/pattern"
 )
 
 // A place can be a container, made for each run from an image by the user's own docker or
@@ -45,18 +48,19 @@ func (p Place) boxFlags() []string {
 // program says so when it is asked, by a GoneError.
 func (p Place) Contained() bool { return p.Image != "" || p.Kubernetes != "" }
 
-// Provision makes what a run needs at a place. folder is that of a run which works in a folder
-// of this machine. Nothing is left after an error.
-func (d Dialer) Provision(ctx context.Context, p Place, runID, folder string) error {
+// Provision makes what a run needs at a place, and returns the place as it is for this run. folder
+// is that of a run which works in a folder of this machine. Nothing is left after an error.
+func (d Dialer) Provision(ctx context.Context, p Place, runID, folder string) (Place, error) {
 	switch {
 	case p.Program != "":
-		_, err := d.tell(ctx, p, p.Program, "provision", runID)
+		said, err := d.tell(ctx, p, p.Program, "provision", runID)
 		if err != nil {
 			_ = d.Destroy(context.WithoutCancel(ctx), p, runID) // it may have been killed before it could
+			return p, err
 		}
-		return err
+		return p.told(string(said)), nil
 	case p.Image == "":
-		return nil
+		return p, nil
 	}
 	command := append([]string{
 		"run", "--detach", "--name", container(runID), "--label", runLabel + "=" + runID, "--label", ownerLabel + "=" + d.Owner,
@@ -66,7 +70,30 @@ func (d Dialer) Provision(ctx context.Context, p Place, runID, folder string) er
 	if err != nil {
 		_ = d.Destroy(context.WithoutCancel(ctx), p, runID) // one that was made, and could not be started
 	}
-	return err
+	return p, err
+}
+
+// optionLine is what a helper program says of a place for one run.
+var optionLine = pattern.New(`^option ([a-z][a-z0-9_]{0,63})=([^\x00-\x1f\x7f]{0,1000})$`)
+
+// told is the place with the options that a helper program has said. Those that the user has set
+// stay as they are.
+func (p Place) told(said string) Place {
+	options := maps.Clone(p.Options)
+	for line := range strings.Lines(said) {
+		m := optionLine.FindStringSubmatch(strings.TrimRight(line, "\r\n"))
+		if m == nil {
+			continue
+		}
+		if _, set := options[m[1]]; !set {
+			if options == nil {
+				options = map[string]string{}
+			}
+			options[m[1]] = m[2]
+		}
+	}
+	p.Options = options
+	return p
 }
 
 // Destroy removes what Provision has made. It may come twice.
@@ -123,11 +150,11 @@ const goneCode = 97
 
 // wentAway reports why a command could not be run at a place: for good if the error is a
 // GoneError.
-func (d Dialer) wentAway(ctx context.Context, p Place, runID string, state *exec.ExitError, said string) error {
+func (d Dialer) wentAway(ctx context.Context, p Place, runID string, ended error, said string) error {
 	switch {
 	case p.Image != "" && runID != "":
 		return d.gone(ctx, p, runID)
-	case p.Program != "" && state != nil && state.ExitCode() == goneCode:
+	case p.Program != "" && errors.Is(ended, exitError(goneCode)):
 		return &GoneError{cmp.Or(said, "what was made for the run is there no more")}
 	}
 	return nil

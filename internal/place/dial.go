@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/amux-dev/amux/internal/place/broker"
 	"github.com/amux-dev/amux/internal/sys/printable"
 )
 
@@ -56,6 +57,9 @@ type Dialer struct {
 	// Known are the programs that are there already, as Programs.Arguments says them: a run goes
 	// on with those that it began with. nil: those of Programs.
 	Known []string
+	// Shared, if not empty, is a folder for sockets that is the user's alone: helper programs of
+	// this amux are then one process for many runs.
+	Shared string
 	// Starting, if not nil, is given each start of a process.
 	Starting func(start func() (pid int, err error)) error
 }
@@ -125,13 +129,33 @@ func (s *stream) Close() error {
 	return nil
 }
 
-// run starts the place's command.
-func (d Dialer) run(ctx context.Context, argv []string, p Place) (cmd *exec.Cmd, said *tail) {
-	cmd = exec.CommandContext(ctx, argv[0], argv[1:]...)
-	said = &tail{}
+// shared is the program that is one process for many runs; false if the place has none.
+func (d Dialer) shared(p Place) (broker.Program, bool) {
+	if d.Shared == "" || p.Kubernetes == "" {
+		return broker.Program{}, false
+	}
+	return broker.Program{Dir: d.Shared, Path: p.Program, Args: []string{"serve"}, Env: p.env(d.Env, d.Owner), Starting: d.Starting}, true
+}
+
+// exitError says with which code a command has ended.
+type exitError int
+
+func (e exitError) Error() string { return fmt.Sprintf("exit status %d", int(e)) }
+
+// exited is the error for an exit code.
+func exited(code int) error {
+	if code == 0 {
+		return nil
+	}
+	return exitError(code)
+}
+
+// command is the place's command as a process of its own.
+func (d Dialer) command(ctx context.Context, argv []string, p Place, said io.Writer) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	cmd.Env, cmd.Stderr, cmd.WaitDelay, cmd.Dir = p.env(d.Env, d.Owner), said, time.Second, "/"
 	cmd.SysProcAttr = ownSession()
-	return cmd, said
+	return cmd
 }
 
 func (d Dialer) begin(cmd *exec.Cmd) error {
@@ -146,13 +170,52 @@ func (d Dialer) begin(cmd *exec.Cmd) error {
 	})
 }
 
-func (d Dialer) open(ctx context.Context, p Place, runID string, argv []string) (_ *stream, retErr error) {
-	// It lives for as long as the stream, not as ctx.
-	life, end := context.WithCancel(context.WithoutCancel(ctx))
-	cmd, said := d.run(life, p.command(runID, argv), p)
+// wait waits for the end of a command that was begun. A code of its own is an exitError.
+func wait(cmd *exec.Cmd) error {
+	err := cmd.Wait()
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok && exit.ExitCode() >= 0 {
+		return exitError(exit.ExitCode())
+	}
+	return err
+}
+
+// run runs the place's command to its end.
+func (d Dialer) run(ctx context.Context, argv []string, p Place, stdin io.Reader, stdout io.Writer) (said *tail, _ error) {
+	said = &tail{}
+	if program, ok := d.shared(p); ok {
+		code, err := program.Run(ctx, stdin, stdout, said, argv[1:]...)
+		return said, errors.Join(err, exited(code))
+	}
+	cmd := d.command(ctx, argv, p, said)
+	cmd.Stdin, cmd.Stdout = stdin, stdout
+	err := d.begin(cmd)
+	if err == nil {
+		err = wait(cmd)
+	}
+	return said, err
+}
+
+// connect runs the place's command with its stdin and stdout connected. It lives for as long as
+// the stream, or until life ends.
+func (d Dialer) connect(life context.Context, argv []string, p Place, said io.Writer) (*stream, error) {
+	if program, ok := d.shared(p); ok {
+		call, err := program.Call(life, said, argv[1:]...)
+		if err != nil {
+			return nil, err
+		}
+		s := &stream{Writer: call, in: bufio.NewReaderSize(call, piece)}
+		s.end = func() {
+			_ = call.Close()
+			code, _ := call.Exit()
+			s.ended = exited(code)
+		}
+		return s, nil
+	}
+	life, kill := context.WithCancel(life)
+	cmd := d.command(life, argv, p, said)
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
-		end()
+		kill()
 		return nil, err
 	}
 	stdout, err := cmd.StdoutPipe()
@@ -160,18 +223,34 @@ func (d Dialer) open(ctx context.Context, p Place, runID string, argv []string) 
 		err = d.begin(cmd)
 	}
 	if err != nil {
-		end()
-		return nil, fmt.Errorf("%s: %w", p.Name, err)
+		kill()
+		return nil, err
 	}
-	s := &stream{Writer: stdin, in: bufio.NewReaderSize(stdout, 64<<10)}
+	s := &stream{Writer: stdin, in: bufio.NewReaderSize(stdout, piece)}
 	s.end = func() {
 		_ = stdin.Close()
+		kill()
+		s.ended = wait(cmd)
+	}
+	return s, nil
+}
+
+// piece is how much is read of a stream at a time.
+const piece = 64 << 10
+
+func (d Dialer) open(ctx context.Context, p Place, runID string, argv []string) (_ *stream, retErr error) {
+	life, end := context.WithCancel(context.WithoutCancel(ctx))
+	said := &tail{}
+	argv = p.command(runID, argv)
+	s, err := d.connect(life, argv, p, said)
+	if err != nil {
 		end()
-		s.ended = cmd.Wait()
+		return nil, fmt.Errorf("%s: %w", p.Name, err)
 	}
 	defer func() {
 		if retErr != nil {
 			_ = s.Close()
+			end()
 		}
 	}()
 	slow := time.AfterFunc(greetTime, end)
@@ -187,22 +266,16 @@ func (d Dialer) open(ctx context.Context, p Place, runID string, argv []string) 
 		return nil, ctx.Err()
 	}
 	_ = s.Close() // and with it stderr is complete
-	state, _ := errors.AsType[*exec.ExitError](s.ended)
-	if gone := d.wentAway(ctx, p, runID, state, said.last()); gone != nil {
+	if gone := d.wentAway(ctx, p, runID, s.ended, said.last()); gone != nil {
 		return nil, gone
 	}
-	return nil, d.failed(p, cmd, said, err)
-}
-
-// failed says why the place's command did not do what it should.
-func (d Dialer) failed(p Place, cmd *exec.Cmd, said *tail, err error) error {
 	if last := said.last(); last != "" {
-		return fmt.Errorf("%s cannot be reached: %s", p.Name, last)
+		return nil, fmt.Errorf("%s cannot be reached: %s", p.Name, last)
 	}
-	if state := cmd.ProcessState; state != nil && !state.Success() {
-		return fmt.Errorf("%s cannot be reached: %s ended with %s", p.Name, cmd.Args[0], state)
+	if exit, ok := errors.AsType[exitError](s.ended); ok {
+		return nil, fmt.Errorf("%s cannot be reached: %s ended with %w", p.Name, argv[0], exit)
 	}
-	return fmt.Errorf("%s cannot be reached: %w", p.Name, err)
+	return nil, fmt.Errorf("%s cannot be reached: %w", p.Name, err)
 }
 
 // greeted reads up to the greeting.
@@ -228,15 +301,10 @@ func greeted(in *bufio.Reader) error {
 func (d Dialer) install(ctx context.Context, p Place, runID, machine, sum string) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Minute)
 	defer cancel()
-	cmd, said := d.run(ctx, p.command(runID, []string{"sh", "-c", install, "amux", sum}), p)
 	bundle, into := io.Pipe()
 	defer bundle.Close()
 	go func() { _ = into.CloseWithError(d.Programs.write(into, machine)) }()
-	cmd.Stdin = bundle
-	err := d.begin(cmd)
-	if err == nil {
-		err = cmd.Wait()
-	}
+	said, err := d.run(ctx, p.command(runID, []string{"sh", "-c", install, "amux", sum}), p, bundle, nil)
 	if err != nil {
 		if ctx.Err() != nil {
 			return fmt.Errorf("amux's programs could not be put on %s: %w", p.Name, ctx.Err())
@@ -250,13 +318,8 @@ func (d Dialer) install(ctx context.Context, p Place, runID, machine, sum string
 func (d Dialer) tell(ctx context.Context, p Place, program string, words ...string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, verbTime)
 	defer cancel()
-	cmd, said := d.run(ctx, append([]string{program}, words...), p)
 	stdout := &tail{most: 1 << 20}
-	cmd.Stdout = stdout
-	err := d.begin(cmd)
-	if err == nil {
-		err = cmd.Wait()
-	}
+	said, err := d.run(ctx, append([]string{program}, words...), p, nil, stdout)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %s %s: %s", p.Name, filepath.Base(program), words[0], said.lastOr(err))
 	}

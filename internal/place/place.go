@@ -30,7 +30,7 @@ type Place struct {
 	Image  string   `json:"image,omitempty"`
 	Engine string   `json:"engine,omitempty"`
 	Args   []string `json:"args,omitempty"`
-	// Kubernetes, if set, is the image of a pod that each run gets, in a cluster that kubectl knows.
+	// Kubernetes, if set, is the image of a pod that each run gets, in a cluster that the user's kubeconfig knows.
 	// Program is then the helper program for that.
 	Kubernetes string `json:"kubernetes,omitempty"`
 	// Program is a helper program, and Options is what it is told of the place: see

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -114,5 +115,19 @@ func TestBundle(t *testing.T) {
 		if err := Unpack(self, sum); err == nil {
 			t.Errorf("%s: it was unpacked", name)
 		}
+	}
+}
+
+// What a helper program says of a place for one run is added to what the user has set, and does
+// not change it.
+func TestTold(t *testing.T) {
+	p := Place{Options: map[string]string{"root": "/srv"}}
+	told := p.told("a word\noption context=work\r\noption root=/elsewhere\noption no name\noption Up=1\noption text=a=b c\noption bad=\x1b[1m\n")
+	want := map[string]string{"root": "/srv", "context": "work", "text": "a=b c"}
+	if !maps.Equal(told.Options, want) || len(p.Options) != 1 {
+		t.Errorf("%v of %v", told.Options, p.Options)
+	}
+	if told := (Place{}).told("option a=1\n"); told.Options["a"] != "1" {
+		t.Errorf("%v", told.Options)
 	}
 }

@@ -15,6 +15,9 @@ type Record struct {
 	Home   string `json:"home"`   // there
 	// Far are the programs of amux that it has there: see Dialer.Known.
 	Far []string `json:"far,omitempty"`
+	// Shared and Owner are those of the Dialer.
+	Shared string `json:"shared,omitempty"`
+	Owner  string `json:"owner,omitempty"`
 }
 
 const recordName = "place.json"

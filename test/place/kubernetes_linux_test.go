@@ -97,7 +97,7 @@ type podded struct {
 // place configures a place there.
 func (p *podded) place(name string, options ...string) {
 	given := strings.Join(options, "\n")
-	for option, value := range map[string]string{"pull": "Never", "kubectl": p.cluster.Kubectl, "kubeconfig": p.config} {
+	for option, value := range map[string]string{"pull": "Never", "kubeconfig": p.config} {
 		if !strings.Contains(given, option+" = ") {
 			given += fmt.Sprintf("\n%s = %q", option, value)
 		}
@@ -111,9 +111,9 @@ func (p *podded) detached(place, agent string) string {
 	return out[strings.LastIndexByte(out, '\n')+1:]
 }
 
-func (p *podded) started(id string) {
-	p.T.Helper()
-	p.Until("the agent is there", func() bool { return strings.Contains(p.Sh(nil, p.Amux, "logs", "--json", id), "started") })
+func (v *visitor) started(id string) {
+	v.T.Helper()
+	v.Until("the agent is there", func() bool { return strings.Contains(v.Sh(nil, v.Amux, "logs", "--json", id), "started") })
 }
 
 // empty demands that nothing of amux is in the cluster.
@@ -172,7 +172,7 @@ func TestKubernetes(t *testing.T) {
 			t.Errorf("check: %s", said)
 		}
 		program := filepath.Join(filepath.Dir(p.Amux), "amux-place-kubernetes")
-		said := p.Sh(nil, p.Amux, "place", "test", program, "--option", "image="+kubernetes.Image, "--option", "pull=Never", "--option", "kubectl="+c.Kubectl, "--option", "kubeconfig="+p.config)
+		said := p.Sh(nil, p.Amux, "place", "test", program, "--option", "image="+kubernetes.Image, "--option", "pull=Never", "--option", "kubeconfig="+p.config)
 		if strings.Contains(said, "FAIL") || strings.Count(said, "ok ") < 12 {
 			t.Errorf("the checks: %s", said)
 		}
@@ -187,10 +187,10 @@ func TestKubernetes(t *testing.T) {
 		p.place("unknown", `nodes = "3"`)
 		p.place("elsewhere", `context = "no-such"`)
 		p.place("root", `user = "0"`)
-		p.place("programless", `kubectl = "/no/such/kubectl"`)
+		p.place("configless", `kubeconfig = "/no/such/config"`)
 		for name, says := range map[string]string{
-			"absent": "ImagePullBackOff: ", "never": "ErrImageNeverPull: ", "full": "exceeded quota: none", "forbidden": `cannot create resource "jobs"`,
-			"huge": "Insufficient cpu", "unknown": `the option "nodes" is not known`, "elsewhere": `context "no-such" does not exist`, "programless": "no such file or directory",
+			"absent": "ImagePullBackOff: ", "never": "ErrImageNeverPull: ", "full": "exceeded quota: none", "forbidden": `cannot watch resource "jobs"`,
+			"huge": "Insufficient cpu", "unknown": `the option "nodes" is not known`, "elsewhere": `context "no-such" does not exist`, "configless": "no such file or directory",
 			"root": "violates PodSecurity",
 		} {
 			said, err := p.Try(nil, p.Amux, "run", "--on", name, "tells", "x")
@@ -289,15 +289,22 @@ func TestKubernetes(t *testing.T) {
 	t.Run("many", func(t *testing.T) {
 		p.many(t)
 	})
+	t.Run("agent-sandbox", func(t *testing.T) {
+		checkout := os.Getenv("AMUX_TEST_AGENT_SANDBOX")
+		if checkout == "" {
+			t.Skip("AMUX_TEST_AGENT_SANDBOX names no checkout of kubernetes-sigs/agent-sandbox in which agent-sandbox-controller is built")
+		}
+		p.sandboxes(t, checkout)
+	})
 }
 
 // whole demands each line of the counting agent once.
-func (p *podded) whole(id string) {
-	p.T.Helper()
-	said := p.Sh(nil, p.Amux, "logs", id) + "\n"
+func (v *visitor) whole(id string) {
+	v.T.Helper()
+	said := v.Sh(nil, v.Amux, "logs", id) + "\n"
 	for i := 1; i <= 300; i++ {
 		if strings.Count(said, fmt.Sprintf("line %d\n", i)) != 1 {
-			p.T.Errorf("line %d is not there once", i)
+			v.T.Errorf("line %d is not there once", i)
 			return
 		}
 	}
@@ -336,7 +343,7 @@ func (p *podded) many(t *testing.T) {
 		p.started(id)
 	}
 	t.Logf("%d runs are there after %v", count, time.Since(began).Round(time.Second))
-	for _, program := range []string{"amux-relay", "kubectl", "amux serve"} {
+	for _, program := range []string{"amux-relay", "amux-place-kubernetes serve", "amux serve"} {
 		n, private := footprint(p.User, program)
 		t.Logf("%s: %d processes, %.1f MB each that is theirs alone", program, n, float64(private)/float64(max(n, 1))/1024)
 	}
@@ -365,15 +372,21 @@ func footprint(user, program string) (count, private int) {
 			continue
 		}
 		count++
-		rollup, _ := os.ReadFile(filepath.Join(dir, "smaps_rollup"))
-		for line := range strings.SplitSeq(string(rollup), "\n") {
-			var kb int
-			if strings.HasPrefix(line, "Private_") {
-				if _, err := fmt.Sscan(strings.Fields(line)[1], &kb); err == nil {
-					private += kb
-				}
+		private += privateKB(dir)
+	}
+	return count, private
+}
+
+// privateKB is the memory in KB that a process has for itself.
+func privateKB(dir string) (private int) {
+	rollup, _ := os.ReadFile(filepath.Join(dir, "smaps_rollup"))
+	for line := range strings.SplitSeq(string(rollup), "\n") {
+		var kb int
+		if strings.HasPrefix(line, "Private_") {
+			if _, err := fmt.Sscan(strings.Fields(line)[1], &kb); err == nil {
+				private += kb
 			}
 		}
 	}
-	return count, private
+	return private
 }

@@ -68,7 +68,7 @@ func Start(t *testing.T) *Cluster {
 	c := &Cluster{t: t, dir: dir, Kubectl: filepath.Join(dir, "kubectl"), Config: filepath.Join(dir, "admin.conf")}
 	t.Cleanup(func() {
 		if t.Failed() {
-			for _, log := range []string{"kubelet", "kube-apiserver", "containerd"} {
+			for _, log := range []string{"kubelet", "kube-apiserver", "containerd", "agent-sandbox"} {
 				if data, err := os.ReadFile(c.path(log + ".log")); err == nil {
 					t.Logf("the end of what %s said:\n%s", log, data[max(0, len(data)-3000):])
 				}
@@ -86,18 +86,18 @@ func Start(t *testing.T) *Cluster {
 	}
 	c.enter()
 	c.configure()
-	c.begin("containerd", "containerd", "--config", c.path("containerd.toml"))
-	c.begin("etcd", "etcd", "--data-dir", c.path("etcd"), "--listen-client-urls", "http://127.0.0.1:2379", "--advertise-client-urls", "http://127.0.0.1:2379",
+	c.Begin("containerd", "containerd", "--config", c.path("containerd.toml"))
+	c.Begin("etcd", "etcd", "--data-dir", c.path("etcd"), "--listen-client-urls", "http://127.0.0.1:2379", "--advertise-client-urls", "http://127.0.0.1:2379",
 		"--listen-peer-urls", "http://127.0.0.1:2380", "--unsafe-no-fsync")
 	c.startAPI()
 	c.until("the API server answers", func() bool { return c.Try("get", "--raw", "/readyz") == nil })
-	c.begin("controllers", node, "kube-controller-manager", "--kubeconfig", c.Config, "--service-account-private-key-file", c.path("key.pem"), "--leader-elect=false",
+	c.Begin("controllers", node, "kube-controller-manager", "--kubeconfig", c.Config, "--service-account-private-key-file", c.path("key.pem"), "--leader-elect=false",
 		"--controllers=*,-nodeipam,-service-lb-controller,-node-route-controller,-cloud-node-lifecycle-controller")
-	c.begin("scheduler", node, "kube-scheduler", "--kubeconfig", c.Config, "--leader-elect=false")
+	c.Begin("scheduler", node, "kube-scheduler", "--kubeconfig", c.Config, "--leader-elect=false")
 	for name, entry := range map[string][]string{Image: nil, pause: {"/bin/sleep", "2147483647"}} {
 		c.load(name, entry)
 	}
-	c.begin("kubelet", node, "kubelet", "--config", c.path("kubelet.yaml"), "--kubeconfig", c.Config, "--root-dir", c.path("kubelet"), "--node-ip", address,
+	c.Begin("kubelet", node, "kubelet", "--config", c.path("kubelet.yaml"), "--kubeconfig", c.Config, "--root-dir", c.path("kubelet"), "--node-ip", address,
 		"--hostname-override", "node", "--oom-score-adj=0")
 	c.until("the node is ready", func() bool {
 		return strings.Contains(c.Get("get", "nodes", "-o", `jsonpath={.items[*].status.conditions[?(@.type=="Ready")].status}`), "True")
@@ -144,8 +144,8 @@ func (c *Cluster) enter() {
 	})
 }
 
-// begin starts a program of the cluster.
-func (c *Cluster) begin(name, program string, args ...string) *exec.Cmd {
+// Begin starts a program of the cluster, which ends with it.
+func (c *Cluster) Begin(name, program string, args ...string) *exec.Cmd {
 	c.t.Helper()
 	cmd := exec.Command("nsenter", append([]string{"--target", strconv.Itoa(c.first), "--pid", "--mount", program}, args...)...)
 	log, err := os.OpenFile(c.path(name+".log"), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
@@ -168,7 +168,7 @@ func (c *Cluster) startAPI() {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	c.api = c.begin("kube-apiserver", node, "kube-apiserver", "--etcd-servers", "http://127.0.0.1:2379", "--service-cluster-ip-range", "10.98.0.0/24", "--cert-dir", c.path("certs"),
+	c.api = c.Begin("kube-apiserver", node, "kube-apiserver", "--etcd-servers", "http://127.0.0.1:2379", "--service-cluster-ip-range", "10.98.0.0/24", "--cert-dir", c.path("certs"),
 		"--service-account-issuer", "https://amux.test", "--service-account-key-file", c.path("key.pem"), "--service-account-signing-key-file", c.path("key.pem"),
 		"--authorization-mode", "Node,RBAC", "--token-auth-file", c.path("tokens.csv"), "--kubelet-preferred-address-types", "InternalIP", "--advertise-address", address,
 		"--allow-privileged=true")
@@ -294,6 +294,14 @@ func (c *Cluster) Apply(manifests string) {
 	c.t.Helper()
 	if _, err := c.kubectl([]byte(manifests), []string{"apply", "-f", "-"}); err != nil {
 		c.t.Fatalf("kubectl apply: %v", err)
+	}
+}
+
+// Create makes what manifests say, also what is too large for Apply.
+func (c *Cluster) Create(manifests string) {
+	c.t.Helper()
+	if _, err := c.kubectl([]byte(manifests), []string{"create", "-f", "-"}); err != nil {
+		c.t.Fatalf("kubectl create: %v", err)
 	}
 }
 

@@ -45,7 +45,7 @@ type module struct {
 func linked() (map[string]module, error) {
 	found := map[string]module{}
 	for _, system := range []string{"linux", "darwin", "windows"} {
-		cmd := exec.Command("go", "list", "-deps", "-json=Module", "./cmd/amux", "./cmd/amux/amux-api", "./cmd/amux-shim", "./cmd/amux-bridge", "./cmd/amux-schema", "./plugins/...")
+		cmd := exec.Command("go", "list", "-deps", "-json=Module", "./cmd/...", "./plugins/...")
 		cmd.Env = append(os.Environ(), "GOOS="+system, "CGO_ENABLED=0")
 		out, err := cmd.Output()
 		if exit, ok := errors.AsType[*exec.ExitError](err); ok {
