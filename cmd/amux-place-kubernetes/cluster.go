@@ -1,3 +1,5 @@
+//go:build unix
+
 package main
 
 import (
@@ -193,6 +195,9 @@ func (c *cluster) destroy(ctx context.Context, run string) error {
 // provision makes what a run needs, and waits until its pod runs. Nothing is left after an error. It prints
 // what keeps to this cluster.
 func (c *cluster) provision(ctx context.Context, run string, out io.Writer) error {
+	if c.kubectl {
+		return errors.New("the option kubectl is no more: amux speaks to the cluster itself; name it by kubeconfig and context")
+	}
 	if err := c.watched.ready(ctx); err != nil {
 		return err
 	}

@@ -168,9 +168,11 @@ func TestRefused(t *testing.T) {
 	slow := fakecluster.Start(t, fakecluster.Options{Nodes: 1, Starts: time.Hour, Exec: said})
 	away := fakecluster.Start(t, fakecluster.Options{Nodes: 1, Exec: said})
 	away.End()
+	asBefore := openFake(t, away, "me", "kubectl", "oc")
 	for says, c := range map[string]*cluster{
 		"exceeded quota: none":                         openFake(t, quota, "me"),
 		"the run's pod does not run after 1s: Pending": openFake(t, slow, "me", "wait", "1s"),
+		"the option kubectl is no more":                asBefore,
 		"connection refused":                           openFake(t, away, "me"),
 		"pods is forbidden":                            openFake(t, slow, "me", "namespace", "elsewhere"),
 	} {
@@ -278,7 +280,6 @@ func TestOptions(t *testing.T) {
 		`{"image":"a","branch":"b"}`:            "the option branch is for git",
 		`{"image":"a","wait":"2h"}`:             `the option wait = "2h": it is more than 50m0s`,
 		`{"image":"a","user":"-1"}`:             `the option user = "-1": it is negative`,
-		`{"image":"a","kubectl":"oc"}`:          "the option kubectl is no more",
 		`{"image":"a","from":"pool","cpu":"1"}`: "the option cpu is not for a pool",
 		`{"image":"a:1","from":"pool"}`:         `kubernetes = "a:1" is no name of a pool`,
 		`{"image":"a","from":"air"}`:            `the option from = "air": `,

@@ -1,3 +1,5 @@
+//go:build unix
+
 // Amux-place-kubernetes has runs be in a Kubernetes cluster: it is a helper program on the four
 // verbs of docs/places.md, and makes a Job for each run. Clusters, credentials and proxies are
 // those of the user's kubeconfig. By a verb of its own, serve, one process is it for many runs.

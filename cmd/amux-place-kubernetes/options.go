@@ -1,3 +1,5 @@
+//go:build unix
+
 package main
 
 import (
@@ -31,6 +33,7 @@ type place struct {
 	pullPolicy                  string
 	queue                       string
 	user                        int64
+	kubectl                     bool // is set, as before: runs that have begun may go on
 	deadline, wait              time.Duration
 }
 
@@ -84,7 +87,7 @@ func readPlace(text string) (place, error) {
 		var err error
 		switch option, ok := texts[key]; {
 		case key == "kubectl":
-			return place{}, errors.New("the option kubectl is no more: amux speaks to the cluster itself; name it by kubeconfig and context")
+			p.kubectl = true
 		case ok && !option.rule.MatchString(value):
 			err = errors.New("it does not look like one")
 		case ok && slices.Contains([]string{"cpu", "memory", "storage"}, key):

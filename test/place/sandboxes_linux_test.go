@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"go.yaml.in/yaml/v3"
 
@@ -89,7 +90,7 @@ func (p *podded) sandboxes(t *testing.T, checkout string) {
 		return p.cluster.Get("get", "sandboxwarmpool", "warm", "-n", "agents", "-o", "jsonpath={.status.readyReplicas}") == "2"
 	}
 	p.Until("the pool is warm", warm)
-	for name, of := range map[string]string{"claimed": "warm", "unknown": "no-such"} {
+	for name, of := range map[string]string{"claimed": "warm", "poolless": "no-such"} {
 		p.visitor.config("[places." + name + "]\nkubernetes = \"" + of + "\"\n[places." + name + ".options]\nfrom = \"pool\"\ndeadline = \"1h\"\nkubeconfig = \"" + p.config + "\"")
 	}
 	p.visitor.config("[places.brief]\nkubernetes = \"warm\"\n[places.brief.options]\nfrom = \"pool\"\ndeadline = \"10s\"\nkubeconfig = \"" + p.config + "\"")
@@ -106,7 +107,7 @@ func (p *podded) sandboxes(t *testing.T, checkout string) {
 		t.Errorf("%v: %s", err, said)
 	}
 	left()
-	if said, err := p.Try(nil, p.Amux, "run", "--on", "unknown", "tells", "x"); err == nil || !strings.Contains(said, `SandboxWarmPool "no-such" not found`) {
+	if said, err := p.Try(nil, p.Amux, "run", "--on", "poolless", "tells", "x"); err == nil || !strings.Contains(said, `SandboxWarmPool "no-such" not found`) {
 		t.Errorf("%v: %s", err, said)
 	}
 	left()
@@ -138,7 +139,7 @@ func (p *podded) sandboxes(t *testing.T, checkout string) {
 	}
 	id := p.detached("claimed", "counts")
 	p.started(id)
-	p.cluster.RestartAPI(0)
+	p.cluster.RestartAPI(time.Second)
 	if end := p.end(id); end.State != "completed" {
 		t.Errorf("%+v", end)
 	}

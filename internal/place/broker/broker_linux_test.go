@@ -251,6 +251,8 @@ func FuzzCall(f *testing.F) {
 	f.Add([]byte("o\x02\x00\x00\x00hie\x01\x00\x00\x00!x\x04\x00\x00\x00\x07\x00\x00\x00"))
 	f.Add([]byte("x\x04\x00\x00\x00\x00\x00\x00"))
 	f.Add([]byte("o\xff\xff\xff\x7f"))
+	f.Add([]byte("e\x02\x00\x00\x00"))
+	f.Add([]byte("x\x04\x00\x00\x00"))
 	dir := f.TempDir()
 	f.Fuzz(func(t *testing.T, said []byte) {
 		path := filepath.Join(dir, "s")

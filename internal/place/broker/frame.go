@@ -65,5 +65,8 @@ func next(in *bufio.Reader) (k kind, size int, _ error) {
 func body(in *bufio.Reader, size int) ([]byte, error) {
 	data := make([]byte, size)
 	_, err := io.ReadFull(in, data)
+	if err == io.EOF { // behind a beginning something has to follow
+		err = io.ErrUnexpectedEOF
+	}
 	return data, err
 }

@@ -20,6 +20,11 @@ import (
 	"github.com/amux-dev/amux/internal/sys/socket"
 )
 
+// Handler does for one caller what the program does with words on its command line, and returns
+// the exit code. ctx ends when the caller does not wait any more. Reading stdin may fail with
+// other errors than io.EOF.
+type Handler func(ctx context.Context, words []string, stdin io.Reader, stdout, stderr io.Writer) (code int)
+
 const (
 	// wordsTime is how long a caller may take to say what it wants.
 	wordsTime = 10 * time.Second
