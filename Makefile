@@ -30,7 +30,8 @@ run: build ## build, and run the main job with the agent you have, or else with 
 	@sh tools/demo.sh "$(PROMPT)"
 
 test: build agents ## every test, with what they need; of real agents that are unchanged since their proof only the core (AMUX_TEST_OFFLINE=1: none)
-	@sh tools/debian.sh zip rpm chromium bwrap:bubblewrap ssh:openssh-client sshd:openssh-server dockerd:docker.io busybox:busybox-static
+	@sh tools/debian.sh zip rpm chromium bwrap:bubblewrap ssh:openssh-client sshd:openssh-server dockerd:docker.io busybox:busybox-static \
+		podman newuidmap:uidmap crun /usr/libexec/podman/catatonit:catatonit
 	@$(GO) mod graph >/dev/null # a workspace of somebody's plugin asks for more of it than a build
 	@rm -f .cache/real.txt
 	@export AMUX_TEST_REPORT=$(CURDIR)/.cache/real.txt AMUX_TEST_CHANGED=1; { $(GO) -C tools test -json ./...; $(GO) test -json -timeout 60m $(TESTS); } | $(GO) run -C tools ./testcount -timeout 60m
@@ -74,7 +75,7 @@ sim-bugs: ## plant bugs in the code and see that the simulation finds each
 	@$(GO) test ./host -count=1 -timeout 60m -v -run '^TestPlantedBugs$$' -sim.bugs
 
 lint: check-generated ## gofmt, go vet, staticcheck, generated code, workflow, vocabulary
-	@test -z "$$(gofmt -l . | tee /dev/stderr)"
+	@unformatted=$$(gofmt -l .); test -z "$$unformatted" || { echo "$$unformatted" >&2; exit 1; }
 	@$(GO) vet ./...
 	@$(GO) -C tools build -o ../.cache/staticcheck honnef.co/go/tools/cmd/staticcheck
 	@.cache/staticcheck ./...

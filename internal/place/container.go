@@ -3,10 +3,12 @@ package place
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -36,12 +38,33 @@ func (p Place) engine() string { return cmp.Or(p.Engine, "docker") }
 // container is the name of the container of a run.
 func container(runID string) string { return "amux-" + strings.ToLower(runID) }
 
-// boxFlags are those of every container.
-func (p Place) boxFlags() []string {
-	return append([]string{
-		"--init", "--user", strconv.Itoa(os.Getuid()) + ":" + strconv.Itoa(os.Getgid()),
-		"--tmpfs", boxHome + ":exec,mode=1777", "--env", "HOME=" + boxHome,
-	}, p.Args...)
+// flags are those of every container. Those of the user come last, so that they count.
+func (d Dialer) flags(ctx context.Context, p Place) []string {
+	return slices.Concat(
+		[]string{"--init", "--tmpfs", boxHome + ":exec,mode=1777", "--env", "HOME=" + boxHome}, d.userFlags(ctx, p, os.Getuid(), os.Getgid()), p.Args,
+	)
+}
+
+// userFlags have the agent be the user, to whom the work folder belongs. In the containers of an
+// engine without root the user has another number, unless it is told.
+func (d Dialer) userFlags(ctx context.Context, p Place, uid, gid int) []string {
+	flags := []string{"--user", strconv.Itoa(uid) + ":" + strconv.Itoa(gid)}
+	if uid == 0 {
+		return flags
+	}
+	said, err := d.tell(ctx, p, p.engine(), "info", "--format", "{{json .}}")
+	var info struct {
+		SecurityOptions []string                                   // of docker
+		Host            struct{ Security struct{ Rootless bool } } // of podman
+	}
+	switch {
+	case err != nil || json.Unmarshal(said, &info) != nil: // what follows says why
+	case info.Host.Security.Rootless:
+		return append(flags, "--userns", "keep-id")
+	case slices.Contains(info.SecurityOptions, "name=rootless"):
+		return []string{"--user", "0:0"}
+	}
+	return flags
 }
 
 // Contained reports whether each run has a container, and nothing is there without one. A helper
@@ -65,7 +88,7 @@ func (d Dialer) Provision(ctx context.Context, p Place, runID, folder string) (P
 	command := append([]string{
 		"run", "--detach", "--name", container(runID), "--label", runLabel + "=" + runID, "--label", ownerLabel + "=" + d.Owner,
 		"--volume", folder + ":" + folder, "--workdir", folder,
-	}, p.boxFlags()...)
+	}, d.flags(ctx, p)...)
 	_, err := d.tell(ctx, p, p.engine(), append(command, "--entrypoint", "sleep", p.Image, forever)...)
 	if err != nil {
 		_ = d.Destroy(context.WithoutCancel(ctx), p, runID) // one that was made, and could not be started

@@ -54,8 +54,8 @@ func New(t *testing.T) *Home {
 	h.Sh(nil, "git", "init", "-q", dir)
 	h.Sh(nil, "git", "-C", dir, "-c", "user.name=a", "-c", "user.email=a@example.com", "commit", "-q", "--allow-empty", "-m", "first")
 	t.Cleanup(func() {
-		for id := range strings.FieldsSeq(h.Sh(nil, amux, "ps", "-q")) {
-			_, _ = h.Try(nil, amux, "kill", id) // it may have ended
+		for id := range strings.FieldsSeq(h.Sh(nil, h.Amux, "ps", "-q")) {
+			_, _ = h.Try(nil, h.Amux, "kill", id) // it may have ended
 		}
 		h.stop(os.Interrupt)
 		h.stopServers()
