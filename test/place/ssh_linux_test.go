@@ -32,7 +32,11 @@ type visitor struct {
 // at makes a user with an agent that is a shell script, and a server.
 func at(t *testing.T, script string) *visitor {
 	t.Helper()
-	server := sshd.Start(t)
+	return atServer(t, sshd.Start(t), script)
+}
+
+func atServer(t *testing.T, server *sshd.Server, script string) *visitor {
+	t.Helper()
 	v := &visitor{home.New(t), server}
 	v.Env = slices.DeleteFunc(v.Env, func(s string) bool { return strings.HasPrefix(s, "XDG_RUNTIME_DIR=") && len(s) > 80 })
 	v.config(fmt.Sprintf("[agents.script]\nadapter = \"command\"\ncommand = ['/bin/bash', '-c', '''%s''']\n", script))
@@ -290,6 +294,32 @@ func TestReboot(t *testing.T) {
 		}
 	}
 	v.left(id)
+}
+
+// The other machine loses its power and comes up again, with the files of its runs or without. What
+// a run had said until then is here, and nothing of it is left there.
+func TestOtherMachineRestarts(t *testing.T) { // not in parallel: all servers share the folders that it removes
+	v := atServer(t, sshd.StartMachine(t), `setsid sleep 1000 & for i in 1 2 3; do echo line $i; done; sleep 1000`)
+	for what, off := range map[string]func(id string){
+		"its files stay":    func(string) {},
+		"its /tmp is empty": func(id string) { _ = os.RemoveAll("/tmp/amux-far-" + id) },
+		"it is installed again": func(id string) {
+			for _, path := range []string{"/tmp/amux-far-" + id, filepath.Join(v.server.Home, ".local"), filepath.Join(v.server.Home, ".cache")} {
+				_ = os.RemoveAll(path)
+			}
+		},
+	} {
+		id := v.detached("ssh:"+v.server.Host, "x")
+		v.Until("it has spoken", func() bool { return strings.HasSuffix(v.Sh(nil, v.Amux, "logs", id), "line 3") })
+		v.server.Restart(t, func() { off(id) })
+		if end := v.end(id); end.State != "lost" || end.Message != "the run's shim was killed" {
+			t.Errorf("%s: %+v", what, end)
+		}
+		if said := v.Sh(nil, v.Amux, "logs", "-n", "20", id); said != "line 1\nline 2\nline 3" {
+			t.Errorf("%s: it has said: %s", what, said)
+		}
+		v.left(id)
+	}
 }
 
 // proxy stands between ssh and its server, and breaks connections.

@@ -18,12 +18,13 @@ import (
 
 // Server is an ssh server whose one user is the user of the tests, with a home of its own.
 type Server struct {
-	Host string // its name for ssh
-	Home string
-	Port int
-	dir  string
-	cmd  *exec.Cmd
-	said bytes.Buffer
+	Host    string // its name for ssh
+	Home    string
+	Port    int
+	dir     string
+	command []string
+	cmd     *exec.Cmd
+	said    bytes.Buffer
 }
 
 const program = "/usr/sbin/sshd"
@@ -31,6 +32,19 @@ const program = "/usr/sbin/sshd"
 // Start starts a server, or skips the test where none can be. All servers of a test program
 // have the same users: the home is that of the first.
 func Start(t *testing.T) *Server {
+	t.Helper()
+	return start(t, program)
+}
+
+// StartMachine is Start for one that can Restart: all that runs there is in a pid namespace.
+func StartMachine(t *testing.T) *Server {
+	t.Helper()
+	boot := filepath.Join(t.TempDir(), "boot")
+	return start(t, "unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-c",
+		`cat /proc/sys/kernel/random/uuid >"$0" && mount --bind "$0" /proc/sys/kernel/random/boot_id || exit 1; "$@" & wait`, boot, program)
+}
+
+func start(t *testing.T, command ...string) *Server {
 	t.Helper()
 	if ids, err := os.ReadFile("/proc/self/uid_map"); err != nil || os.Getuid() != 0 || !strings.Contains(string(ids), "4294967295") {
 		t.Skip("an ssh server with users of its own needs root")
@@ -72,29 +86,59 @@ PasswordAuthentication no
 MaxStartups 100
 MaxSessions 100
 `, s.Port, s.path("host"), s.path("authorized")))
-	s.cmd = exec.Command(program, "-D", "-e", "-f", s.path("sshd_config"))
+	s.command = append(command, "-D", "-e", "-f", s.path("sshd_config"))
+	s.run(t)
+	t.Cleanup(func() {
+		s.stop()
+		if t.Failed() {
+			t.Logf("sshd said:\n%s", s.said.String())
+		}
+	})
+	s.Reach(t, s.Host, s.Port)
+	return s
+}
+
+// Restart ends all that runs on the machine at once, as when its power is cut, and starts it again.
+// Its files stay, but for what off takes away meanwhile.
+func (s *Server) Restart(t *testing.T, off func()) {
+	t.Helper()
+	s.stop()
+	for end := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
+		conn, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", s.Port))
+		if err != nil {
+			break
+		}
+		conn.Close()
+		if time.Now().After(end) {
+			t.Fatal("the server goes on")
+		}
+	}
+	off()
+	s.run(t)
+}
+
+func (s *Server) stop() {
+	_ = s.cmd.Process.Kill()
+	_ = s.cmd.Wait()
+}
+
+// run starts the server and waits until it is there.
+func (s *Server) run(t *testing.T) {
+	t.Helper()
+	s.cmd = exec.Command(s.command[0], s.command[1:]...)
 	s.cmd.Stderr = &s.said
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := s.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		_ = s.cmd.Process.Kill()
-		_ = s.cmd.Wait()
-		if t.Failed() {
-			t.Logf("sshd said:\n%s", s.said.String())
-		}
-	})
 	for end := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
 		if conn, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", s.Port)); err == nil {
 			conn.Close()
-			break
+			return
 		} else if time.Now().After(end) {
 			t.Fatal(err)
 		}
 	}
-	s.Reach(t, s.Host, s.Port)
-	return s
 }
 
 // PID is that of the server.
