@@ -13,7 +13,7 @@ import (
 
 	"github.com/amux-dev/amux/host/install"
 	"github.com/amux-dev/amux/host/internal/archive"
-	"github.com/amux-dev/amux/host/internal/bubblewrap"
+	"github.com/amux-dev/amux/host/internal/enclosure"
 	"github.com/amux-dev/amux/host/internal/edge"
 	"github.com/amux-dev/amux/host/internal/engine"
 	"github.com/amux-dev/amux/host/internal/folders"
@@ -77,13 +77,13 @@ func (l *limits) engine() engine.Limits {
 }
 
 // SandboxHelper is the program beside the shim that a sandbox needs.
-const SandboxHelper = bubblewrap.Helper
+const SandboxHelper = enclosure.Helper
 
 // CheckSandbox returns an error where no sandbox (Permissions.Sandbox) can be made: with CONFIG_ERROR
 // the hint says what is missing, CAPABILITY_ERROR is a system that has none. It makes one and
 // leaves it. env is that of the caller.
 func CheckSandbox(ctx context.Context, env []string) error {
-	_, err := bubblewrap.Find(ctx, process.EnvValue(env, "PATH"))
+	_, err := enclosure.Find(ctx, process.EnvValue(env, "PATH"))
 	return err
 }
 

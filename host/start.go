@@ -17,7 +17,7 @@ import (
 
 	"github.com/oklog/ulid/v2"
 
-	"github.com/amux-dev/amux/host/internal/bubblewrap"
+	"github.com/amux-dev/amux/host/internal/enclosure"
 	"github.com/amux-dev/amux/host/internal/engine"
 	"github.com/amux-dev/amux/host/internal/folders"
 	"github.com/amux-dev/amux/host/internal/plugins"
@@ -60,8 +60,8 @@ type launch struct {
 	away     *away          // where the agent is; nil: here
 	attempt  int            // from 1
 	began    time.Time      // the first one
-	// bubblewrap is the program that makes the run's sandbox; empty: it has none.
-	bubblewrap string
+	// maker is the program that makes the run's sandbox; empty: it has none.
+	maker string
 	secrets    []egress.Secret // that stay out of it
 }
 
@@ -219,16 +219,16 @@ func (l *launch) checkSandbox(ctx context.Context) (err error) {
 		cwd = ""
 	}
 	at := caller(l.agent, l.world(), l.spec.Cwd, l.env())
-	if err := bubblewrap.Policy(*box).Check(at.Home, cwd); err != nil {
+	if err := enclosure.Policy(*box).Check(at.Home, cwd); err != nil {
 		return err
 	}
-	if l.bubblewrap, err = bubblewrap.Find(ctx, process.EnvValue(l.h.opts.Env, "PATH")); err != nil {
+	if l.maker, err = enclosure.Find(ctx, process.EnvValue(l.h.opts.Env, "PATH")); err != nil {
 		return err
 	}
 	if err := l.withhold(box.Secrets); err != nil {
 		return err
 	}
-	helper := filepath.Join(filepath.Dir(l.h.opts.ShimPath), bubblewrap.Helper)
+	helper := filepath.Join(filepath.Dir(l.h.opts.ShimPath), enclosure.Helper)
 	if command.Executable(helper) == "" {
 		return pluginapi.Errorf(pluginapi.CodeConfig, "the sandbox needs %s, which is missing or not executable", helper).
 			WithHint("amux-sandbox belongs beside the amux program; see: amux doctor")
@@ -468,8 +468,8 @@ func (l *launch) prepareSpawn(ctx context.Context, patience *adapter.Patience) (
 	}
 	if box := l.spec.Sandbox; box != nil {
 		order.Sandbox = &spawn.Sandbox{
-			Policy:  bubblewrap.Policy(*box),
-			Program: l.bubblewrap, Caller: caller(l.agent, l.world(), l.spec.Cwd, l.env()),
+			Policy:  enclosure.Policy(*box),
+			Program: l.maker, Caller: caller(l.agent, l.world(), l.spec.Cwd, l.env()),
 			Secrets: l.secrets, Folders: l.spec.AddDirs, Hidden: []string{l.h.opts.ConfigDir, l.h.opts.RuntimeDir},
 		}
 		order.Sandbox.Files = append(slices.Clone(l.spec.Files), l.plugin.Path)

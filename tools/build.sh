@@ -1,6 +1,6 @@
 #!/bin/sh
 # Builds everything into one folder, in the shape in which it is installed: amux,
-# amux-shim, amux-bridge, amux-schema, amux-far, amux-relay, amux-place-kubernetes, amux-api, for Linux amux-sandbox, and each plugin with manifest and
+# amux-shim, amux-bridge, amux-schema, amux-far, amux-relay, amux-place-kubernetes, amux-api, but for Windows amux-sandbox, and each plugin with manifest and
 # describe.json. The hashes of the plugins are fixed in amux and amux-api, so that they
 # start only those they were built with.
 set -eu
@@ -32,7 +32,7 @@ for main in plugins/*/main.go; do
 	names="$names $name"
 done
 programs="amux-shim amux-bridge amux-schema amux-far amux-relay amux-place-kubernetes"
-[ "$($GO env GOOS)" != linux ] || programs="$programs amux-sandbox"
+[ "$($GO env GOOS)" = windows ] || programs="$programs amux-sandbox"
 for own in $programs; do
 	$GO build -trimpath -ldflags "-s -w" -o "$out/$own$exe" "./cmd/$own"
 done

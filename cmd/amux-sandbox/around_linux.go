@@ -19,12 +19,6 @@ import (
 	"github.com/amux-dev/amux/internal/egress"
 )
 
-// everybody are the signals that each process of a run gets.
-var everybody = []os.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT}
-
-// leaders are the signals that the run's leader gets, for its agent.
-var leaders = []os.Signal{syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGWINCH}
-
 // entered is the descriptor on which within says that it is inside.
 const entered = 3
 
@@ -88,22 +82,9 @@ func around(args []string) int {
 
 // open opens the way out.
 func open(socket string, allow []string) error {
-	gate := &egress.Gate{Refused: func(host string) {
-		say("refused a connection to %s", host)
-	}}
-	for _, text := range allow {
-		rule, err := egress.ParseRule(text)
-		if err != nil {
-			return err
-		}
-		gate.Rules = append(gate.Rules, rule)
-		if port := rule.Local(); port != 0 { // within asks for it by this name
-			rule, err := egress.ParseRule("localhost:" + strconv.Itoa(int(port)))
-			if err != nil {
-				return err
-			}
-			gate.Rules = append(gate.Rules, rule)
-		}
+	gate, err := newGate(allow)
+	if err != nil {
+		return err
 	}
 	if err := hold(gate, filepath.Dir(socket)); err != nil {
 		return err

@@ -1,6 +1,6 @@
-//go:build !linux
+//go:build !linux && !darwin
 
-// Amux-sandbox is for Linux.
+// Amux-sandbox is for Linux and macOS.
 package main
 
 import (
@@ -9,6 +9,6 @@ import (
 )
 
 func main() {
-	fmt.Fprintln(os.Stderr, "amux-sandbox is for Linux")
+	fmt.Fprintln(os.Stderr, "amux-sandbox is for Linux and macOS")
 	os.Exit(2)
 }

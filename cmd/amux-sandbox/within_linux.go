@@ -83,21 +83,7 @@ func wayOut(socket string, local []string) ([]string, error) {
 			}
 		}
 	}
-	const own = "localhost,127.0.0.1,::1"
-	url := "http://" + l.Addr().String()
-	set := map[string]string{"NODE_USE_ENV_PROXY": "1"}
-	for name, value := range map[string]string{"http_proxy": url, "https_proxy": url, "all_proxy": url, "no_proxy": own} {
-		set[name], set[strings.ToUpper(name)] = value, value
-	}
-	env := slices.DeleteFunc(os.Environ(), func(variable string) bool {
-		name, _, _ := strings.Cut(variable, "=")
-		_, ours := set[name]
-		return ours
-	})
-	for name, value := range set {
-		env = append(env, name+"="+value)
-	}
-	return env, nil
+	return led(os.Environ(), l.Addr().String()), nil
 }
 
 // carry carries connections to the way out: as they are, or with target each through a

@@ -249,20 +249,36 @@ func (l *limited) Accept() (net.Conn, error) {
 		<-l.places
 		return nil, err
 	}
-	unix, ok := conn.(*net.UnixConn)
-	if !ok {
-		<-l.places
-		return conn, nil
+	leave := sync.OnceFunc(func() { <-l.places })
+	switch conn := conn.(type) {
+	case *net.UnixConn:
+		return &placedUnix{conn, leave}, nil
+	case *net.TCPConn:
+		return &placedTCP{conn, leave}, nil
 	}
-	return &placed{UnixConn: unix, leave: sync.OnceFunc(func() { <-l.places })}, nil
+	leave()
+	return conn, nil
 }
 
-type placed struct {
+// placedUnix is a connection that gives its place back. With the methods of its type copying
+// is the kernel's.
+type placedUnix struct {
 	*net.UnixConn
 	leave func()
 }
 
-func (c *placed) Close() error {
+func (c *placedUnix) Close() error {
 	defer c.leave()
 	return c.UnixConn.Close()
+}
+
+// placedTCP is the same for TCP.
+type placedTCP struct {
+	*net.TCPConn
+	leave func()
+}
+
+func (c *placedTCP) Close() error {
+	defer c.leave()
+	return c.TCPConn.Close()
 }

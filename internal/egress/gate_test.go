@@ -142,3 +142,38 @@ func TestGateTellsABoundedNumber(t *testing.T) {
 		t.Errorf("it has told of %d", got)
 	}
 }
+
+// A connection has one of the places until it is closed, whatever its kind.
+func TestLimit(t *testing.T) {
+	t.Parallel()
+	for network, address := range map[string]string{"unix": filepath.Join(t.TempDir(), "s"), "tcp": "127.0.0.1:0"} {
+		inner, err := net.Listen(network, address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer inner.Close()
+		l := limit(inner, 2).(*limited)
+		var conns []net.Conn
+		for range 2 {
+			client, err := net.Dial(network, inner.Addr().String())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer client.Close()
+			conn, err := l.Accept()
+			if err != nil {
+				t.Fatal(err)
+			}
+			conns = append(conns, conn)
+		}
+		if len(l.places) != 2 {
+			t.Errorf("%s: %d places are taken", network, len(l.places))
+		}
+		_ = conns[0].Close()
+		_ = conns[0].Close()
+		if len(l.places) != 1 {
+			t.Errorf("%s: %d places are taken by one connection", network, len(l.places))
+		}
+		_ = conns[1].Close()
+	}
+}

@@ -14,7 +14,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/amux-dev/amux/host/internal/bubblewrap"
+	"github.com/amux-dev/amux/host/internal/enclosure"
 	"github.com/amux-dev/amux/host/internal/folders"
 	"github.com/amux-dev/amux/internal/command"
 	"github.com/amux-dev/amux/internal/egress"
@@ -95,7 +95,7 @@ func (h here) Put(name string, content []byte) error {
 
 // Sandbox is what a run's sandbox is made of.
 type Sandbox struct {
-	bubblewrap.Policy
+	enclosure.Policy
 	Program string // bubblewrap
 	Caller  *pb.Caller
 	Folders []string // that the agent writes besides its work folder
@@ -177,10 +177,10 @@ func (o Order) enclose(s *shim.Spawn) error {
 	if !below(s.Cwd, o.Cwd) && !below(s.Cwd, o.TempDir) {
 		return o.bad("its working directory %q is outside of that of the run, which is in a sandbox", s.Cwd)
 	}
-	in := bubblewrap.Setting{
+	in := enclosure.Setting{
 		Home: box.Caller.GetHome(), Cwd: o.Cwd, Start: s.Cwd, TempDir: o.TempDir, Shown: box.Files, Dirs: box.Folders, Hidden: box.Hidden, Secrets: box.Secrets,
 		Programs: []string{s.Program, filepath.Join(o.Beside, pluginapi.Bridge)}, Path: process.EnvValue(s.Env, "PATH"), Terminal: s.Terminal != nil,
-		Bubblewrap: box.Program, Helper: filepath.Join(o.Beside, bubblewrap.Helper),
+		Maker: box.Program, Helper: filepath.Join(o.Beside, enclosure.Helper),
 	}
 	for _, path := range o.Agent.HomePaths {
 		if found, ok := authprobe.Expand(path, box.Caller); ok {

@@ -59,7 +59,7 @@ func checkSandbox(opts host.Options, wanted bool) finding {
 	err := pluginapi.AsError(host.CheckSandbox(context.Background(), opts.Env))
 	switch {
 	case err == nil:
-		return finding{Check: name, Status: "ok", Message: "bubblewrap makes one (amux run --sandbox)"}
+		return finding{Check: name, Status: "ok", Message: "one can be made (amux run --sandbox)"}
 	case wanted:
 		return finding{Check: name, Status: "fail", Message: err.Msg + "; config.toml wants it for every run", Fix: err.Hint}
 	}

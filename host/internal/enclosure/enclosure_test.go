@@ -1,6 +1,6 @@
 //go:build unix
 
-package bubblewrap
+package enclosure
 
 import (
 	"errors"
@@ -86,7 +86,10 @@ func TestMounts(t *testing.T) {
 		}, []string{"ro home/r", "rw home/w", "rw home/x"}},
 		{"amux's folders in the work folder", []string{"home/w/conf/"}, func(root string, s *Setting, _ *Policy) {
 			s.Hidden = []string{root + "/home/w/conf"}
-		}, []string{"rw home/w"}},
+		}, []string{"no home/w/conf", "rw home/w"}},
+		{"amux's folders in the home", []string{"home/w/", "home/.amux/plugins/p"}, func(root string, s *Setting, _ *Policy) {
+			s.Hidden, s.Shown = []string{root + "/home/.amux"}, []string{root + "/home/.amux/plugins/p"}
+		}, []string{"ro home/.amux/plugins/p", "rw home/w"}},
 	} {
 		root := tree(t, test.files...)
 		s := Setting{Home: root + "/home", Cwd: root + "/home/w", TempDir: root + "/none"}
@@ -94,13 +97,17 @@ func TestMounts(t *testing.T) {
 		if test.change != nil {
 			test.change(root, &s, &p)
 		}
-		args, err := p.mounts(s)
+		mounts, err := p.mounts(s)
 		if err != nil {
 			t.Errorf("%s: %v", test.name, err)
 			continue
 		}
+		args := binds(mounts)
 		var got []string
 		for i, arg := range args {
+			if path, ok := strings.CutPrefix(args[min(i+1, len(args)-1)], root+"/home/"); ok && arg == "--tmpfs" {
+				got = append(got, "no home/"+path)
+			}
 			kind := map[string]string{"--ro-bind": "ro ", "--bind": "rw "}[arg]
 			if kind == "" || i+2 >= len(args) {
 				continue

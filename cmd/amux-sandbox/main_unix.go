@@ -1,3 +1,5 @@
+//go:build linux || darwin
+
 // Amux-sandbox puts the agent of one run into a sandbox that bubblewrap makes, and is the
 // way out of it. It is the run's leader in two places:
 //
@@ -12,6 +14,9 @@
 // within is the first program inside. It gives the agent its signals back and becomes the
 // agent; where there is a way out, it starts the agent instead and carries its connections
 // to around.
+//
+// On macOS there is around alone: it starts sandbox-exec, which becomes the agent, and tells
+// it the port at which the way out listens.
 package main
 
 import (
@@ -20,7 +25,14 @@ import (
 	"os"
 	"runtime"
 	"strings"
+	"syscall"
 )
+
+// everybody are the signals that each process of a run gets.
+var everybody = []os.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT}
+
+// leaders are the signals that the run's leader gets, for its agent.
+var leaders = []os.Signal{syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGWINCH}
 
 func init() { runtime.LockOSThread() } // bubblewrap ends with the thread that has started it
 

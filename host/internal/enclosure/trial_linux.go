@@ -1,4 +1,4 @@
-package bubblewrap
+package enclosure
 
 import (
 	"bytes"
