@@ -43,7 +43,7 @@ type Place struct {
 	Args   []string `json:"args,omitempty"`
 	// Kubernetes is the image of a pod that each run gets in a cluster; Options say the rest.
 	Kubernetes string `json:"kubernetes,omitempty"`
-	// Program is a helper program, and Options is what it is told: docs/places.md.
+	// Program is a helper program, and Options is what it is told: docs/places/helper.md.
 	Program string            `json:"program,omitempty"`
 	Options map[string]string `json:"options,omitempty"`
 	// Folder is the work folder there of runs that name none: absolute, or ~/NAME.
@@ -232,7 +232,7 @@ type PlaceCheck struct {
 	Err  error
 }
 
-// Test tries whether a place does what docs/places.md asks of it, and tells what it finds. It
+// Test tries whether a place does what docs/places/helper.md asks of it, and tells what it finds. It
 // starts no agent, and leaves nothing there but amux's programs.
 func (p *Places) Test(ctx context.Context, at Place, told func(PlaceCheck)) error {
 	named := at.named("test")
@@ -311,7 +311,7 @@ func (a *away) unreachable(err error) error {
 	case a.place.Image != "":
 		hint = "see: " + cmp.Or(a.place.Engine, "docker") + " info"
 	case a.place.Kubernetes != "":
-		hint = "see: kubectl auth can-i create jobs; and docs/places.md for what amux asks of a cluster"
+		hint = "see: kubectl auth can-i create jobs; and docs/places/kubernetes.md for what amux asks of a cluster"
 	case a.place.SSH != "":
 		hint = "this must work without a question: ssh " + a.place.SSH + " true"
 	}
@@ -325,14 +325,19 @@ func (a *away) folder(ctx context.Context, name string) (string, error) {
 		full = a.world.Home + rest
 	}
 	if !path.IsAbs(full) {
-		return "", invalid("%s is not absolute: at %s it could be anywhere", name, a.place.Name).WithHint("~/NAME is in the home there")
+		return "", invalid("%s is not absolute: at %s it could be anywhere", name, a.place.Name).WithHint("'~/NAME' is in the home there")
 	}
 	found, err := a.client.Folder(ctx, full)
 	if err != nil {
 		return "", a.unreachable(err)
 	}
 	if found == "" {
-		return "", invalid("there is no folder %s at %s", full, a.place.Name)
+		missing := invalid("there is no folder %s at %s", full, a.place.Name)
+		here := process.EnvValue(a.places.host.opts.Env, "HOME")
+		if rest, ok := strings.CutPrefix(name, here+"/"); ok && here != "" && here != a.world.Home {
+			return "", missing.WithHint("a shell takes ~ for your home here; for the one there: --cwd '~/%s'", rest)
+		}
+		return "", missing
 	}
 	return found, nil
 }
@@ -371,7 +376,7 @@ func (l *launch) checkPlace(ctx context.Context) error {
 	}
 	cwd := cmp.Or(s.Cwd, at.Folder)
 	if cwd == "" {
-		return invalid("where at %s is the run to work?", s.On).WithHint("say so: --cwd ~/NAME, or folder in [places.%s] of config.toml", s.On)
+		return invalid("where at %s is the run to work?", s.On).WithHint("say so: --cwd '~/NAME', or folder in [places.%s] of config.toml", s.On)
 	}
 	if l.away.worksHere() {
 		if err := checkDir("working directory", cwd); err != nil {

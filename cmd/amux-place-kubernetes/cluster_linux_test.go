@@ -77,7 +77,7 @@ func begin(t *testing.T) (*fakecluster.Cluster, *cluster, string) {
 	return fake, c, run
 }
 
-// Each verb does what docs/places.md asks of it.
+// Each verb does what docs/places/helper.md asks of it.
 func TestVerbs(t *testing.T) {
 	fake, c, run := begin(t)
 	other := openFake(t, fake, "another")

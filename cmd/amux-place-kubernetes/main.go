@@ -1,7 +1,7 @@
 //go:build unix
 
 // Amux-place-kubernetes has runs be in a Kubernetes cluster: it is a helper program on the four
-// verbs of docs/places.md, and makes a Job for each run. Clusters, credentials and proxies are
+// verbs of docs/places/helper.md, and makes a Job for each run. Clusters, credentials and proxies are
 // those of the user's kubeconfig. By a verb of its own, serve, one process is it for many runs.
 package main
 
@@ -103,7 +103,7 @@ func onlyRun(words []string) string {
 
 func verb(ctx context.Context, c *cluster, words []string, stdin io.Reader, stdout, stderr io.Writer) (code int, _ error) {
 	if len(words) == 0 {
-		return 0, errors.New("this is started by amux; see docs/places.md")
+		return 0, errors.New("this is started by amux; see docs/places/helper.md")
 	}
 	verb, words := words[0], words[1:]
 	if verb == "list" && len(words) == 0 {

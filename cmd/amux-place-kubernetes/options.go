@@ -70,7 +70,7 @@ func readPlace(text string) (place, error) {
 		Options     map[string]string
 	}
 	if err := json.Unmarshal([]byte(text), &told); err != nil {
-		return place{}, errors.New("AMUX_PLACE is missing; this is started by amux, see docs/places.md")
+		return place{}, errors.New("AMUX_PLACE is missing; this is started by amux, see docs/places/helper.md")
 	}
 	p := place{from: fromImage, deadline: defaultDeadline, wait: defaultWait, user: noRoot}
 	texts := map[string]struct {

@@ -21,7 +21,7 @@ type Check struct {
 // checkTime is how long one check may take.
 const checkTime = time.Minute
 
-// Conform tries whether a place does what docs/places.md asks of it, for an id that no run
+// Conform tries whether a place does what docs/places/helper.md asks of it, for an id that no run
 // has. It goes on after what fails, but for a place that cannot be provisioned.
 func (d Dialer) Conform(ctx context.Context, p Place, runID string, told func(Check)) {
 	try := func(name string, f func(ctx context.Context) error) bool {

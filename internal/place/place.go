@@ -34,7 +34,7 @@ type Place struct {
 	// Program is then the helper program for that.
 	Kubernetes string `json:"kubernetes,omitempty"`
 	// Program is a helper program, and Options is what it is told of the place: see
-	// docs/places.md.
+	// docs/places/helper.md.
 	Program string            `json:"program,omitempty"`
 	Options map[string]string `json:"options,omitempty"`
 	// Folder is the work folder of runs that name none.

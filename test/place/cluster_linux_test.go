@@ -23,11 +23,11 @@ type clustered struct {
 	config  string
 }
 
-func inCluster(t *testing.T) *clustered {
+func inCluster(t *testing.T, programs ...string) *clustered {
 	t.Helper()
 	c := &clustered{visitor: &visitor{home.New(t), nil}}
 	c.cluster = fakecluster.Start(t, fakecluster.Options{
-		Nodes: 3, Starts: 50 * time.Millisecond, Exec: fakecluster.Local(filepath.Join(c.User, "pods")),
+		Nodes: 3, Starts: 50 * time.Millisecond, Exec: fakecluster.Local(filepath.Join(c.User, "pods"), strings.Join(append(programs, os.Getenv("PATH")), ":")),
 		Refuse: func(j *batch.Job) string {
 			if j.Spec.Template.Spec.Containers[0].Image == "refused" {
 				return "exceeded quota: none"

@@ -13,7 +13,7 @@ import (
 	"github.com/amux-dev/amux/internal/test/kubernetes"
 )
 
-// rights are what docs/places.md says that amux needs in a namespace, in one that admits only
+// rights are what docs/places/kubernetes.md says that amux needs in a namespace, in one that admits only
 // restricted pods.
 const rights = `
 apiVersion: v1

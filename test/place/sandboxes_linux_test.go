@@ -15,7 +15,7 @@ import (
 	"github.com/amux-dev/amux/internal/test/kubernetes"
 )
 
-// pool is a warm pool of agent-sandbox with the rights that docs/places.md names for it.
+// pool is a warm pool of agent-sandbox with the rights that docs/places/kubernetes.md names for it.
 const pool = `
 apiVersion: extensions.agents.x-k8s.io/v1beta1
 kind: SandboxTemplate

@@ -178,6 +178,7 @@ func TestRefused(t *testing.T) {
 		"nobody listens":    {[]string{"--on", "ssh:closed", "--cwd", "~", "script", "x"}, "Connection refused"},
 		"no folder":         {[]string{"--on", box, "script", "x"}, "where at " + box + " is the run to work?"},
 		"folder not there":  {[]string{"--on", box, "--cwd", "~/nothing", "script", "x"}, "there is no folder " + v.server.Home + "/nothing at " + box},
+		"a ~ of here":       {[]string{"--on", box, "--cwd", v.User + "/app", "script", "x"}, "for the one there: --cwd '~/app'"},
 		"relative folder":   {[]string{"--on", box, "--cwd", "work", "script", "x"}, "work is not absolute"},
 		"agent not there":   {[]string{"--on", box, "--cwd", "~", "claude", "x"}, "agent claude is not installed at " + box},
 		"plugin's own":      {[]string{"--on", box, "--cwd", "~", "demo", "x"}, "is brought by its plugin"},

@@ -13,16 +13,16 @@ import (
 	"syscall"
 )
 
-// Local runs commands on this machine, with a home of its own below root for each pod. When a pod
-// ends, so does all that has its home.
-func Local(root string) Command {
+// Local runs commands on this machine, with a home of its own below root for each pod, and path to
+// find programs. When a pod ends, so does all that has its home.
+func Local(root, path string) Command {
 	return func(pod string, argv []string, stdin io.Reader, stdout, stderr io.Writer, gone <-chan struct{}) int {
 		home := filepath.Join(root, pod)
 		if err := os.MkdirAll(home, 0o700); err != nil {
 			return 126
 		}
 		cmd := exec.Command(argv[0], argv[1:]...)
-		cmd.Dir, cmd.Env = home, []string{"HOME=" + home, "PATH=" + os.Getenv("PATH"), "TMPDIR=" + home}
+		cmd.Dir, cmd.Env = home, []string{"HOME=" + home, "PATH=" + path, "TMPDIR=" + home}
 		cmd.Stdout, cmd.Stderr = stdout, stderr
 		in, err := cmd.StdinPipe()
 		if err != nil {

@@ -85,6 +85,7 @@ PermitRootLogin yes
 PasswordAuthentication no
 MaxStartups 100
 MaxSessions 100
+AcceptEnv PAGES
 `, s.Port, s.path("host"), s.path("authorized")))
 	s.command = append(command, "-D", "-e", "-f", s.path("sshd_config"))
 	s.run(t)
@@ -153,6 +154,17 @@ func (s *Server) Reach(t *testing.T, name string, port int) {
 	}
 	defer f.Close()
 	fmt.Fprintf(f, "Host %s\n  HostName 127.0.0.1\n  Port %d\n  IdentityFile %s\n  StrictHostKeyChecking no\n  UserKnownHostsFile /dev/null\n  LogLevel ERROR\n", name, port, s.path("user"))
+}
+
+// Set gives ssh a further setting for a name of the server.
+func (s *Server) Set(t *testing.T, name, setting string) {
+	t.Helper()
+	f, err := os.OpenFile(filepath.Join(s.Home, ".ssh", "config"), os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	fmt.Fprintf(f, "Host %s\n  %s\n", name, setting)
 }
 
 func (s *Server) path(name string) string { return filepath.Join(s.dir, name) }

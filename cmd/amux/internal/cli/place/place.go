@@ -36,7 +36,7 @@ pod.
 
 amux puts three programs there once, below ~/.cache/amux/far. Nothing listens there,
 and nothing is left running when the run has ended.`,
-		Example: "  amux place check ssh:build-box\n  amux run claude \"fix the tests\" --on ssh:build-box --cwd ~/app\n  amux place clean ssh:build-box",
+		Example: "  amux place check ssh:build-box\n  amux run claude \"fix the tests\" --on ssh:build-box --cwd '~/app'\n  amux place clean ssh:build-box",
 	}, subs...)
 }
 

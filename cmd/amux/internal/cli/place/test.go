@@ -20,8 +20,8 @@ func newCmdTest(o *Options) *cobra.Command {
 		Long: `Test whether a helper program does what amux asks of it: arguments, stdin, stdout and
 exit codes pass as they are, two commands run at a time, destroy removes what provision
 makes.
-The contract is in docs/places.md. It prints a line for each check, and ends with an error
-if one fails.`,
+The contract is in docs/places/helper.md. It prints a line for each check, and ends with
+an error if one fails.`,
 		Example: "  amux place test ./amux-place-lima --option machine=default",
 		Args:    app.ExactArgs("PROGRAM"),
 		RunE: app.Command(func(_ *cobra.Command, args []string) error {
@@ -48,7 +48,7 @@ if one fails.`,
 			})
 			if err == nil && failed > 0 {
 				err = pluginapi.Errorf(pluginapi.CodeValidation, "%s does not do all that a place must: %s failed", args[0], render.Plural(failed, "check")).
-					WithHint("see docs/places.md")
+					WithHint("see docs/places/helper.md")
 			}
 			return err
 		}),
