@@ -13,8 +13,8 @@ import (
 
 	"github.com/amux-dev/amux/host/install"
 	"github.com/amux-dev/amux/host/internal/archive"
-	"github.com/amux-dev/amux/host/internal/enclosure"
 	"github.com/amux-dev/amux/host/internal/edge"
+	"github.com/amux-dev/amux/host/internal/enclosure"
 	"github.com/amux-dev/amux/host/internal/engine"
 	"github.com/amux-dev/amux/host/internal/folders"
 	"github.com/amux-dev/amux/host/internal/plugins"

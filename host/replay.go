@@ -20,7 +20,6 @@ import (
 	"github.com/amux-dev/amux/internal/journal"
 	"github.com/amux-dev/amux/internal/registry"
 	"github.com/amux-dev/amux/internal/store"
-	"github.com/amux-dev/amux/internal/sys/fault"
 	"github.com/amux-dev/amux/pluginapi"
 	pb "github.com/amux-dev/amux/pluginapi/amuxplugin1"
 )
@@ -63,9 +62,9 @@ func (h *Host) ReplayWith(ctx context.Context, ref string, o ReplayOptions, w io
 			o.OnPlugin(other.Name, other.Version)
 		}
 	}
-	src, err := record.Open(dir.Path("journal"))
+	src, err := record.OpenJournal(dir)
 	if err != nil {
-		return pluginapi.Errorf(pluginapi.CodeParse, "run %s has no journal: %w", dir.ID, fault.Plain(err))
+		return err
 	}
 	defer src.Close()
 	temp, err := os.MkdirTemp(h.opts.TempDir, "agent-mux-replay-")
@@ -97,7 +96,7 @@ func (h *Host) ReplayWith(ctx context.Context, ref string, o ReplayOptions, w io
 	if infoErr != nil || info.End == nil && info.Damage == nil {
 		return errors.Join(err, infoErr) // it goes on
 	}
-	damage, _, checkErr := record.CheckJournal(ctx, src.Name(), info)
+	damage, _, checkErr := record.CheckJournal(ctx, dir.Path("journal"), info)
 	if damage != nil {
 		return Integrity{Damage: []Damage{Damage(*damage)}}.Err(dir.ID)
 	}

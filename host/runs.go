@@ -270,18 +270,19 @@ func (h *Host) Delete(ctx context.Context, ref string) (Outcome, error) {
 
 // Retain applies Options.Keep to the runs that have ended. How old a run is, its record says:
 // its id may be of any time, since a caller may choose it. It costs a look at one folder where
-// there is nothing to do.
+// there is nothing to do. Now and then it packs journals of runs that ended more than an hour ago,
+// for a tenth of the time that ctx allows.
 func (h *Host) Retain(ctx context.Context) error { return h.archive.Retain(ctx) }
 
 // Removed is one thing that Clean has removed, or would.
 type Removed struct {
-	Kind string `json:"kind"` // run, temp dir, socket, plugin copy
+	Kind string `json:"kind"` // run, temp dir, socket, plugin copy; journals: what packing them saves
 	Path string `json:"path"`
 	Why  string `json:"why"`
 	Size int64  `json:"size"`
 }
 
-// Clean applies the limits of Retain and removes what hosts that died have left
+// Clean applies the limits of Retain, packs the journals of all runs that have ended, and removes what hosts that died have left
 // behind: temp dirs, sockets, copies of plugins that no run names and that are
 // not current, worktrees that were not finished. With dry it only says what it would remove.
 func (h *Host) Clean(ctx context.Context, dry bool) ([]Removed, error) {

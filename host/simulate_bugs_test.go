@@ -74,6 +74,10 @@ func TestPlantedBugs(t *testing.T) {
 			"offset := s.size", "offset := s.whole",
 		},
 		{
+			"a packed journal that is not on the disk", "internal/record/pack.go",
+			"errors.Join(err, w.Flush(), to.Sync())", "errors.Join(err, w.Flush())",
+		},
+		{
 			"an exit there that is taken for the end of all", "../internal/shim/far.go",
 			"r.Sweep(r.opening.RunID)", "if len(exit) == 0 { r.Sweep(r.opening.RunID) }",
 		},

@@ -180,12 +180,17 @@ func (s *simulation) checkJournal(run *simulatedRun, dir *store.Run, rec *record
 	src, err := record.Open(dir.Path("journal"))
 	if err != nil {
 		rec.damage = true
-		if !s.cut {
+		if !s.cut || run.journal != nil && run.spec.Sync != SyncOff {
 			fail("%v", err)
 		}
 		return
 	}
 	defer src.Close()
+	if now := make([]byte, src.Bytes); run.journal != nil && run.spec.Sync != SyncOff {
+		if _, err := src.ReadAt(now, 0); err != nil || !bytes.Equal(now, run.journal) {
+			fail("its journal was packed, and has %d bytes now, of %d: %v", len(now), len(run.journal), err)
+		}
+	}
 	modes := []ApproveMode{run.spec.Approve}
 	reader, err := journal.NewReader(src)
 	if err != nil {
@@ -215,7 +220,9 @@ func (s *simulation) checkJournal(run *simulatedRun, dir *store.Run, rec *record
 		case journal.KindStdout:
 			stdout[spawn] = append(stdout[spawn], record.Payload...)
 		case journal.KindDamage:
-			rec.damage = true
+			if rec.damage = true; !s.cut {
+				fail("its journal is damaged, and no power was cut: %s", record.Payload)
+			}
 		case journal.KindFault:
 			rec.fault = &journal.Fault{}
 			_ = record.Decode(rec.fault)

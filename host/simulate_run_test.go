@@ -39,7 +39,7 @@ var simFaults = []string{
 	"crash of a host", "crash of a host in a step", "crash of a shim", "crash of a shim in a step", "crash of a plugin in a step",
 	"hang of a plugin", "slow plugin", "repeated response", "power cut", "lost write", "lost run.json", "torn write", "full disk", "slow read",
 	"short read", "short read of output", "full socket", "duplicated wake-up", "delayed wake-up", "retry", "budget", "preview", "death of a host at a budget", "death of a shim at a budget",
-	"two hosts for a run", "place that cannot be reached", "broken link", "link through which nothing comes", "link that breaks while something is said", "crash of a relay", "crash of a relay in a step", "client: stop on a full disk", "client: approve", "client: deny", "client: send", "client: end", "client: stop", "client: kill", "client: pause", "client: resume", "client: set approve", "approved by a mode that was changed",
+	"packed journal", "crash of a packer in a step", "lost rename", "two hosts for a run", "place that cannot be reached", "broken link", "link through which nothing comes", "link that breaks while something is said", "crash of a relay", "crash of a relay in a step", "client: stop on a full disk", "client: approve", "client: deny", "client: send", "client: end", "client: stop", "client: kill", "client: pause", "client: resume", "client: set approve", "approved by a mode that was changed",
 }
 
 // seedReport is what came of a seed, or of several.

@@ -286,6 +286,8 @@ type simulatedRun struct {
 	sent     []string          // prompts that were accepted
 	result   *Result
 	events   string // events.jsonl when Wait had returned
+
+	journal []byte // as it was when somebody had packed it
 }
 
 // simulatedHost is a host and its process.
@@ -343,6 +345,7 @@ func (s *simulation) newHost(kind string) *simulatedHost {
 			}
 		},
 	}
+	h.archive.Packer = record.Packer{Open: p.Open, Rename: p.Rename, Least: 1}
 	if kind == "host" {
 		p.OnDeath(func() { // its locks end with it
 			locks, _ := filepath.Glob(s.Disk() + "/config/runs/*/lock")
@@ -521,12 +524,25 @@ func (s *simulation) play() {
 			go s.client(ctx, run, n)
 		}
 	}
+	var packers sync.WaitGroup
+	packs := s.Rand("packers")
+	if packs.IntN(3) == 0 {
+		packers.Go(func() { s.pack(ctx) })
+	}
 	until := time.Now().Add(patience)
 	for time.Now().Before(until) && !s.over() {
 		s.tend(ctx)
 	}
+	if packs.IntN(3) == 0 { // what has ended is packed meanwhile, or not
+		time.Sleep(time.Duration(packs.Int64N(int64(20 * time.Second))))
+		if packs.IntN(2) == 0 {
+			s.cut = true
+			s.PowerCut()
+		}
+	}
 	s.Quiet()
 	cancel()
+	packers.Wait()
 	until = time.Now().Add(calm)
 	for time.Now().Before(until) && !s.over() {
 		s.tend(context.Background())
@@ -711,6 +727,48 @@ func (s *simulation) tend(ctx context.Context) {
 		})
 	}
 	wg.Wait()
+}
+
+// pack packs the journals of runs that have ended, in processes of its own that die at any step.
+func (s *simulation) pack(ctx context.Context) {
+	r := s.Rand("pack")
+	for n := 0; ; n++ {
+		select {
+		case <-time.After(time.Duration(1 + r.Int64N(int64(5*time.Second)))):
+		case <-ctx.Done():
+			return
+		}
+		h := s.newHost("packer")
+		if r.IntN(2) == 0 {
+			steps := []string{"open journal.packing", "write journal.packing", "sync journal.packing", "rename to journal"}
+			h.proc.DieAt(steps[r.IntN(len(steps))], 1)
+		}
+		h.do(func() {
+			_ = h.archive.Pack(ctx)
+		})
+		for _, run := range s.runs {
+			s.remember(run)
+		}
+	}
+}
+
+// remember keeps what a journal is that is packed.
+func (s *simulation) remember(run *simulatedRun) {
+	src, err := record.Open(store.New(s.Disk() + "/config").Run(run.id).Path("journal"))
+	if err != nil {
+		return
+	}
+	defer src.Close()
+	data := make([]byte, src.Bytes)
+	if _, err := src.ReadAt(data, 0); err != nil || src.Packed == nil {
+		return
+	}
+	run.mu.Lock()
+	defer run.mu.Unlock()
+	if run.journal == nil {
+		s.Count("packed journal")
+		run.journal = data
+	}
 }
 
 // client is a person, in a process of their own.

@@ -61,8 +61,8 @@ type launch struct {
 	attempt  int            // from 1
 	began    time.Time      // the first one
 	// maker is the program that makes the run's sandbox; empty: it has none.
-	maker string
-	secrets    []egress.Secret // that stay out of it
+	maker   string
+	secrets []egress.Secret // that stay out of it
 }
 
 // Start validates the spec, asks the adapter for a plan and starts the agent.

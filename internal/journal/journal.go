@@ -268,7 +268,11 @@ const leastRead = 4 << 10
 // NewReader checks the header and starts at the first record.
 func NewReader(src io.ReaderAt) (*Reader, error) {
 	var header [headerSize]byte
-	if n, err := src.ReadAt(header[:], 0); err != nil && err != io.EOF {
+	n, err := src.ReadAt(header[:], 0)
+	if damage, ok := errors.AsType[*Damage](err); ok { // of a packed one
+		return nil, fmt.Errorf("%w: %w", errHeader, damage)
+	}
+	if err != nil && err != io.EOF {
 		return nil, err
 	} else if n < headerSize {
 		return nil, errHeader

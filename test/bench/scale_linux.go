@@ -113,15 +113,36 @@ func longRuns(w *world, t *table) error {
 				return err
 			}
 			t.add("logs --json of "+count(n)+" events", none, took)
-			size := int64(0)
-			for _, name := range []string{"journal", "events.jsonl"} {
-				info, err := os.Stat(filepath.Join(w.config, "runs", id, name))
-				if err != nil {
-					return err
+			disk := func() (float64, error) {
+				size := int64(0)
+				for _, name := range []string{"journal", "events.jsonl"} {
+					info, err := os.Stat(filepath.Join(w.config, "runs", id, name))
+					if err != nil {
+						return 0, err
+					}
+					size += info.Size()
 				}
-				size += info.Size()
+				return float64(size) / float64(n), nil
 			}
-			t.add("disk for a 261-byte line", none, float64(size)/float64(n))
+			before, err := disk()
+			if err != nil {
+				return err
+			}
+			t.add("disk for a 261-byte line, fresh", none, before)
+			begin := time.Now()
+			if err := w.amux(nil, "clean").Run(); err != nil {
+				return err
+			}
+			t.add("its journal packed", none, time.Since(begin).Seconds())
+			after, err := disk()
+			if err != nil {
+				return err
+			}
+			t.add("disk for a 261-byte line, packed", none, after)
+			if took, err = timed(logs("-n", "20")); err != nil {
+				return err
+			}
+			t.add("logs -n 20 of it", none, took)
 		}
 		w.tidy()
 	}

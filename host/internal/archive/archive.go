@@ -31,6 +31,8 @@ type Archive struct {
 
 	// Keep is what is kept of runs that have ended.
 	Keep Keep
+	// Packer packs their journals.
+	Packer record.Packer
 
 	retaining sync.Mutex // held by the one Retain at work
 }

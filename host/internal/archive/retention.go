@@ -57,7 +57,7 @@ const (
 
 // Removed is one thing that Clean has removed, or would.
 type Removed struct {
-	Kind string `json:"kind"` // run, temp dir, socket, plugin copy
+	Kind string `json:"kind"` // run, temp dir, socket, plugin copy; journals: what packing them saves
 	Path string `json:"path"`
 	Why  string `json:"why"`
 	Size int64  `json:"size"`
@@ -139,7 +139,10 @@ func (a *Archive) Retain(ctx context.Context) error {
 	if !sizes && !a.Keep.limits().over(len(ids)) {
 		return nil
 	}
-	_, err = a.retain(ctx, ids, sizes, false)
+	kept, _, err := a.retain(ctx, ids, sizes, false)
+	if sizes && err == nil {
+		a.packOld(ctx, kept)
+	}
 	if sizes && len(ids) > 0 {
 		_ = os.WriteFile(stamp, nil, 0o600) // a look more at the next end of a run
 	}
@@ -221,23 +224,22 @@ func (a *Archive) ended(ctx context.Context, ids []string) ([]ended, error) {
 	return runs, nil
 }
 
-// retain deletes, or names, what is over the limits; of those of the size only with sizes.
-func (a *Archive) retain(ctx context.Context, ids []string, sizes, dry bool) ([]Removed, error) {
+// retain deletes, or names, what is over the limits; of those of the size only with sizes. It returns
+// what is kept, too, the one that ended last first.
+func (a *Archive) retain(ctx context.Context, ids []string, sizes, dry bool) (kept []ended, removed []Removed, _ error) {
 	runs, err := a.ended(ctx, ids)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	keep := a.Keep.limits()
 	if sizes && keep.Bytes < math.MaxInt64 {
 		measure(runs, keep.Bytes)
 	}
-	var removed []Removed
 	var total int64
-	kept := 0
 	full := false
 	for _, run := range runs {
 		if err := ctx.Err(); err != nil {
-			return removed, err
+			return kept, removed, err
 		}
 		dir := run.dir
 		if !run.indexed && dir.Unbegun(strangeAge) {
@@ -247,7 +249,7 @@ func (a *Archive) retain(ctx context.Context, ids []string, sizes, dry bool) ([]
 			continue
 		}
 		size := run.bytes
-		why := keep.why(kept, run.at)
+		why := keep.why(len(kept), run.at)
 		if why == "" && sizes && (full || size > keep.Bytes-total) {
 			why, full = fmt.Sprintf("more than %s", bytesText(keep.Bytes)), true // the older ones go, not only large ones
 		}
@@ -258,7 +260,7 @@ func (a *Archive) retain(ctx context.Context, ids []string, sizes, dry bool) ([]
 			}
 		}
 		if why == "" {
-			kept++
+			kept = append(kept, run)
 			total += size
 			continue
 		}
@@ -271,12 +273,12 @@ func (a *Archive) retain(ctx context.Context, ids []string, sizes, dry bool) ([]
 				continue // it has come alive, or was deleted by somebody else
 			}
 			if err != nil {
-				return removed, err
+				return kept, removed, err
 			}
 		}
 		removed = append(removed, Removed{"run", filepath.ToSlash(dir.Dir), why, size})
 	}
-	return removed, nil
+	return kept, removed, nil
 }
 
 // measure finds out how large the records are: as the index says, where that says that they fit.
@@ -336,9 +338,14 @@ func folderSize(dir string) (size int64) {
 // behind: temp dirs, sockets, copies of plugins that no run names and that are
 // not current. With dry it only says what it would remove.
 func (a *Archive) Clean(ctx context.Context, dry bool) ([]Removed, error) {
-	removed, err := a.retain(ctx, a.Store.List(), true, dry)
+	kept, removed, err := a.retain(ctx, a.Store.List(), true, dry)
 	if err != nil {
 		return removed, err
+	}
+	if !dry {
+		if journals, saved := a.packAll(ctx, kept); journals > 0 {
+			removed = append(removed, Removed{"journals", filepath.ToSlash(filepath.Join(a.ConfigDir, "runs")), fmt.Sprintf("%s of them packed", thousands(journals)), saved})
+		}
 	}
 	// Who is removed for what reason; the rest is one rule: nothing alive.
 	for _, left := range slices.Concat(a.leftTempDirs(), a.leftSockets()) {

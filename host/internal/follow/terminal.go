@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"os"
 	"time"
 
 	"github.com/amux-dev/amux/host/internal/engine"
@@ -31,7 +30,7 @@ type Piece struct {
 // watcher reads the journal of a run, whoever writes it.
 type watcher struct {
 	Run
-	file *os.File
+	file *record.File
 	conn *shim.Conn // nil: no shim rings
 }
 
@@ -64,10 +63,9 @@ func (r Run) Terminal(ctx context.Context, follow bool, yield func(Piece) bool) 
 }
 
 func (w *watcher) pieces(ctx context.Context, follow bool, yield func(Piece) error) error {
-	path := w.Dir.Path("journal")
-	file, err := os.Open(path)
+	file, err := record.OpenJournal(w.Dir)
 	if err != nil {
-		return pluginapi.Errorf(pluginapi.CodeParse, "run %s has no journal: %w", w.Dir.ID, fault.Plain(err))
+		return err
 	}
 	w.file = file
 	reader, err := journal.NewReader(file)
@@ -78,12 +76,11 @@ func (w *watcher) pieces(ctx context.Context, follow bool, yield func(Piece) err
 	deadline := time.Now().Add(startWait)
 	for first := true; ; first = false {
 		over := (follow || !first) && !w.ring(ctx)
-		info, err := file.Stat()
-		if err != nil {
+		if err := file.Grown(); err != nil {
 			return pluginapi.Errorf(pluginapi.CodeParse, "journal of run %s: %w", w.Dir.ID, fault.Plain(err))
 		}
 		for {
-			rec, err := reader.Next(info.Size())
+			rec, err := reader.Next(file.Committed())
 			if errors.Is(err, io.EOF) || errors.Is(err, journal.ErrTorn) { // the rest is being written
 				break
 			}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"os"
 	"strings"
 
 	"github.com/amux-dev/amux/host/internal/engine"
@@ -87,6 +88,13 @@ func CheckJournal(ctx context.Context, path string, info Info) (*Damage, int64, 
 	src, err := Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return &Damage{File: "journal", Reason: "it is missing"}, 0, nil
+	}
+	if damage, ok := errors.AsType[*journal.Damage](err); ok {
+		info, _ := os.Stat(path)
+		return &Damage{"journal", damage.Offset, info.Size() - damage.Offset, damage.What}, info.Size(), nil
+	}
+	if errors.Is(err, journal.ErrFormat) {
+		return &Damage{File: "journal", Reason: err.Error()}, 0, nil
 	}
 	if err != nil {
 		return nil, 0, err

@@ -2,32 +2,79 @@ package record
 
 import (
 	"context"
+	"errors"
 	"io"
 	"os"
 
 	"github.com/amux-dev/amux/host/internal/engine"
 	"github.com/amux-dev/amux/internal/journal"
 	"github.com/amux-dev/amux/internal/store"
+	"github.com/amux-dev/amux/internal/sys/fault"
+	"github.com/amux-dev/amux/pluginapi"
 )
 
 // File is a journal that nobody writes any more, or that is not waited for.
 type File struct {
-	*os.File
-	Bytes int64
+	io.ReaderAt
+	Bytes  int64
+	Packed *journal.Packed // nil if it is not
+	file   *os.File
 }
 
-// Open opens a journal as it is now.
+// Open opens a journal as it is now. The error may be a *journal.Damage.
 func Open(path string) (*File, error) {
-	f, err := os.Open(path)
+	file, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
-	info, err := f.Stat()
+	f, err := newFile(file)
 	if err != nil {
-		f.Close()
+		file.Close()
 		return nil, err
 	}
-	return &File{f, info.Size()}, nil
+	return f, nil
+}
+
+func newFile(file *os.File) (*File, error) {
+	info, err := file.Stat()
+	if err != nil {
+		return nil, err
+	}
+	f := &File{ReaderAt: file, Bytes: info.Size(), file: file}
+	if journal.IsPacked(file) {
+		if f.Packed, err = journal.OpenPacked(file, info.Size()); err != nil {
+			return nil, err
+		}
+		f.ReaderAt, f.Bytes = f.Packed, f.Packed.Size()
+	}
+	return f, nil
+}
+
+// OpenJournal opens the journal of a run as it is now. The errors are for people.
+func OpenJournal(dir *store.Run) (*File, error) {
+	src, err := Open(dir.Path("journal"))
+	if damage, ok := errors.AsType[*journal.Damage](err); ok {
+		return nil, pluginapi.Errorf(pluginapi.CodeRecordDamaged, "the record of run %s: %w", dir.ID, damage).WithHint("%s", DamageHint(dir.ID))
+	}
+	if err != nil {
+		return nil, pluginapi.Errorf(pluginapi.CodeParse, "run %s has no journal: %w", dir.ID, fault.Plain(err))
+	}
+	return src, nil
+}
+
+// Close closes the file.
+func (s *File) Close() error { return s.file.Close() }
+
+// Grown looks whether it is longer by now.
+func (s *File) Grown() error {
+	if s.Packed != nil {
+		return nil
+	}
+	info, err := s.file.Stat()
+	if err == nil {
+		s.Bytes = info.Size()
+	}
+	return err
 }
 
 func (s *File) Committed() int64 { return s.Bytes }

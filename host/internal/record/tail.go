@@ -8,16 +8,15 @@ import (
 
 	"github.com/amux-dev/amux/internal/journal"
 	"github.com/amux-dev/amux/internal/store"
-	"github.com/amux-dev/amux/internal/sys/fault"
 	"github.com/amux-dev/amux/pluginapi"
 )
 
 // Tail writes the last n lines that the agent of a run printed, as it wrote them. Where the journal
 // is damaged they are the last before that, and the error says so, with RECORD_DAMAGED.
 func Tail(dir *store.Run, n int, w io.Writer) error {
-	src, err := Open(dir.Path("journal"))
+	src, err := OpenJournal(dir)
 	if err != nil {
-		return pluginapi.Errorf(pluginapi.CodeParse, "run %s has no journal: %w", dir.ID, fault.Plain(err))
+		return err
 	}
 	defer src.Close()
 	reader, err := journal.NewReader(src)
@@ -114,9 +113,10 @@ type output struct {
 // the heads of the records, and at the ends of those that are long.
 func tailStart(src *File, beginning int64, n int) int64 {
 	var recent []output
-	ends := 0                                                                                  // in recent
-	begun := [2]int64{-1, -1}                                                                  // the record in which a line of each stream began that has no end yet
-	_ = journal.Walk(src, beginning, src.Committed(), func(s journal.Span, part []byte) bool { // what it cannot go on with is the end
+	ends := 0 // in recent
+	from := src.before(beginning, n)
+	begun := from.Begun
+	_ = journal.Walk(src, from.Offset, src.Committed(), func(s journal.Span, part []byte) bool { // what it cannot go on with is the end
 		stream := 0
 		switch s.Kind {
 		case journal.KindStdout:
@@ -163,6 +163,18 @@ func tailStart(src *File, beginning int64, n int) int64 {
 		return beginning
 	}
 	return recent[at].open
+}
+
+// before is where the journal can be entered for the last n lines: a packed one not far from there.
+func (s *File) before(beginning int64, n int) journal.Mark {
+	if s.Packed != nil {
+		if ends, err := s.Packed.Ends(); err == nil {
+			if m := s.Packed.Before(int64(n), ends); m != nil {
+				return *m
+			}
+		}
+	}
+	return journal.Mark{Offset: beginning, Begun: [2]int64{-1, -1}}
 }
 
 // count is how many line breaks a record has; what cannot be read has none.

@@ -90,15 +90,37 @@ func TestTailOfAnything(t *testing.T) {
 		if err := w.Close(); err != nil {
 			t.Fatal(err)
 		}
-		for n := range 12 {
-			var got bytes.Buffer
-			if err := Tail(dir, n, &got); err != nil {
-				t.Fatal(err)
+		for _, how := range []string{"", "packed"} {
+			if how == "packed" {
+				packSmall(t, dir.Path("journal"))
 			}
-			if want := tailOf(pieces, n); got.String() != want {
-				t.Fatalf("seed %d, %d lines of %q: %q, want %q", seed, n, pieces, &got, want)
+			for n := range 12 {
+				var got bytes.Buffer
+				if err := Tail(dir, n, &got); err != nil {
+					t.Fatal(err)
+				}
+				if want := tailOf(pieces, n); got.String() != want {
+					t.Fatalf("seed %d, %d lines of %q %s: %q, want %q", seed, n, pieces, how, &got, want)
+				}
 			}
 		}
+	}
+}
+
+// packSmall packs a journal in pieces that are as small as can be.
+func packSmall(t *testing.T, path string) {
+	t.Helper()
+	src, err := Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer src.Close()
+	var packed bytes.Buffer
+	if err := journal.Pack(&packed, src, src.Bytes, 1<<10); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, packed.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
 	}
 }
 

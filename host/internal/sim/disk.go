@@ -23,6 +23,7 @@ import (
 type stored struct {
 	synced []byte // what a power cut leaves at least
 	known  bool   // it was synced
+	before []byte // what had the name before: a power cut may bring it back; nil: nothing had
 }
 
 // file is a file that a process has open. Its content is in a file of the real system,
@@ -143,6 +144,42 @@ func (f *file) Sync() error {
 	return nil
 }
 
+// Rename is that of the disk as the process sees it. Nobody waits until it is on the disk.
+func (p *Proc) Rename(from, to string) error {
+	gone := &os.LinkError{Op: "rename", Old: from, New: to, Err: os.ErrClosed}
+	fate := p.step("rename to " + filepath.Base(to))
+	if fate == isDead {
+		return gone
+	}
+	if fate == dies && p.w.Rand(p.Name+" rename").IntN(2) == 0 { // else it dies behind it
+		p.Kill()
+		return gone
+	}
+	relFrom, okFrom := strings.CutPrefix(from, p.Root+"/")
+	relTo, okTo := strings.CutPrefix(to, p.Root+"/")
+	before, err := os.ReadFile(to)
+	if err != nil || !okFrom || !okTo {
+		return errors.Join(err, os.Rename(from, to))
+	}
+	if err := os.Rename(from, to); err != nil {
+		return err
+	}
+	p.w.mu.Lock()
+	s := p.w.disk[relFrom]
+	if s == nil {
+		s = &stored{}
+	}
+	s.before = before
+	p.w.disk[relTo] = s
+	delete(p.w.disk, relFrom)
+	p.w.mu.Unlock()
+	if fate == dies {
+		p.Kill()
+		return gone
+	}
+	return nil
+}
+
 // PowerCut ends all processes at once. Of what was written and not synced some is lost:
 // nothing, the end, or a part in the middle.
 func (w *World) PowerCut() {
@@ -174,6 +211,9 @@ func (w *World) PowerCut() {
 		switch {
 		case filepath.Base(rel) == "exit": // its room is there from the start
 			continue
+		case s.before != nil && at < 0.5:
+			w.faults["lost rename"]++
+			left = s.before
 		case kind == 0:
 		case rest <= 0 || !bytes.HasPrefix(now, s.synced):
 			left = s.synced
@@ -195,6 +235,6 @@ func (w *World) PowerCut() {
 			_, _ = f.Write(left)
 			f.Close()
 		}
-		s.synced = left
+		s.synced, s.before = left, nil
 	}
 }
