@@ -368,7 +368,7 @@ func (s Span) Payload() int64 { return s.Offset + RecordHeader }
 // as was read with the head, valid until f returns. Nothing is compared with its checksum: where a
 // head is damaged, what follows may be no records.
 func Walk(src io.ReaderAt, offset, limit int64, f func(s Span, part []byte) bool) error {
-	const little, much = 4 << 10, 64 << 10
+	const head, little, much = 64, 4 << 10, 64 << 10
 	var buf []byte
 	start, want := offset, little // offset of buf[0], and what to read next
 	space := make([]byte, much)
@@ -384,16 +384,21 @@ func Walk(src io.ReaderAt, offset, limit int64, f func(s Span, part []byte) bool
 			}
 			buf, start, at = space[:n], offset, 0
 		}
-		head := buf[at:]
-		s := Span{Kind(head[16]), offset, int64(binary.LittleEndian.Uint32(head))}
+		rec := buf[at:]
+		s := Span{Kind(rec[16]), offset, int64(binary.LittleEndian.Uint32(rec))}
 		if s.Size > MaxPayload || s.Payload()+s.Size > limit {
 			return ErrTorn
 		}
-		if !f(s, head[RecordHeader:min(int64(len(head)), RecordHeader+s.Size)]) {
+		if !f(s, rec[RecordHeader:min(int64(len(rec)), RecordHeader+s.Size)]) {
 			return nil
 		}
-		if want = little; s.Size < little/4 {
+		switch { // what follows is probably as long
+		case s.Size < little/4:
 			want = much
+		case s.Size < little:
+			want = little
+		default:
+			want = head
 		}
 		offset = s.Payload() + s.Size
 	}

@@ -112,57 +112,126 @@ type output struct {
 // tailStart is the place in the journal from which on the last n lines can be found. It looks at
 // the heads of the records, and at the ends of those that are long.
 func tailStart(src *File, beginning int64, n int) int64 {
-	var recent []output
-	ends := 0 // in recent
 	from := src.before(beginning, n)
-	begun := from.Begun
+	if start, ok := nearEnd(src, from, n, max(256, 2*min(n, 16<<10))); ok {
+		return start
+	}
+	l := latest{src: src, n: n, begun: from.Begun}
 	_ = journal.Walk(src, from.Offset, src.Committed(), func(s journal.Span, part []byte) bool { // what it cannot go on with is the end
-		stream := 0
-		switch s.Kind {
-		case journal.KindStdout:
-		case journal.KindStderr:
-			stream = 1
+		stream, ok := streamOf(s)
+		return !ok || l.add(s, stream, part)
+	})
+	start, _ := l.start(beginning)
+	return start
+}
+
+// nearEnd is tailStart by the ends of so many last records alone, where they tell enough.
+func nearEnd(src *File, from journal.Mark, n, records int) (start int64, ok bool) {
+	last := make([]journal.Span, 0, records)
+	at := 0                     // the oldest in last, once it is full
+	var dropped [2]journal.Span // the newest of each stream that is not in it
+	_ = journal.Walk(src, from.Offset, src.Committed(), func(s journal.Span, _ []byte) bool {
+		switch _, ok := streamOf(s); {
+		case !ok:
+		case len(last) < cap(last):
+			last = append(last, s)
 		default:
-			return true
+			old := last[at]
+			stream, _ := streamOf(old)
+			dropped[stream], last[at] = old, s
+			at = (at + 1) % len(last)
 		}
-		if s.Size == 0 {
-			return true
-		}
-		some, last, err := breaks(src, s, part)
-		if err != nil {
-			return false
-		}
-		o := output{s, some, s.Offset}
-		for _, at := range begun {
-			if at >= 0 {
-				o.open = min(o.open, at)
-			}
-		}
-		switch {
-		case last == '\n':
-			begun[stream] = -1
-		case o.ends > 0 || begun[stream] < 0:
-			begun[stream] = s.Offset
-		}
-		recent = append(recent, o)
-		ends += o.ends
-		drop := 0
-		for ends-recent[drop].ends >= n {
-			ends -= recent[drop].ends
-			drop++
-		}
-		recent = recent[drop:]
 		return true
 	})
-	at := len(recent)
-	for found := 0; at > 0 && found < n; {
+	l := latest{src: src, n: n, begun: from.Begun}
+	for stream, s := range dropped {
+		if s.Size == 0 {
+			continue
+		}
+		switch some, end, err := breaks(src, s, nil); {
+		case err != nil:
+			return 0, false
+		case end == '\n':
+			l.begun[stream] = -1
+		case some > 0:
+			l.begun[stream] = s.Offset
+		default:
+			return 0, false // a line goes on in it that began before
+		}
+	}
+	for i := range last {
+		s := last[(at+i)%len(last)]
+		if stream, _ := streamOf(s); !l.add(s, stream, nil) {
+			return 0, false
+		}
+	}
+	start, found := l.start(from.Offset)
+	return start, found >= n || dropped == [2]journal.Span{}
+}
+
+// streamOf is 0 for a record of stdout that is not empty, 1 for one of stderr.
+func streamOf(s journal.Span) (stream int, ok bool) {
+	if s.Size == 0 {
+		return 0, false
+	}
+	switch s.Kind {
+	case journal.KindStdout:
+		return 0, true
+	case journal.KindStderr:
+		return 1, true
+	}
+	return 0, false
+}
+
+// latest has the latest records of an output with n line breaks, or a few more.
+type latest struct {
+	src    *File
+	n      int
+	recent []output
+	ends   int      // in recent
+	begun  [2]int64 // the record in which a line of each stream began that has no end yet; -1 if none has
+}
+
+// add takes the next record; false: it cannot be read.
+func (l *latest) add(s journal.Span, stream int, part []byte) bool {
+	some, last, err := breaks(l.src, s, part)
+	if err != nil {
+		return false
+	}
+	o := output{s, some, s.Offset}
+	for _, at := range l.begun {
+		if at >= 0 {
+			o.open = min(o.open, at)
+		}
+	}
+	switch {
+	case last == '\n':
+		l.begun[stream] = -1
+	case o.ends > 0 || l.begun[stream] < 0:
+		l.begun[stream] = s.Offset
+	}
+	l.recent = append(l.recent, o)
+	l.ends += o.ends
+	drop := 0
+	for l.ends-l.recent[drop].ends >= l.n {
+		l.ends -= l.recent[drop].ends
+		drop++
+	}
+	l.recent = l.recent[drop:]
+	return true
+}
+
+// start is where the last n lines begin, or as many as there are, and how many line breaks follow.
+func (l *latest) start(beginning int64) (start int64, found int) {
+	at := len(l.recent)
+	for at > 0 && found < l.n {
 		at--
-		found += recent[at].count(src)
+		found += l.recent[at].count(l.src)
 	}
-	if len(recent) == 0 {
-		return beginning
+	if len(l.recent) == 0 {
+		return beginning, 0
 	}
-	return recent[at].open
+	return l.recent[at].open, found
 }
 
 // before is where the journal can be entered for the last n lines: a packed one not far from there.

@@ -58,6 +58,7 @@ func tailOf(pieces []printed, n int) string {
 
 func TestTailOfAnything(t *testing.T) {
 	t.Parallel()
+	told := 0
 	for seed := range uint64(300) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		dir := &store.Run{Dir: t.TempDir(), ID: "x"}
@@ -99,12 +100,55 @@ func TestTailOfAnything(t *testing.T) {
 				if err := Tail(dir, n, &got); err != nil {
 					t.Fatal(err)
 				}
-				if want := tailOf(pieces, n); got.String() != want {
+				want := tailOf(pieces, n)
+				if got.String() != want {
 					t.Fatalf("seed %d, %d lines of %q %s: %q, want %q", seed, n, pieces, how, &got, want)
 				}
+				told += checkNearEnd(t, dir, n, want)
 			}
 		}
 	}
+	if told < 1000 {
+		t.Errorf("few records told enough %d times", told)
+	}
+}
+
+// checkNearEnd looks at fewer records than Tail does. Where they tell enough, that is right. It
+// returns how often they did.
+func checkNearEnd(t *testing.T, dir *store.Run, n int, want string) (told int) {
+	t.Helper()
+	src, err := Open(dir.Path("journal"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer src.Close()
+	reader, err := journal.NewReader(src)
+	if err != nil {
+		t.Fatal(err)
+	}
+	beginning := reader.Offset()
+	for _, records := range []int{1, 2, 5, 10} {
+		if n == 0 {
+			break // Tail does not ask
+		}
+		start, ok := nearEnd(src, src.before(beginning, n), n, records)
+		if !ok {
+			continue
+		}
+		told++
+		reader.Goto(start)
+		last, _ := lastLines(reader, src, n)
+		var got strings.Builder
+		for i, line := range last {
+			if got.Write(line); i < len(last)-1 && line[len(line)-1] != '\n' {
+				got.WriteByte('\n')
+			}
+		}
+		if got.String() != want {
+			t.Fatalf("%d lines by %d records: %q, want %q", n, records, &got, want)
+		}
+	}
+	return told
 }
 
 // packSmall packs a journal in pieces that are as small as can be.
