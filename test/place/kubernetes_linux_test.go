@@ -189,7 +189,7 @@ func TestKubernetes(t *testing.T) {
 		p.place("root", `user = "0"`)
 		p.place("configless", `kubeconfig = "/no/such/config"`)
 		for name, says := range map[string]string{
-			"absent": "ImagePullBackOff: ", "never": "ErrImageNeverPull: ", "full": "exceeded quota: none", "forbidden": `cannot watch resource "jobs"`,
+			"absent": "ImagePullBackOff: ", "never": "ErrImageNeverPull: ", "full": "exceeded quota: none", "forbidden": `cannot watch resource "`,
 			"huge": "Insufficient cpu", "unknown": `the option "nodes" is not known`, "elsewhere": `context "no-such" does not exist`, "configless": "no such file or directory",
 			"root": "violates PodSecurity",
 		} {
