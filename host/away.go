@@ -89,6 +89,10 @@ func (p *Places) find(name string, given *Place) (place.Place, error) {
 	if runtime.GOOS == "windows" {
 		return found, pluginapi.Errorf(pluginapi.CodeCapability, "runs at other places (--on) need Linux or macOS here")
 	}
+	if found.Kubernetes != "" && command.Executable(found.Program) == "" {
+		return found, pluginapi.Errorf(pluginapi.CodeConfig, "runs in a cluster need %s, which is missing or not executable", found.Program).
+			WithHint("%s belongs beside the amux program; from source: make build", place.KubernetesProgram)
+	}
 	return found, folders.Runtime(p.host.opts.RuntimeDir) // for what is shared
 }
 

@@ -2,7 +2,8 @@
 # Builds everything into one folder, in the shape in which it is installed: amux,
 # amux-shim, amux-bridge, amux-schema, amux-far, amux-relay, amux-place-kubernetes, amux-api, but for Windows amux-sandbox, and each plugin with manifest and
 # describe.json. The hashes of the plugins are fixed in amux and amux-api, so that they
-# start only those they were built with.
+# start only those they were built with. The program that QUICK names is left out unless it is
+# there from before.
 set -eu
 out=$1
 : "${GO:=go}" "${VERSION:=0.1.0-dev}"
@@ -33,8 +34,11 @@ for main in plugins/*/main.go; do
 done
 programs="amux-shim amux-bridge amux-schema amux-far amux-relay amux-place-kubernetes"
 [ "$($GO env GOOS)" = windows ] || programs="$programs amux-sandbox"
+built=
 for own in $programs; do
+	[ "$own" != "${QUICK:-}" ] || [ -e "$out/$own$exe" ] || continue
 	$GO build -trimpath -ldflags "-s -w" -o "$out/$own$exe" "./cmd/$own"
+	built="$built $own,"
 done
 commit=
 date=
@@ -45,4 +49,4 @@ fi
 $GO build -trimpath -ldflags "-s -w -X main.version=$VERSION -X main.commit=$commit -X main.date=$date -X main.bundledHashes=$hashes" -o "$out/amux$exe" ./cmd/amux
 $GO build -trimpath -ldflags "-s -w -X main.version=$VERSION -X main.commit=$commit -X main.date=$date -X main.bundledHashes=$hashes" -o "$out/amux-api$exe" ./cmd/amux/amux-api
 cp LICENSE NOTICE "$out/"
-echo "built in $out: amux, $programs, amux-api, and plugins:$names"
+echo "built in $out: amux,$built amux-api, and plugins:$names"

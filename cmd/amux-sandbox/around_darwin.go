@@ -54,13 +54,7 @@ func around(args []string) int {
 		_ = process.Kill()
 		os.Exit(1)
 	}()
-	go func() {
-		for sig := range caught {
-			if slices.Contains(leaders, sig) && sig != syscall.SIGWINCH { // which a terminal gives to both
-				_ = process.Signal(sig)
-			}
-		}
-	}()
+	go hand(caught, process)
 	state, err := process.Wait()
 	if err != nil {
 		say("wait for sandbox-exec: %v", err)

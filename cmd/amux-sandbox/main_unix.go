@@ -24,6 +24,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 )
@@ -47,6 +48,15 @@ func main() {
 	}
 	fmt.Fprintln(os.Stderr, "amux-sandbox is started by amux; see: amux run --help")
 	os.Exit(2)
+}
+
+// hand gives the agent the signals that are meant for it.
+func hand(caught <-chan os.Signal, agent *os.Process) {
+	for sig := range caught {
+		if slices.Contains(leaders, sig) && sig != syscall.SIGWINCH { // which a terminal gives to both
+			_ = agent.Signal(sig)
+		}
+	}
 }
 
 // list is a flag that may be given several times.

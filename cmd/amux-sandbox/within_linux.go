@@ -47,13 +47,7 @@ func within(args []string) int {
 		say("start %s: %v", command[0], err)
 		return 1
 	}
-	go func() {
-		for sig := range caught {
-			if slices.Contains(leaders, sig) && sig != syscall.SIGWINCH { // which a terminal gives to both
-				_ = process.Signal(sig)
-			}
-		}
-	}()
+	go hand(caught, process)
 	state, err := process.Wait()
 	if err != nil {
 		say("wait for %s: %v", command[0], err)

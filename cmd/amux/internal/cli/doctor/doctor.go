@@ -153,8 +153,6 @@ func examine(o *Options) ([]finding, error) {
 		for _, name := range []string{"amux-relay", "amux-far"} {
 			findings = append(findings, checkOwn(name, filepath.Join(filepath.Dir(opts.ShimPath), name)))
 		}
-	}
-	if runtime.GOOS == "linux" {
 		findings = append(findings, checkSandbox(opts, set.Sandbox.Always))
 	}
 	findings = append(findings, checkPlugins(o, opts.BundledDir)...)
