@@ -198,15 +198,26 @@ func (c *cluster) provision(ctx context.Context, run string, out io.Writer) erro
 	if c.kubectl {
 		return errors.New("the option kubectl is no more: amux speaks to the cluster itself; name it by kubeconfig and context")
 	}
+	values, err := c.values()
+	if err != nil {
+		return err
+	}
 	if err := c.watched.ready(ctx); err != nil {
 		return err
 	}
 	release := c.watched.expect(run)
 	defer release()
-	if err := c.ask(ctx, c.made.client.Post().Body(c.manifest(run)), nil); err != nil {
+	made := c.made.example.DeepCopyObject()
+	if err := c.ask(ctx, c.made.client.Post().Body(c.manifest(run)), made); err != nil {
 		return err
 	}
-	if err := c.await(ctx, run); err != nil {
+	if len(values) > 0 {
+		err = c.keep(ctx, run, made, values)
+	}
+	if err == nil {
+		err = c.await(ctx, run)
+	}
+	if err != nil {
 		_ = c.destroy(context.WithoutCancel(ctx), run)
 		return err
 	}

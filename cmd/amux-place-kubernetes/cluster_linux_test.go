@@ -162,6 +162,65 @@ func TestPool(t *testing.T) {
 	}
 }
 
+// Variables that secret_env names are in a Secret of the run's, which the containers have, which
+// belongs to its Job and goes with it.
+func TestSecret(t *testing.T) {
+	t.Setenv("OF_MINE", "obviously-no-key")
+	fake := fakecluster.Start(t, fakecluster.Options{Nodes: 1, Starts: 10 * time.Millisecond, Exec: said})
+	c, run := openFake(t, fake, "me", "secret_env", "OF_MINE"), ulid.Make().String()
+	if code, _, stderr := c.does(t, "", "provision", run); code != 0 {
+		t.Fatalf("provision: %d %s", code, stderr)
+	}
+	secrets := fake.Secrets()
+	if len(secrets) != 1 {
+		t.Fatalf("%d secrets", len(secrets))
+	}
+	s := secrets[0]
+	if s.Name != jobName(run) || s.StringData["OF_MINE"] != "obviously-no-key" || len(s.StringData) != 1 || !*s.Immutable || s.Labels[runLabel] != run {
+		t.Errorf("%+v", s)
+	}
+	if len(s.OwnerReferences) != 1 || s.OwnerReferences[0].Kind != "Job" || s.OwnerReferences[0].Name != jobName(run) || s.OwnerReferences[0].UID == "" {
+		t.Errorf("it belongs to %+v", s.OwnerReferences)
+	}
+	pod := c.job(run).Spec.Template.Spec
+	for _, container := range append(pod.InitContainers, pod.Containers...) {
+		if len(container.EnvFrom) != 1 || container.EnvFrom[0].SecretRef.Name != s.Name {
+			t.Errorf("%s has variables from %+v", container.Name, container.EnvFrom)
+		}
+	}
+	if text, err := json.Marshal(c.job(run)); err != nil || strings.Contains(string(text), "obviously-no-key") {
+		t.Errorf("the Job has the value: %s, %v", text, err)
+	}
+	if code, _, stderr := c.does(t, "", "destroy", run); code != 0 || len(fake.Secrets()) != 0 {
+		t.Errorf("destroy: %d %s; %d secrets are left", code, stderr, len(fake.Secrets()))
+	}
+	forbidden := fakecluster.Start(t, fakecluster.Options{Nodes: 1, Exec: said, NoSecrets: true})
+	for says, c := range map[string]*cluster{
+		"secret_env names NOT_MINE, and the environment has no such variable": openFake(t, fake, "me", "secret_env", "OF_MINE NOT_MINE"),
+		`cannot create resource "secrets"`:                                    openFake(t, forbidden, "me", "secret_env", "OF_MINE"),
+	} {
+		if code, _, stderr := c.does(t, "", "provision", ulid.Make().String()); code != 1 || !strings.Contains(stderr, says) || strings.Contains(stderr, "obviously-no-key") {
+			t.Errorf("%s: %d %q", says, code, stderr)
+		}
+		if _, stdout, _ := c.does(t, "", "list"); stdout != "" {
+			t.Errorf("%s: left is %s", says, stdout)
+		}
+	}
+}
+
+// A pod that is there before its Secret may yet run; one whose Secret nobody makes may not.
+func TestBeforeItsSecret(t *testing.T) {
+	for message, hopeless := range map[string]bool{
+		`secret "` + jobName(ulid.Make().String()) + `" not found`: false,
+		`secret "keys" not found`:                                  true,
+	} {
+		p := pod{main: agentContainer, containers: []container{{name: agentContainer, waits: &cause{"CreateContainerConfigError", message}}}}
+		if err := p.hopeless(); (err != nil) != hopeless {
+			t.Errorf("%s: %v", message, err)
+		}
+	}
+}
+
 // A run that cannot be begun is refused with the words of the cluster, and nothing is left.
 func TestRefused(t *testing.T) {
 	quota := fakecluster.Start(t, fakecluster.Options{Nodes: 1, Exec: said, Refuse: func(*batch.Job) string { return "exceeded quota: none" }})
@@ -273,18 +332,21 @@ func TestNewKubeconfig(t *testing.T) {
 // Options that make no sense are refused before anything is asked.
 func TestOptions(t *testing.T) {
 	for options, says := range map[string]string{
-		`{}`:                                    "the option image is missing",
-		`{"image":"a","memory":"4Gigs"}`:        `the option memory = "4Gigs": `,
-		`{"image":"a","cpu":"1ki"}`:             `the option cpu = "1ki": `,
-		`{"image":"-a"}`:                        `the option image = "-a": it does not look like one`,
-		`{"image":"a","branch":"b"}`:            "the option branch is for git",
-		`{"image":"a","wait":"2h"}`:             `the option wait = "2h": it is more than 50m0s`,
-		`{"image":"a","user":"-1"}`:             `the option user = "-1": it is negative`,
-		`{"image":"a","from":"pool","cpu":"1"}`: "the option cpu is not for a pool",
-		`{"image":"a:1","from":"pool"}`:         `kubernetes = "a:1" is no name of a pool`,
-		`{"image":"a","from":"air"}`:            `the option from = "air": `,
-		`{"image":"a","nodes":"3"}`:             `the option "nodes" is not known`,
-		`{"image":"a","namespace":"../etc"}`:    `the option namespace = "../etc": `,
+		`{}`:                                           "the option image is missing",
+		`{"image":"a","memory":"4Gigs"}`:               `the option memory = "4Gigs": `,
+		`{"image":"a","cpu":"1ki"}`:                    `the option cpu = "1ki": `,
+		`{"image":"-a"}`:                               `the option image = "-a": it does not look like one`,
+		`{"image":"a","branch":"b"}`:                   "the option branch is for git",
+		`{"image":"a","wait":"2h"}`:                    `the option wait = "2h": it is more than 50m0s`,
+		`{"image":"a","user":"-1"}`:                    `the option user = "-1": it is negative`,
+		`{"image":"a","from":"pool","cpu":"1"}`:        "the option cpu is not for a pool",
+		`{"image":"a:1","from":"pool"}`:                `kubernetes = "a:1" is no name of a pool`,
+		`{"image":"a","secret_env":"A=b"}`:             `the option secret_env = "A=b": it names no variables`,
+		`{"image":"a","secret_env":" "}`:               `the option secret_env = " ": it names no variables`,
+		`{"image":"a","from":"pool","secret_env":"A"}`: "the option secret_env is not for a pool",
+		`{"image":"a","from":"air"}`:                   `the option from = "air": `,
+		`{"image":"a","nodes":"3"}`:                    `the option "nodes" is not known`,
+		`{"image":"a","namespace":"../etc"}`:           `the option namespace = "../etc": `,
 	} {
 		if _, err := readPlace(`{"name":"box","owner":"me","options":` + options + `}`); err == nil || !strings.HasPrefix(err.Error(), says) {
 			t.Errorf("%s: %v", options, err)

@@ -83,13 +83,13 @@ func (p place) job(run string) *batch.Job {
 		PodFailurePolicy: &batch.PodFailurePolicy{Rules: []batch.PodFailurePolicyRule{{
 			Action: batch.PodFailurePolicyActionFailJob, OnPodConditions: []batch.PodFailurePolicyOnPodConditionsPattern{{Type: core.DisruptionTarget, Status: core.ConditionTrue}},
 		}}},
-		Template: core.PodTemplateSpec{ObjectMeta: api.ObjectMeta{Labels: labels}, Spec: p.pod()},
+		Template: core.PodTemplateSpec{ObjectMeta: api.ObjectMeta{Labels: labels}, Spec: p.pod(run)},
 	}
 	return job
 }
 
 // pod is what the manifest says of the pod.
-func (p place) pod() core.PodSpec {
+func (p place) pod(run string) core.PodSpec {
 	empty := core.VolumeSource{EmptyDir: &core.EmptyDirVolumeSource{}}
 	work := empty
 	if p.volume != "" {
@@ -101,8 +101,8 @@ func (p place) pod() core.PodSpec {
 		SecurityContext: &core.PodSecurityContext{
 			RunAsNonRoot: new(p.user != 0), RunAsUser: &p.user, RunAsGroup: &p.user, FSGroup: &p.user, SeccompProfile: &core.SeccompProfile{Type: core.SeccompProfileTypeRuntimeDefault},
 		},
-		InitContainers: []core.Container{p.container("work", p.prepares())},
-		Containers:     []core.Container{p.container(agentContainer, waiting)},
+		InitContainers: []core.Container{p.container(run, "work", p.prepares())},
+		Containers:     []core.Container{p.container(run, agentContainer, waiting)},
 		Volumes:        []core.Volume{{Name: "work", VolumeSource: work}, {Name: "home", VolumeSource: empty}, {Name: "tmp", VolumeSource: empty}},
 	}
 	if p.pullSecret != "" {
@@ -111,14 +111,20 @@ func (p place) pod() core.PodSpec {
 	return spec
 }
 
-func (p place) container(name string, command []string) core.Container {
+func (p place) container(run, name string, command []string) core.Container {
 	c := core.Container{
 		Name: name, Image: p.image, Command: command, WorkingDir: workFolder, ImagePullPolicy: core.PullPolicy(p.pullPolicy), SecurityContext: restricted,
 		VolumeMounts: []core.VolumeMount{{Name: "work", MountPath: workFolder}, {Name: "home", MountPath: homeFolder}, {Name: "tmp", MountPath: "/tmp"}},
 		Env:          []core.EnvVar{{Name: "HOME", Value: homeFolder}},
 	}
+	from := func(secret string) {
+		c.EnvFrom = append(c.EnvFrom, core.EnvFromSource{SecretRef: &core.SecretEnvSource{LocalObjectReference: core.LocalObjectReference{Name: secret}}})
+	}
 	if p.secret != "" {
-		c.EnvFrom = []core.EnvFromSource{{SecretRef: &core.SecretEnvSource{LocalObjectReference: core.LocalObjectReference{Name: p.secret}}}}
+		from(p.secret)
+	}
+	if len(p.variables) > 0 {
+		from(jobName(run))
 	}
 	// What it asks for, and gets at most.
 	most := core.ResourceList{}

@@ -33,7 +33,8 @@ type place struct {
 	pullPolicy                  string
 	queue                       string
 	user                        int64
-	kubectl                     bool // is set, as before: runs that have begun may go on
+	variables                   []string // of the user's, which a Secret of the run has
+	kubectl                     bool     // is set, as before: runs that have begun may go on
 	deadline, wait              time.Duration
 }
 
@@ -57,10 +58,11 @@ const (
 
 var (
 	// name is that of an object, as Kubernetes takes it (RFC 1123).
-	name   = regexp.MustCompile(`^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$`)
-	source = regexp.MustCompile(`^(image|pool)$`)
-	policy = regexp.MustCompile(`^(Always|IfNotPresent|Never)$`)
-	plain  = regexp.MustCompile(`^[^-\s\x00-\x1f][^\s\x00-\x1f]*$`)
+	name     = regexp.MustCompile(`^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$`)
+	source   = regexp.MustCompile(`^(image|pool)$`)
+	variable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+	policy   = regexp.MustCompile(`^(Always|IfNotPresent|Never)$`)
+	plain    = regexp.MustCompile(`^[^-\s\x00-\x1f][^\s\x00-\x1f]*$`)
 )
 
 // readPlace reads AMUX_PLACE.
@@ -95,6 +97,11 @@ func readPlace(text string) (place, error) {
 			_, err = resource.ParseQuantity(value)
 		case ok:
 			*option.to = value
+		case key == "secret_env":
+			p.variables = strings.Fields(value)
+			if len(p.variables) == 0 || slices.ContainsFunc(p.variables, func(name string) bool { return !variable.MatchString(name) }) {
+				err = errors.New("it names no variables, with spaces between")
+			}
 		case key == "deadline":
 			p.deadline, err = duration(value)
 		case key == "wait":
@@ -108,7 +115,7 @@ func readPlace(text string) (place, error) {
 			}
 		default:
 			return place{}, fmt.Errorf("the option %q is not known: %s", key,
-				strings.Join(slices.Sorted(maps.Keys(texts)), ", ")+", deadline, user, wait are")
+				strings.Join(slices.Sorted(maps.Keys(texts)), ", ")+", deadline, secret_env, user, wait are")
 		}
 		if err != nil {
 			return place{}, fmt.Errorf("the option %s = %q: %w", key, value, err)

@@ -5,6 +5,7 @@ package main
 import (
 	"cmp"
 	"fmt"
+	"regexp"
 	"strings"
 
 	core "k8s.io/api/core/v1"
@@ -105,10 +106,13 @@ var never = map[string]bool{
 	"RunContainerError": true, "CrashLoopBackOff": true,
 }
 
+// ownSecret is said of a pod that is there before the Secret of its run.
+var ownSecret = regexp.MustCompile(`secret "amux-[0-9a-z]{26}" not found`)
+
 // hopeless is why it will not run; nil if it may.
 func (p *pod) hopeless() error {
 	for _, c := range p.containers {
-		if c.waits != nil && never[c.waits.reason] {
+		if c.waits != nil && never[c.waits.reason] && !ownSecret.MatchString(c.waits.message) {
 			return fmt.Errorf("%s: %s", c.waits.reason, cmp.Or(c.waits.message, "see: kubectl describe pod "+p.name))
 		}
 		if c.ended != nil && (c.code != 0 || c.name == p.main) {

@@ -40,6 +40,7 @@ rules:
 - {apiGroups: [batch], resources: [jobs], verbs: [create, get, list, watch, delete]}
 - {apiGroups: [""], resources: [pods, events], verbs: [get, list, watch]}
 - {apiGroups: [""], resources: [pods/exec], verbs: [get, create]}
+- {apiGroups: [""], resources: [secrets], verbs: [create]}
 ---
 apiVersion: rbac.authorization.k8s.io/v1
 kind: RoleBinding
@@ -141,11 +142,11 @@ func TestKubernetes(t *testing.T) {
 	if err := os.WriteFile(p.config, []byte(c.User(c.Get("create", "token", "amux", "-n", "agents"), "agents")), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	p.Env = append(p.Env, "PASSED=2", "SECRET_OF_HERE=1")
+	p.Env = append(p.Env, "PASSED=2", "SECRET_OF_HERE=1", "KEPT_THERE=obviously-no-key-either")
 	agent := func(name, script string) {
 		p.visitor.config(fmt.Sprintf("[agents.%s]\nadapter = \"command\"\ncommand = ['/bin/sh', '-c', '''%s''']", name, script))
 	}
-	agent("tells", `read x; echo "got $x in $PWD, home $HOME, passed $PASSED, secret $SECRET_OF_HERE, key $OF_THE_CLUSTER, user $(id -u)"; cat cloned; setsid sleep 1000 & exit 3`)
+	agent("tells", `read x; echo "got $x in $PWD, home $HOME, passed $PASSED, secret $SECRET_OF_HERE, key $OF_THE_CLUSTER, own $KEPT_THERE, user $(id -u)"; cat cloned; setsid sleep 1000 & exit 3`)
 	agent("waits", `trap "" TERM; setsid sleep 1000 & echo started; i=0; while [ $i -lt 2400 ]; do i=$((i+1)); [ -e go ] && echo finished && exit 0; sleep 0.05; done`)
 	agent("counts", `i=0; echo started; while [ $i -lt 300 ]; do i=$((i+1)); echo "line $i"; sleep 0.05; done`)
 	agent("fills", `echo started; dd if=/dev/zero of=big bs=1M count=40; sleep 600`)
@@ -154,14 +155,14 @@ func TestKubernetes(t *testing.T) {
 	agent("idles", `echo started; exec sleep 3600`)
 	agent("grows", `echo started; sleep 1; tail /dev/zero`)
 	p.place("box")
-	p.place("work", `git = "https://git.invalid/app"`, `branch = "next"`, `secret = "keys"`, `cpu = "100m"`, `memory = "512Mi"`, `deadline = "1h"`)
+	p.place("work", `git = "https://git.invalid/app"`, `branch = "next"`, `secret = "keys"`, `secret_env = "KEPT_THERE"`, `cpu = "100m"`, `memory = "512Mi"`, `deadline = "1h"`)
 	p.place("short", `deadline = "8s"`)
 	p.place("small", `storage = "16Mi"`)
 	p.place("tight", `memory = "96Mi"`)
 
 	t.Run("foreground", func(t *testing.T) {
 		said, err := p.Try(nil, p.Amux, "run", "--on", "work", "tells", "first")
-		if err == nil || !strings.Contains(said, "got first in /work, home /home/amux, passed 2, secret , key obviously-no-key, user 1000") ||
+		if err == nil || !strings.Contains(said, "got first in /work, home /home/amux, passed 2, secret , key obviously-no-key, own obviously-no-key-either, user 1000") ||
 			!strings.Contains(said, "clone --depth 1 --branch next -- https://git.invalid/app /work") || !strings.Contains(said, "the agent exited with code 3") {
 			t.Errorf("%v: %s", err, said)
 		}

@@ -7,8 +7,10 @@ import (
 	"encoding/pem"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -32,6 +34,8 @@ type Options struct {
 	Starts time.Duration
 	// Refuse, if it returns words, keeps the pod of a Job from being made.
 	Refuse func(*batch.Job) string
+	// NoSecrets is that none may be made.
+	NoSecrets bool
 	// Exec runs commands.
 	Exec Command
 }
@@ -56,9 +60,11 @@ type Cluster struct {
 	jobs  map[string]*batch.Job
 	claim map[string]bool // which of them are claims of agent-sandbox
 	pods  map[string]*pod
-	load  []int // pods by node
-	count Count
-	conns map[net.Conn]bool
+	// secrets are removed with the Job that owns them.
+	secrets map[string]*core.Secret
+	load    []int // pods by node
+	count   Count
+	conns   map[net.Conn]bool
 }
 
 // Count is what the API server was asked so far, and what goes on.
@@ -92,7 +98,7 @@ func Start(t testing.TB, o Options) *Cluster {
 
 func open(o Options) *Cluster {
 	c := &Cluster{
-		o: o, more: make(chan struct{}), jobs: map[string]*batch.Job{}, claim: map[string]bool{}, pods: map[string]*pod{}, load: make([]int, o.Nodes), conns: map[net.Conn]bool{},
+		o: o, more: make(chan struct{}), jobs: map[string]*batch.Job{}, secrets: map[string]*core.Secret{}, claim: map[string]bool{}, pods: map[string]*pod{}, load: make([]int, o.Nodes), conns: map[net.Conn]bool{},
 		count: Count{Requests: map[string]int{}},
 	}
 	c.server = httptest.NewUnstartedServer(c)
@@ -177,6 +183,17 @@ func (c *Cluster) Count() Count {
 		n.Requests[what] = times
 	}
 	return n
+}
+
+// Secrets are all that there are.
+func (c *Cluster) Secrets() []core.Secret {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var all []core.Secret
+	for _, s := range c.secrets {
+		all = append(all, *s)
+	}
+	return all
 }
 
 // Runs are the ids of the runs that have a Job or a pod.
@@ -309,6 +326,9 @@ func (c *Cluster) delete(name string) bool {
 		return false
 	}
 	delete(c.jobs, name)
+	maps.DeleteFunc(c.secrets, func(_ string, s *core.Secret) bool {
+		return slices.ContainsFunc(s.OwnerReferences, func(o api.OwnerReference) bool { return o.UID == j.UID })
+	})
 	c.changed("DELETED", j.DeepCopy())
 	if p := c.pods[name+"-x"]; p != nil {
 		c.remove(p, nil)

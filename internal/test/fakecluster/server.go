@@ -86,6 +86,20 @@ func (c *Cluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		answer(w, http.StatusOK, shown(kind, j))
+	case "create secrets":
+		if c.o.NoSecrets {
+			refuse(w, http.StatusForbidden, api.StatusReasonForbidden, `secrets is forbidden: User "user" cannot create resource "secrets"`)
+			return
+		}
+		var s core.Secret
+		if err := json.NewDecoder(r.Body).Decode(&s); err != nil {
+			refuse(w, http.StatusBadRequest, api.StatusReasonBadRequest, err.Error())
+			return
+		}
+		c.mu.Lock()
+		c.secrets[s.Name] = &s
+		c.mu.Unlock()
+		answer(w, http.StatusCreated, &s)
 	case "list jobs", "list pods", "list events", "list sandboxclaims":
 		c.list(w, r, kind)
 	case "watch jobs", "watch pods", "watch events", "watch sandboxclaims":
