@@ -102,7 +102,7 @@ func TestPackOld(t *testing.T) {
 		t.Errorf("packed with more time: large %t, young %t", packed(t, large), packed(t, young))
 	}
 	// What was looked at is not looked at again.
-	later := made(4*time.Hour, 20)
+	later := made(210*time.Minute, 20)
 	due()
 	retain(time.Minute)
 	if packed(t, later) {

@@ -34,19 +34,21 @@ func (a *Archive) packOld(ctx context.Context, runs []ended) {
 	}
 	done, all := since, true // all before this one are looked at
 	for _, run := range slices.Backward(runs) {
-		if !run.at.After(since) || time.Since(run.at) < packAge || !run.packable(a.Packer) {
+		if !run.at.After(since) || time.Since(run.at) < packAge {
 			continue
 		}
 		if ctx.Err() != nil || left <= 0 {
 			break
 		}
-		if info, err := os.Stat(run.dir.Path("journal")); err == nil && info.Size() > left {
-			all = false // its turn comes where there is more time
-			continue
-		} else if err == nil {
-			left -= info.Size()
+		if run.packable(a.Packer) {
+			if info, err := os.Stat(run.dir.Path("journal")); err == nil && info.Size() > left {
+				all = false // its turn comes where there is more time
+				continue
+			} else if err == nil {
+				left -= info.Size()
+			}
+			a.pack(ctx, run.dir)
 		}
-		a.pack(ctx, run.dir)
 		if all {
 			done = run.at
 		}
