@@ -104,12 +104,35 @@ func (c *Changes) Diff(ctx context.Context) (*Diff, error) { return c.open(ctx, 
 func (c *Changes) open(ctx context.Context, now bool) (*Diff, error) {
 	d, err := c.set().Open(ctx, now, c.run.h.opts.TempDir)
 	if errors.Is(err, changes.ErrElsewhere) && !now {
-		d, err = c.fetch(ctx)
+		if c.awaitEnd(ctx) {
+			d, err = c.set().Open(ctx, now, c.run.h.opts.TempDir)
+		}
+		if errors.Is(err, changes.ErrElsewhere) {
+			d, err = c.fetch(ctx)
+		}
 	}
 	if err != nil {
 		return nil, c.diffError(err)
 	}
 	return &Diff{c, d}, nil
+}
+
+// awaitEnd waits until the host of a run that has ended has taken what came from its place, or is
+// gone. It reports whether the run has ended.
+func (c *Changes) awaitEnd(ctx context.Context) bool {
+	if end, err := record.Read(c.run.dir); err != nil || end.End == nil {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(ctx, git.UserTime)
+	defer cancel()
+	for c.run.dir.Held() {
+		select {
+		case <-time.After(10 * time.Millisecond):
+		case <-ctx.Done():
+			return true
+		}
+	}
+	return true
 }
 
 // fetch opens what a run that goes on at another place has changed so far.

@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"path"
+	"path/filepath"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -190,6 +191,21 @@ func (s *Set) Missed(why error) {
 	_ = s.write(r) // without it the start alone is known
 }
 
+// empty leaves nothing in the folder but the record, so that whoever looks meanwhile finds what is
+// known of the start.
+func (s *Set) empty() error {
+	if err := os.MkdirAll(s.dir, 0o700); err != nil {
+		return err
+	}
+	entries, err := os.ReadDir(s.dir)
+	for _, e := range entries {
+		if e.Name() != recordName {
+			err = errors.Join(err, os.RemoveAll(filepath.Join(s.dir, e.Name())))
+		}
+	}
+	return err
+}
+
 // Receive makes the set of a parcel from another place, which may be anything. After an error
 // nothing of it is left, and what was recorded of the start says why.
 func (s *Set) Receive(ctx context.Context, from io.Reader, place string) (retErr error) {
@@ -200,8 +216,11 @@ func (s *Set) Receive(ctx context.Context, from io.Reader, place string) (retErr
 		if retErr == nil {
 			return
 		}
-		_ = os.RemoveAll(s.dir)
-		if unknown == nil && os.MkdirAll(s.dir, 0o700) == nil && s.write(known) == nil {
+		if unknown != nil {
+			_ = os.RemoveAll(s.dir)
+			return
+		}
+		if s.empty() == nil && s.write(known) == nil {
 			s.Missed(retErr)
 		}
 	}()
@@ -214,7 +233,7 @@ func (s *Set) Receive(ctx context.Context, from io.Reader, place string) (retErr
 	if json.Unmarshal(line, &sent) != nil || sent.Version != 1 || len(sent.Parts) == 0 || len(sent.Parts) > 1+git.MostNested {
 		return errors.New("what it sent makes no sense")
 	}
-	if err := os.RemoveAll(s.dir); err != nil { // what was known of the start
+	if err := s.empty(); err != nil {
 		return err
 	}
 	var sum Figures
