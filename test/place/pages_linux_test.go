@@ -91,7 +91,7 @@ func which(t *testing.T, name string) string {
 	t.Helper()
 	path, err := exec.LookPath(name)
 	if err != nil {
-		t.Skipf("%s is not installed", name)
+		t.Skipf("%s is not installed: its page of docs/places is not typed", name)
 	}
 	return path
 }

@@ -40,7 +40,7 @@ exec setpriv --reuid %[3]d --regid %[3]d --clear-groups -- "$@"
 func rootless(t *testing.T, script string) (v *visitor, podman func(args ...string) string) {
 	t.Helper()
 	if ids, err := os.ReadFile("/proc/self/uid_map"); err != nil || os.Getuid() != 0 || !strings.Contains(string(ids), "4294967295") {
-		t.Skip("to be another user needs root")
+		t.Skip("a user of its own needs root")
 	}
 	for _, program := range []string{"podman", "/usr/libexec/podman/catatonit", "newuidmap", "crun", "busybox", "unshare", "setpriv"} {
 		if _, err := exec.LookPath(program); err != nil {
@@ -49,7 +49,7 @@ func rootless(t *testing.T, script string) (v *visitor, podman func(args ...stri
 	}
 	for _, file := range []string{"/etc/subuid", "/etc/subgid"} {
 		if _, err := os.Stat(file); err != nil {
-			t.Skipf("%s is not there, so it cannot be another one", file)
+			t.Skipf("there is no %s for the test to put another in its place", file)
 		}
 	}
 	v = &visitor{home.New(t), nil}

@@ -123,7 +123,7 @@ func TestPackLeftOver(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := os.Symlink(other, path+packing); err != nil {
-		t.Skipf("no links: %v", err)
+		t.Skipf("this system makes no symbolic link: %v", err)
 	}
 	if saved, err := (Packer{}).Pack(t.Context(), path); err != nil || saved == 0 || !bytes.Equal(reads(t, path), data) {
 		t.Errorf("%d, %v", saved, err)
