@@ -24,6 +24,8 @@ import (
 	"k8s.io/client-go/tools/remotecommand"
 	remote "k8s.io/client-go/util/exec"
 	"k8s.io/streaming/pkg/httpstream"
+
+	"github.com/amux-dev/amux/internal/place/helper"
 )
 
 const (
@@ -138,33 +140,33 @@ func (c *cluster) ask(ctx context.Context, r *rest.Request, into runtime.Object)
 // listed is how many objects the cluster tells at a time.
 const listed = 500
 
-// list prints the runs that something was made for.
-func (c *cluster) list(ctx context.Context, out io.Writer) error {
+// List returns the runs that something was made for.
+func (c *cluster) List(ctx context.Context) (runs []string, _ error) {
 	for next := ""; ; {
 		options := api.ListOptions{LabelSelector: ownerLabel + "=" + c.owner, Limit: listed, Continue: next}
 		some := c.made.list()
 		if err := c.ask(ctx, c.made.client.Get().VersionedParams(&options, c.params), some); err != nil {
-			return err
+			return nil, err
 		}
 		err := objects.EachListItem(some, func(object runtime.Object) error {
 			is, err := objects.Accessor(object)
 			if err != nil {
 				return err
 			}
-			if run := is.GetLabels()[runLabel]; runID.MatchString(run) {
-				_, err = fmt.Fprintln(out, run)
+			if run := is.GetLabels()[runLabel]; helper.RunID.MatchString(run) {
+				runs = append(runs, run)
 			}
 			return err
 		})
 		if err != nil {
-			return err
+			return nil, err
 		}
 		is, err := objects.ListAccessor(some)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if next = is.GetContinue(); next == "" {
-			return nil
+			return runs, nil
 		}
 	}
 }
@@ -173,8 +175,8 @@ func (c *cluster) list(ctx context.Context, out io.Writer) error {
 // may be restarting.
 const insist = 30 * time.Second
 
-// destroy removes what was made for a run, and with it its pod.
-func (c *cluster) destroy(ctx context.Context, run string) error {
+// Destroy removes what was made for a run, and with it its pod.
+func (c *cluster) Destroy(ctx context.Context, run string) error {
 	background := api.DeletePropagationBackground
 	for began := time.Now(); ; {
 		err := c.ask(ctx, c.made.client.Delete().Name(jobName(run)).Body(&api.DeleteOptions{PropagationPolicy: &background}), nil)
@@ -192,9 +194,9 @@ func (c *cluster) destroy(ctx context.Context, run string) error {
 	}
 }
 
-// provision makes what a run needs, and waits until its pod runs. Nothing is left after an error. It prints
+// Provision makes what a run needs, and waits until its pod runs. Nothing is left after an error. It prints
 // what keeps to this cluster.
-func (c *cluster) provision(ctx context.Context, run string, out io.Writer) error {
+func (c *cluster) Provision(ctx context.Context, run, _ string, out io.Writer) error {
 	if c.kubectl {
 		return errors.New("the option kubectl is no more: amux speaks to the cluster itself; name it by kubeconfig and context")
 	}
@@ -218,7 +220,7 @@ func (c *cluster) provision(ctx context.Context, run string, out io.Writer) erro
 		err = c.await(ctx, run)
 	}
 	if err != nil {
-		_ = c.destroy(context.WithoutCancel(ctx), run)
+		_ = c.Destroy(context.WithoutCancel(ctx), run)
 		return err
 	}
 	for _, pin := range c.pins {
@@ -259,7 +261,7 @@ func (c *cluster) await(ctx context.Context, run string) error {
 // settle is how long the cluster may take to say what has become of a pod.
 const settle = 15 * time.Second
 
-// pod is the pod of a run, if commands can be run in it. A goneError says that there
+// pod is the pod of a run, if commands can be run in it. A helper.GoneError says that there
 // will be none.
 func (c *cluster) pod(ctx context.Context, run string) (*pod, error) {
 	if err := c.watched.ready(ctx); err != nil {
@@ -274,12 +276,12 @@ func (c *cluster) pod(ctx context.Context, run string) (*pod, error) {
 		case seen.pod != nil && seen.pod.runs():
 			return seen.pod, nil
 		case seen.failed != nil:
-			return nil, &goneError{why(seen)}
+			return nil, &helper.GoneError{Msg: why(seen)}
 		case !seen.made && !asked: // or it was made a moment ago
 			asked = true
 			err := c.ask(ctx, c.made.client.Get().Name(jobName(run)), nil)
 			if failures.IsNotFound(err) {
-				return nil, &goneError{"the run's " + c.what() + " was deleted"}
+				return nil, &helper.GoneError{Msg: "the run's " + c.what() + " was deleted"}
 			}
 			if err != nil {
 				return nil, err
@@ -293,17 +295,17 @@ func (c *cluster) pod(ctx context.Context, run string) (*pod, error) {
 			if seen.pod == nil || !seen.pod.ended() { // it may be slow, and the run goes on
 				return nil, errors.New("the cluster does not say within " + settle.String() + " what has become of the run's pod")
 			}
-			return nil, &goneError{why(seen)}
+			return nil, &helper.GoneError{Msg: why(seen)}
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}
 	}
 }
 
-// exec runs a command in the pod of a run, and returns its exit code.
-func (c *cluster) exec(ctx context.Context, run string, argv []string, stdin io.Reader, stdout, stderr io.Writer) (code int, _ error) {
-	if run == "-" {
-		return 0, &goneError{"nothing is in the cluster without a run"}
+// Exec runs a command in the pod of a run, and returns its exit code.
+func (c *cluster) Exec(ctx context.Context, run string, argv []string, stdin io.Reader, stdout, stderr io.Writer) (code int, _ error) {
+	if run == "" {
+		return 0, &helper.GoneError{Msg: "nothing is in the cluster without a run"}
 	}
 	p, err := c.pod(ctx, run)
 	if err != nil {

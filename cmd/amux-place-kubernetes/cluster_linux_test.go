@@ -16,6 +16,7 @@ import (
 	batch "k8s.io/api/batch/v1"
 	"k8s.io/klog/v2"
 
+	"github.com/amux-dev/amux/internal/place/helper"
 	"github.com/amux-dev/amux/internal/test/fakecluster"
 )
 
@@ -62,7 +63,7 @@ func openFake(t *testing.T, c *fakecluster.Cluster, owner string, options ...str
 func (c *cluster) does(t *testing.T, stdin string, words ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	var out, failed bytes.Buffer
-	code = do(t.Context(), c, nil, words, strings.NewReader(stdin), &out, &failed)
+	code = helper.Do(t.Context(), func(string) (helper.Place, func(), error) { return c, func() {}, nil }, words, strings.NewReader(stdin), &out, &failed)
 	return code, out.String(), failed.String()
 }
 
@@ -103,7 +104,7 @@ func TestVerbs(t *testing.T) {
 		{c, "exec " + run, 1, "exec is no verb, or has other arguments: provision, exec, destroy, list\n"},
 	} {
 		code, stdout, stderr := e.c.does(t, "in", strings.Fields(e.words)...)
-		if code == 1 || code == goneCode {
+		if code == 1 || code == helper.GoneCode {
 			stdout = stderr
 		}
 		if code != e.code || stdout != e.says {
@@ -118,7 +119,7 @@ func TestVerbs(t *testing.T) {
 // gone runs a command until the cluster says that the pod is gone.
 func (c *cluster) gone(t *testing.T, run string) (code int, stderr string) {
 	t.Helper()
-	for end := time.Now().Add(time.Minute); code != goneCode; {
+	for end := time.Now().Add(time.Minute); code != helper.GoneCode; {
 		if code, _, stderr = c.does(t, "", "exec", run, "--", "a"); time.Now().After(end) {
 			t.Fatalf("it is not gone: %d %q", code, stderr)
 		}
@@ -264,7 +265,7 @@ func TestGone(t *testing.T) {
 			t.Errorf("%q", stderr)
 		}
 		// Somebody who asks for the first time now is told the same.
-		if code, _, stderr := openFake(t, fake, "me").does(t, "", "exec", run, "--", "a"); code != goneCode || stderr == "" {
+		if code, _, stderr := openFake(t, fake, "me").does(t, "", "exec", run, "--", "a"); code != helper.GoneCode || stderr == "" {
 			t.Errorf("later: %d %q", code, stderr)
 		}
 	}

@@ -5,7 +5,6 @@ package main
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -16,6 +15,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/amux-dev/amux/internal/place/helper"
 )
 
 // place is what the user's configuration says of the cluster.
@@ -67,12 +68,9 @@ var (
 
 // readPlace reads AMUX_PLACE.
 func readPlace(text string) (place, error) {
-	var told struct {
-		Name, Owner string
-		Options     map[string]string
-	}
-	if err := json.Unmarshal([]byte(text), &told); err != nil {
-		return place{}, errors.New("AMUX_PLACE is missing; this is started by amux, see docs/places/helper.md")
+	told, err := helper.ReadTold(text)
+	if err != nil {
+		return place{}, err
 	}
 	p := place{from: fromImage, deadline: defaultDeadline, wait: defaultWait, user: noRoot}
 	texts := map[string]struct {

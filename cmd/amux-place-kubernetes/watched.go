@@ -20,6 +20,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/amux-dev/amux/internal/place/helper"
 )
 
 // watched is what the cluster says of the runs: their Jobs or claims, their pods, and why there are none.
@@ -123,7 +125,7 @@ func (w *watched) entry(run string) *seen {
 
 // change changes what is known of a run, and tells who waits.
 func (w *watched) change(run string, change func(*seen)) {
-	if !runID.MatchString(run) {
+	if !helper.RunID.MatchString(run) {
 		return
 	}
 	w.mu.Lock()
