@@ -26,8 +26,8 @@ build: ## build bin/amux with its own programs and bin/plugins
 far: build ## build what amux puts on Linux machines of another kind (amux run --on) into bin/far
 	@sh tools/far.sh bin
 
-run: ## build all but what a Kubernetes cluster needs, and run the main job with the agent you have, or else with the demo
-	@QUICK=amux-place-kubernetes sh tools/build.sh bin
+run: ## build all but what containers and clusters need, and run the main job with the agent you have, or else with the demo
+	@QUICK="amux-place-docker amux-place-kubernetes" sh tools/build.sh bin
 	@sh tools/demo.sh "$(PROMPT)"
 
 test: build agents ## every test, with what they need; of real agents that are unchanged since their proof only the core (AMUX_TEST_OFFLINE=1: none)

@@ -32,12 +32,12 @@ import (
 )
 
 // Place is another machine, or a container, where runs can be. It is reached by the user's own
-// ssh, by docker or podman, by the API of a cluster, or by a helper program. One of SSH, Docker, Kubernetes and
+// ssh, by the API of an engine or of a cluster, or by a helper program. One of SSH, Docker, Kubernetes and
 // Program is set.
 type Place struct {
 	SSH string `json:"ssh,omitempty"` // as ssh takes it: HOST, USER@HOST, or an alias of its settings
 	// Docker is the image of a container that each run gets, and Engine what makes it: docker if
-	// it is empty, or podman. Args are further flags of its run command.
+	// it is empty, or podman. Args are flags of its run command: see docs/places/container.md.
 	Docker string   `json:"docker,omitempty"`
 	Engine string   `json:"engine,omitempty"`
 	Args   []string `json:"args,omitempty"`
@@ -89,9 +89,9 @@ func (p *Places) find(name string, given *Place) (place.Place, error) {
 	if runtime.GOOS == "windows" {
 		return found, pluginapi.Errorf(pluginapi.CodeCapability, "runs at other places (--on) need Linux or macOS here")
 	}
-	if found.Kubernetes != "" && command.Executable(found.Program) == "" {
-		return found, pluginapi.Errorf(pluginapi.CodeConfig, "runs in a cluster need %s, which is missing or not executable", found.Program).
-			WithHint("%s belongs beside the amux program; from source: make build", place.KubernetesProgram)
+	if found.Own() && command.Executable(found.Program) == "" {
+		return found, pluginapi.Errorf(pluginapi.CodeConfig, "runs at %s need %s, which is missing or not executable", name, found.Program).
+			WithHint("%s belongs beside the amux program; from source: make build", filepath.Base(found.Program))
 	}
 	return found, folders.Runtime(p.host.opts.RuntimeDir) // for what is shared
 }
@@ -313,7 +313,7 @@ func (a *away) unreachable(err error) error {
 	hint := "see: amux place check " + a.place.Name
 	switch {
 	case a.place.Image != "":
-		hint = "see: " + cmp.Or(a.place.Engine, "docker") + " info"
+		hint = "see: " + cmp.Or(a.place.Engine, "docker") + " info; and docs/places/container.md"
 	case a.place.Kubernetes != "":
 		hint = "see: kubectl auth can-i create jobs; and docs/places/kubernetes.md for what amux asks of a cluster"
 	case a.place.SSH != "":
@@ -382,7 +382,7 @@ func (l *launch) checkPlace(ctx context.Context) error {
 	if cwd == "" {
 		return invalid("where at %s is the run to work?", s.On).WithHint("say so: --cwd '~/NAME', or folder in [places.%s] of config.toml", s.On)
 	}
-	if l.away.worksHere() {
+	if l.away.place.WorksHere() {
 		if err := checkDir("working directory", cwd); err != nil {
 			return err
 		}
@@ -492,9 +492,6 @@ func (l *launch) machine(ctx context.Context) spawn.Machine {
 	}
 	return thereMachine{ctx, l}
 }
-
-// worksHere reports whether the run works in a folder of this machine, as in a container.
-func (a *away) worksHere() bool { return a.place.Image != "" }
 
 // temp is the run's folder for temporary files where its agent is.
 func (l *launch) temp() string {

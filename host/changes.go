@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -146,6 +147,7 @@ func (c *Changes) fetch(ctx context.Context) (*changes.Diff, error) {
 	if err != nil {
 		return nil, err
 	}
+	at.Place = at.Place.Helped(filepath.Dir(c.run.h.opts.ShimPath)) // one of an older amux has no program
 	dialer := PlacesOf(c.run.h).dialer()
 	dialer.Known = at.Far
 	client, err := dialer.Open(ctx, at.Place, c.run.id())
@@ -310,7 +312,7 @@ func (l *launch) takeBaseline(ctx context.Context) {
 	}
 	go func() {
 		defer close(b.done)
-		if l.away != nil && !l.away.worksHere() {
+		if l.away != nil && !l.away.place.WorksHere() {
 			l.beginThere(ctx)
 			return
 		}

@@ -1,8 +1,8 @@
 #!/bin/sh
 # Builds everything into one folder, in the shape in which it is installed: amux,
-# amux-shim, amux-bridge, amux-schema, amux-far, amux-relay, amux-place-kubernetes, amux-api, but for Windows amux-sandbox, and each plugin with manifest and
+# amux-shim, amux-bridge, amux-schema, amux-far, amux-relay, amux-place-docker, amux-place-kubernetes, amux-api, but for Windows amux-sandbox, and each plugin with manifest and
 # describe.json. The hashes of the plugins are fixed in amux and amux-api, so that they
-# start only those they were built with. The program that QUICK names is left out unless it is
+# start only those they were built with. The programs that QUICK names are left out unless they are
 # there from before.
 set -eu
 out=$1
@@ -32,11 +32,11 @@ for main in plugins/*/main.go; do
 	hashes=$hashes${hashes:+,}$name=${sum%% *}
 	names="$names $name"
 done
-programs="amux-shim amux-bridge amux-schema amux-far amux-relay amux-place-kubernetes"
+programs="amux-shim amux-bridge amux-schema amux-far amux-relay amux-place-docker amux-place-kubernetes"
 [ "$($GO env GOOS)" = windows ] || programs="$programs amux-sandbox"
 built=
 for own in $programs; do
-	[ "$own" != "${QUICK:-}" ] || [ -e "$out/$own$exe" ] || continue
+	case " ${QUICK:-} " in *" $own "*) [ -e "$out/$own$exe" ] || continue ;; esac
 	$GO build -trimpath -ldflags "-s -w" -o "$out/$own$exe" "./cmd/$own"
 	built="$built $own,"
 done

@@ -37,6 +37,7 @@ func run(args []string) error {
 	if err != nil {
 		return err
 	}
+	record.Place = record.Place.Helped(filepath.Dir(self)) // one of an older amux has no program
 	launch, err := rawio.NewConn(launchFD)
 	if err != nil {
 		return err

@@ -131,7 +131,7 @@ func (s *stream) Close() error {
 
 // shared is the program that is one process for many runs; false if the place has none.
 func (d Dialer) shared(p Place) (broker.Program, bool) {
-	if d.Shared == "" || p.Kubernetes == "" {
+	if d.Shared == "" || !p.Own() {
 		return broker.Program{}, false
 	}
 	return broker.Program{Dir: d.Shared, Path: p.Program, Args: []string{"serve"}, Env: p.env(d.Env, d.Owner), Starting: d.Starting}, true
@@ -266,7 +266,7 @@ func (d Dialer) open(ctx context.Context, p Place, runID string, argv []string) 
 		return nil, ctx.Err()
 	}
 	_ = s.Close() // and with it stderr is complete
-	if gone := d.wentAway(ctx, p, runID, s.ended, said.last()); gone != nil {
+	if gone := p.wentAway(s.ended, said.last()); gone != nil {
 		return nil, gone
 	}
 	if last := said.last(); last != "" {
@@ -353,7 +353,7 @@ func (t *tail) last() string {
 	defer t.mu.Unlock()
 	last := ""
 	for line := range strings.SplitSeq(string(t.kept), "\n") {
-		if line = strings.TrimSpace(line); line != "" && !strings.Contains(line, "--help") { // docker's last word, after each error
+		if line = strings.TrimSpace(line); line != "" {
 			last = line
 		}
 	}

@@ -25,8 +25,8 @@ type Place struct {
 	// Program is set.
 	SSH string `json:"ssh,omitempty"`
 	// Image, if set, has each run be in a container of its own, which Engine makes: docker, if it
-	// is empty, or another program with the same words, as podman. Args are further flags of its
-	// run command.
+	// is empty, or podman. Args are flags of its run command. Program is then the helper program
+	// for that.
 	Image  string   `json:"image,omitempty"`
 	Engine string   `json:"engine,omitempty"`
 	Args   []string `json:"args,omitempty"`
@@ -51,8 +51,12 @@ const DefaultAlone = 24 * time.Hour
 
 var nameRule = pattern.New(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 
-// KubernetesProgram is the helper program for a Kubernetes cluster.
-const KubernetesProgram = "amux-place-kubernetes"
+// The helper programs of amux's own: one for containers of an engine of this machine, one for a
+// Kubernetes cluster. Each is one process for many runs.
+const (
+	ContainerProgram  = "amux-place-docker"
+	KubernetesProgram = "amux-place-kubernetes"
+)
 
 // Parse reads the name of a place that needs no configuration: ssh:HOST, docker:IMAGE,
 // kubernetes:IMAGE.
@@ -67,18 +71,37 @@ func Parse(text string) (Place, bool) {
 	return Place{Name: text, Image: image}, ok
 }
 
-// Helped is a place in a cluster with the helper program for it, which is in a folder. Other
-// places are as they were.
+// Helped is a place with the helper program of amux's own for it, which is in a folder. Places
+// that need none are as they were.
 func (p Place) Helped(dir string) Place {
-	if p.Kubernetes == "" {
+	options := map[string]string{}
+	switch {
+	case p.Kubernetes != "":
+		p.Program, p.Folder = filepath.Join(dir, KubernetesProgram), cmp.Or(p.Folder, "/work")
+		options["image"] = p.Kubernetes
+	case p.Image != "":
+		p.Program = filepath.Join(dir, ContainerProgram)
+		options["image"] = p.Image
+		if p.Engine != "" {
+			options["engine"] = p.Engine
+		}
+		if len(p.Args) > 0 {
+			args, err := json.Marshal(p.Args)
+			if err != nil {
+				panic(err) // strings always encode
+			}
+			options["args"] = string(args)
+		}
+	default:
 		return p
 	}
-	p.Program, p.Folder = filepath.Join(dir, KubernetesProgram), cmp.Or(p.Folder, "/work")
-	options := map[string]string{"image": p.Kubernetes}
 	maps.Copy(options, p.Options)
 	p.Options = options
 	return p
 }
+
+// Own reports whether its helper program is one of amux's own.
+func (p Place) Own() bool { return p.Image != "" || p.Kubernetes != "" }
 
 // Check returns what is wrong with a place.
 func (p Place) Check() error {
@@ -124,7 +147,7 @@ func (p Place) Is() string {
 	case p.SSH != "":
 		return "ssh " + p.SSH
 	case p.Image != "":
-		return p.engine() + " " + p.Image
+		return cmp.Or(p.Engine, "docker") + " " + p.Image
 	case p.Kubernetes != "":
 		return "kubernetes " + p.Kubernetes
 	}
@@ -138,9 +161,6 @@ func (p Place) AloneTime() time.Duration { return cmp.Or(p.Alone, DefaultAlone) 
 func (p Place) command(runID string, argv []string) []string {
 	if p.Program != "" {
 		return append([]string{p.Program, "exec", cmp.Or(runID, "-"), "--"}, argv...)
-	}
-	if p.Image != "" {
-		return append([]string{p.engine(), "exec", "--interactive", container(runID)}, argv...)
 	}
 	return append(p.sshCommand(), quote(argv))
 }

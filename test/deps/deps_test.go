@@ -86,6 +86,7 @@ func TestDirection(t *testing.T) {
 		{"cmd/amux-bridge", "the bridge knows the leaves", append([]string{"pluginapi"}, leaves...)},
 		{"cmd/amux-far", "it knows the leaves", append([]string{"pluginapi"}, leaves...)},
 		{"cmd/amux-relay", "it knows the leaves", append([]string{"pluginapi"}, leaves...)},
+		{"cmd/amux-place-docker", "it knows its callers, and nothing of runs", []string{"internal/place/helper", "internal/place/broker"}},
 		{"cmd/amux-place-kubernetes", "it knows its callers, and nothing of runs", []string{"internal/place/helper", "internal/place/broker"}},
 		{"cmd/amux-sandbox", "it knows the way out, and nothing of runs", []string{"internal/egress"}},
 		{"cmd/amux-schema", "it validates, and knows nothing of runs", nil},

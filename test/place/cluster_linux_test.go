@@ -23,6 +23,17 @@ type clustered struct {
 	config  string
 }
 
+// agents are one that counts, one that waits and one that says what it was told.
+const agents = `[agents.counts]
+adapter = "command"
+command = ['/bin/sh', '-c', 'i=0; echo started; while [ $i -lt 300 ]; do i=$((i+1)); echo "line $i"; sleep 0.02; done']
+[agents.waits]
+adapter = "command"
+command = ['/bin/sh', '-c', 'trap "" TERM; setsid sleep 1000 & echo started; sleep 1000']
+[agents.tells]
+adapter = "command"
+command = ['/bin/sh', '-c', 'read x; echo "got $x in $HOME"; exit 3']`
+
 func inCluster(t *testing.T, programs ...string) *clustered {
 	t.Helper()
 	c := &clustered{visitor: &visitor{home.New(t), nil}}
@@ -40,15 +51,7 @@ func inCluster(t *testing.T, programs ...string) *clustered {
 		t.Fatal(err)
 	}
 	c.place("box")
-	c.visitor.config(`[agents.counts]
-adapter = "command"
-command = ['/bin/sh', '-c', 'i=0; echo started; while [ $i -lt 300 ]; do i=$((i+1)); echo "line $i"; sleep 0.02; done']
-[agents.waits]
-adapter = "command"
-command = ['/bin/sh', '-c', 'trap "" TERM; setsid sleep 1000 & echo started; sleep 1000']
-[agents.tells]
-adapter = "command"
-command = ['/bin/sh', '-c', 'read x; echo "got $x in $HOME"; exit 3']`)
+	c.visitor.config(agents)
 	return c
 }
 
@@ -72,13 +75,13 @@ func (c *clustered) empty() {
 	c.Until("nothing is left in the cluster", func() bool { return len(c.cluster.Runs()) == 0 })
 }
 
-// shared are the processes that speak to the cluster for all runs.
-func (c *clustered) shared() (pids []int) {
+// shared are the processes of a helper program of amux's own, each of which is it for many runs.
+func (v *visitor) shared(program string) (pids []int) {
 	all, _ := filepath.Glob("/proc/[0-9]*")
 	for _, dir := range all {
 		env, _ := os.ReadFile(filepath.Join(dir, "environ"))
 		command, _ := os.ReadFile(filepath.Join(dir, "cmdline"))
-		if strings.Contains(string(command), "amux-place-kubernetes\x00serve") && strings.Contains(string(env), "HOME="+c.User+"\x00") {
+		if strings.Contains(string(command), program+"\x00serve") && strings.Contains(string(env), "HOME="+v.User+"\x00") {
 			var pid int
 			_, _ = fmt.Sscan(filepath.Base(dir), &pid)
 			pids = append(pids, pid)
@@ -119,7 +122,7 @@ func TestCluster(t *testing.T) {
 		}
 	}
 	c.empty()
-	c.Until("the processes for these places have ended", func() bool { return len(c.shared()) == 0 })
+	c.Until("the processes for these places have ended", func() bool { return len(c.shared("amux-place-kubernetes")) == 0 })
 }
 
 // What a cluster does to runs has the end that is told of it, and what breaks on the way is made
@@ -157,7 +160,7 @@ func TestClusterFaults(t *testing.T) {
 			c.cluster.Disconnect()
 			continue
 		}
-		for _, pid := range c.shared() {
+		for _, pid := range c.shared("amux-place-kubernetes") {
 			_ = syscall.Kill(pid, syscall.SIGKILL)
 		}
 	}

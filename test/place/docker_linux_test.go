@@ -6,12 +6,15 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/amux-dev/amux/internal/test/dockerd"
 	"github.com/amux-dev/amux/internal/test/home"
+	"github.com/amux-dev/amux/internal/test/image"
 )
 
 // boxed is a user whose runs are in containers.
@@ -72,16 +75,27 @@ func TestRunInContainer(t *testing.T) {
 		t.Errorf("check: %s", info)
 	}
 	b.empty()
+	program := filepath.Join(filepath.Dir(b.Amux), "amux-place-docker")
+	said = b.Sh(nil, b.Amux, "place", "test", program, "--option", "image="+dockerd.Image, "--option", `args=["--network", "none"]`)
+	if strings.Contains(said, "FAIL") || strings.Count(said, "ok ") < 12 {
+		t.Errorf("the checks: %s", said)
+	}
+	b.empty()
+	b.config(fmt.Sprintf("[places.odd]\ndocker = %q\nargs = [\"--entrypoint\", \"cat\"]", dockerd.Image))
+	b.config(fmt.Sprintf("[places.other]\ndocker = %q\nengine = \"nerdctl\"", dockerd.Image))
+	b.config(fmt.Sprintf("[places.absent]\ndocker = %q\n[places.absent.options]\ncontext = \"absent\"", dockerd.Image))
 	for what, c := range map[string]struct {
 		env  []string
 		args []string
 		says string
 	}{
-		"no image":  {nil, []string{"--on", "docker:no-such-image"}, "docker:no-such-image: docker run:"},
-		"no engine": {[]string{"DOCKER_HOST=unix:///nowhere"}, []string{"--on", "box"}, "Cannot connect to the Docker daemon at unix:///nowhere"},
-		"no docker": {[]string{"PATH=/nowhere"}, []string{"--on", "box"}, "executable file not found"},
-		"no folder": {nil, []string{"--on", "box", "--cwd", "/nowhere"}, "the working directory /nowhere does not exist"},
-		"no agent":  {nil, []string{"--on", "box"}, "agent claude is not installed at box"},
+		"no image":   {nil, []string{"--on", "docker:no-such-image"}, "docker:no-such-image: amux-place-docker provision: the image no-such-image cannot be had: "},
+		"no engine":  {[]string{"DOCKER_HOST=unix:///nowhere"}, []string{"--on", "box"}, "failed to connect to the docker API at unix:///nowhere"},
+		"no flag":    {nil, []string{"--on", "odd"}, "args: --entrypoint is amux's own to say"},
+		"no context": {nil, []string{"--on", "absent"}, `context "absent": context not found`},
+		"no such":    {nil, []string{"--on", "other"}, `engine = "nerdctl" is neither docker nor podman`},
+		"no folder":  {nil, []string{"--on", "box", "--cwd", "/nowhere"}, "the working directory /nowhere does not exist"},
+		"no agent":   {nil, []string{"--on", "box"}, "agent claude is not installed at box"},
 	} {
 		agent := "script"
 		if what == "no agent" {
@@ -93,6 +107,83 @@ func TestRunInContainer(t *testing.T) {
 		}
 	}
 	b.empty()
+}
+
+// An image that the engine does not have is pulled, as who has logged in. The engine is the one of
+// docker's context, and a run stays with it when another is chosen.
+func TestPull(t *testing.T) {
+	t.Parallel()
+	b := box(t, waiting)
+	registry := image.NewRegistry(t, "me", "obviously-no-password")
+	b.Env = slices.DeleteFunc(b.Env, func(v string) bool { return strings.HasPrefix(v, "DOCKER_HOST=") })
+	b.Sh(nil, "docker", "context", "create", "mine", "--docker", "host="+strings.TrimPrefix(b.engine.Env(), "DOCKER_HOST="))
+	b.Sh(nil, "docker", "context", "use", "mine")
+	of := registry.Host + "/amux/agent:1"
+	b.config(fmt.Sprintf("[places.pulled]\ndocker = %q\nargs = [\"--network=none\"]\n[places.never]\ndocker = %q\nargs = [\"--pull=never\"]", of, of))
+	run := func(place string) (string, error) {
+		return b.Try(nil, b.Amux, "run", "-d", "--on", place, "script", "x")
+	}
+	for place, says := range map[string]string{
+		"never":  "the engine has no image " + of,
+		"pulled": "the image " + of + " cannot be had: ",
+	} {
+		if said, err := run(place); err == nil || !strings.Contains(said, says) || strings.Count(strings.TrimSpace(said), "\n") > 1 {
+			t.Errorf("%s: %v %s", place, err, said)
+		}
+	}
+	if registry.Pulled.Load() != 0 || registry.Refused.Load() == 0 {
+		t.Errorf("%d, %d", registry.Pulled.Load(), registry.Refused.Load())
+	}
+	b.Sh(nil, "docker", "login", "-u", "me", "-p", "obviously-no-password", registry.Host)
+	out, err := run("pulled")
+	if err != nil {
+		t.Fatal(out)
+	}
+	id := out[strings.LastIndexByte(strings.TrimSpace(out), '\n')+1:]
+	b.started(id)
+	b.Sh(nil, "docker", "context", "create", "other", "--docker", "host=unix:///nowhere")
+	b.Sh(nil, "docker", "context", "use", "other")
+	for _, pid := range b.shared("amux-place-docker") { // whoever connects the run now reads the settings again
+		_ = syscall.Kill(pid, syscall.SIGKILL)
+	}
+	if err := os.WriteFile(filepath.Join(b.Dir, "go"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if end := b.end(id); end.State != "completed" {
+		t.Errorf("%+v", end)
+	}
+	b.empty()
+}
+
+// The process that connects all runs is killed at random moments: no byte is lost, none comes twice.
+func TestContainersReconnect(t *testing.T) {
+	t.Parallel()
+	b := box(t, waiting)
+	b.config(agents)
+	var ids []string
+	for range 3 {
+		out := b.Sh(nil, b.Amux, "run", "-d", "--on", "box", "counts", "x")
+		ids = append(ids, out[strings.LastIndexByte(out, '\n')+1:])
+	}
+	killed := 0
+	for range 8 {
+		time.Sleep(time.Duration(rand.IntN(600)) * time.Millisecond) // at any moment
+		for _, pid := range b.shared("amux-place-docker") {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+			killed++
+		}
+	}
+	for _, id := range ids {
+		if end := b.end(id); end.State != "completed" {
+			t.Errorf("%+v", end)
+		}
+		b.whole(id)
+	}
+	if killed == 0 {
+		t.Error("nothing was killed")
+	}
+	b.empty()
+	b.Until("the processes for the place have ended", func() bool { return len(b.shared("amux-place-docker")) == 0 })
 }
 
 // Whatever is killed, the run ends for the right reason, and no container is left.

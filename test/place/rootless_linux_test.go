@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -170,4 +171,10 @@ func TestRootless(t *testing.T) {
 		empty()
 		_ = os.Remove(filepath.Join(v.Dir, "go"))
 	}
+	v.Until("podman's service has ended", func() bool {
+		return !slices.ContainsFunc(processesOf(lonely), func(dir string) bool {
+			command, _ := os.ReadFile(filepath.Join(dir, "cmdline"))
+			return strings.Contains(string(command), "system\x00service")
+		})
+	})
 }

@@ -45,9 +45,9 @@ func Serve(ctx context.Context, l *net.UnixListener, path string, idle time.Dura
 	defer cancel()
 	away := false // the socket is
 	for {
-		wait := idle
-		if away {
-			wait = farewell
+		wait := farewell
+		if !away {
+			wait = max(farewell, s.left(idle))
 		}
 		_ = l.SetDeadline(time.Now().Add(wait))
 		conn, err := l.AcceptUnix()
@@ -62,8 +62,8 @@ func Serve(ctx context.Context, l *net.UnixListener, path string, idle time.Dura
 			return nil
 		case errors.Is(err, os.ErrDeadlineExceeded):
 			switch {
-			case !s.idle(idle) && !away:
-			case away && s.idle(0):
+			case s.left(idle) > 0 && !away:
+			case away && s.left(0) == 0:
 				return nil
 			case !away:
 				away = takeAway(path, mine)
@@ -112,11 +112,14 @@ func (s *server) end() {
 	s.calls.Done()
 }
 
-// idle reports that nothing has gone on for so long.
-func (s *server) idle(long time.Duration) bool {
+// left is how long nothing has to go on until that has been so for long; 0 if it has.
+func (s *server) left(long time.Duration) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.n == 0 && time.Since(s.ended) >= long
+	if s.n > 0 {
+		return max(long, farewell)
+	}
+	return max(0, long-time.Since(s.ended))
 }
 
 // answer does what one caller wants.
