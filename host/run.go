@@ -69,11 +69,16 @@ func (r *Run) Events(ctx context.Context, from uint64) iter.Seq2[Event, error] {
 		reading, cancel := context.WithCancel(ctx)
 		defer cancel()
 		left, cut := false, false
+		var last record.Head
 		each := func(line []byte) bool {
 			if cut = ctx.Err() != nil; cut {
 				return false
 			}
-			event, err := parseEvent(line)
+			var event Event
+			head, err := last.Next(line)
+			if err == nil {
+				last, event = head, eventOf(head, line)
+			}
 			left = !yield(event, err)
 			return !left
 		}
@@ -97,7 +102,11 @@ func parseEvent(line []byte) (Event, error) {
 	if err != nil {
 		return Event{}, err
 	}
-	return Event{head.Type, head.RunID, head.Seq, head.Time, head.Agent, bytes.Clone(line)}, nil
+	return eventOf(head, line), nil
+}
+
+func eventOf(head record.Head, line []byte) Event {
+	return Event{head.Type, head.RunID, head.Seq, head.Time, head.Agent, bytes.Clone(line)}
 }
 
 // CopyEvents writes the events from number from on to w, one JSON object a line,

@@ -85,7 +85,7 @@ func FuzzParse(f *testing.F) {
 		f.Add([]byte(line))
 	}
 	f.Fuzz(func(t *testing.T, line []byte) {
-		_, rest, ok := parseWritten(line)
+		_, rest, ok := Head{}.parseWritten(line)
 		if ok && flat(rest) && !json.Valid(line) {
 			t.Fatalf("%q is no JSON, and looks like it", line)
 		}
@@ -94,6 +94,11 @@ func FuzzParse(f *testing.F) {
 		got, failed := Parse(line)
 		if (err == nil) != (failed == nil) {
 			t.Fatalf("%q: %v, and by JSON %v", line, failed, err)
+		}
+		for _, before := range []Head{got, {Type: "text_delta", RunID: "01M88EQX0N2TBQ3JMMDHCPP0AK", Seq: 17, Agent: "claude"}} {
+			if behind, err := before.Next(line); (err == nil) != (failed == nil) || behind != got {
+				t.Fatalf("%q: %v, and behind %v it is %v", line, got, before, behind)
+			}
 		}
 		if ok && err == nil && !repeats(line) && (got.Type != want.Type || got.RunID != want.RunID || got.Seq != want.Seq || got.Agent != want.Agent || !got.Time.Equal(want.Time)) {
 			t.Fatalf("%q: %v, and by JSON %v", line, got, want)

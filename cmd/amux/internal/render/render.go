@@ -18,6 +18,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -71,7 +72,7 @@ type Renderer struct {
 	inMessage      bool // text of the open message was written
 	holding        bool // the text of a message waits
 	whole          bool // that message has ended
-	held           strings.Builder
+	held           []byte
 	thought        bool // thinking of the open block was written
 	thinkingLine   bool // and nothing else since
 	markdown       *markdown
@@ -123,8 +124,15 @@ type event struct {
 
 // decode reads the fields of an event.
 func decode(t pluginapi.Type, raw []byte) (e event, ok bool) {
-	if t == code.EventTextDelta || t == code.EventThinkingDelta {
-		if e.Delta, ok = plainDelta(raw); ok {
+	switch t {
+	case code.EventTextDelta, code.EventThinkingDelta:
+		if delta, ok := plainDelta(raw); ok {
+			e.Delta = string(delta)
+			return e, true
+		}
+	case code.EventMessageStop: // which repeats the whole message
+		if head, text, ok := lastText(raw, "text"); ok && json.Unmarshal(slices.Concat(head, []byte("}")), &e) == nil {
+			e.Text = string(text)
 			return e, true
 		}
 	}
@@ -132,32 +140,69 @@ func decode(t pluginapi.Type, raw []byte) (e event, ok bool) {
 }
 
 // plainDelta reads an event that has a delta behind its head and nothing else, as nearly
-// all have: a long answer has a million of them.
-func plainDelta(raw []byte) (delta string, ok bool) {
-	const key = `,"delta":`
+// all have: a long answer has a million of them. The delta may be part of the event.
+func plainDelta(raw []byte) (delta []byte, ok bool) {
+	head, delta, ok := lastText(raw, "delta")
+	return delta, ok && !bytes.Contains(head, []byte(`"parent_id"`))
+}
+
+// lastText takes an event apart whose last member is a text: what is before it, and the text, which may be
+// part of the event.
+func lastText(raw []byte, name string) (head, text []byte, ok bool) {
+	key := `,"` + name + `":`
 	at := bytes.Index(raw, []byte(key+`"`)) // no string has that: its quotes are escaped
-	if at < 0 || raw[len(raw)-1] != '}' || bytes.Contains(raw[:at], []byte(`"parent_id"`)) || bytes.Count(raw[:at], []byte("{")) != 1 {
-		return "", false
+	if at < 0 || raw[len(raw)-1] != '}' || bytes.Count(raw[:at], []byte("{")) != 1 {
+		return nil, nil, false
 	}
-	value := raw[at+len(key) : len(raw)-1]
-	// Most have no escape, and decoding them would take a fifth of amux logs.
-	if text, whole := bytes.CutSuffix(value[1:], []byte(`"`)); whole && bytes.IndexByte(text, '\\') < 0 && bytes.IndexByte(text, '"') < 0 && utf8.Valid(text) {
-		return string(text), true
+	head, value := raw[:at], raw[at+len(key):len(raw)-1]
+	if text, whole := bytes.CutSuffix(value[1:], []byte(`"`)); whole && utf8.Valid(text) {
+		if text, ok = unescaped(text); ok {
+			return head, text, true
+		}
 	}
-	ok = json.Unmarshal(value, &delta) == nil // not, if anything follows
-	return delta, ok
+	var decoded string
+	ok = json.Unmarshal(value, &decoded) == nil // not, if anything follows
+	return head, []byte(decoded), ok
+}
+
+// unescaped is the text of a string of JSON, of which most have no escape, or a line end: to decode them all
+// would take a fifth of amux logs. It leaves rare escapes to the library.
+func unescaped(text []byte) ([]byte, bool) {
+	at := bytes.IndexByte(text, '\\')
+	if at < 0 {
+		return text, bytes.IndexByte(text, '"') < 0
+	}
+	plain := make([]byte, 0, len(text))
+	for ; at >= 0; at = bytes.IndexByte(text, '\\') {
+		if at+1 == len(text) || bytes.IndexByte(text[:at], '"') >= 0 {
+			return nil, false
+		}
+		plain = append(plain, text[:at]...)
+		switch c := text[at+1]; c {
+		case 'n':
+			plain = append(plain, '\n')
+		case 't':
+			plain = append(plain, '\t')
+		case '"', '\\', '/':
+			plain = append(plain, c)
+		default:
+			return nil, false
+		}
+		text = text[at+2:]
+	}
+	return append(plain, text...), bytes.IndexByte(text, '"') < 0
 }
 
 // take takes a piece of the agent's message, of which there may be a million.
-func take(r *Renderer, text string) {
+func take(r *Renderer, text []byte) {
 	if r.whole && !undecided[code.EventTextDelta] {
 		r.release()
 	}
 	if r.holding {
-		r.held.WriteString(text)
+		r.held = append(r.held, text...)
 		return
 	}
-	r.say(text)
+	r.say(string(text))
 }
 
 // toolUse are the fields of what an agent does with a tool.
@@ -234,7 +279,7 @@ func (r *Renderer) Event(t pluginapi.Type, raw []byte) {
 		}
 	case code.EventTextDelta:
 		if !nested {
-			take(r, e.Delta)
+			take(r, []byte(e.Delta))
 		}
 	case code.EventMessageStop:
 		switch {
@@ -243,8 +288,7 @@ func (r *Renderer) Event(t pluginapi.Type, raw []byte) {
 			r.drop()
 		case r.holding:
 			if r.whole = true; e.Text != "" {
-				r.held.Reset()
-				r.held.WriteString(e.Text)
+				r.held = append(r.held[:0], e.Text...)
 			}
 		default:
 			if !r.inMessage {
@@ -485,17 +529,26 @@ func (r *Renderer) release() {
 	if !r.holding {
 		return
 	}
-	text := r.held.String()
-	r.held.Reset()
 	r.holding, r.whole = false, false
-	r.say(text)
+	r.say(string(r.held))
+	r.forget()
 	r.endMessage()
+}
+
+// mostHeld is the most room that is kept for the text of the next message.
+const mostHeld = 4 << 20
+
+// forget empties the text that waits.
+func (r *Renderer) forget() {
+	if r.held = r.held[:0]; cap(r.held) > mostHeld {
+		r.held = nil
+	}
 }
 
 // drop discards the text that waits, and notes that.
 func (r *Renderer) drop() {
-	n := int64(utf8.RuneCountInString(r.held.String()))
-	r.held.Reset()
+	n := int64(utf8.RuneCount(r.held))
+	r.forget()
 	r.holding, r.whole = false, false
 	if n > 0 {
 		r.note(yellow, "left out "+count(n, "character")+" of an answer that was cut off")
