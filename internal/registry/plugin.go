@@ -237,7 +237,7 @@ func (r *Registry) load(p *Plugin) {
 		return
 	}
 	path := filepath.Join(p.Dir, describeName)
-	data, err := foreign.Read(path, foreign.Rule{Limit: maxSmall})
+	file, err := r.read.open(path, maxSmall)
 	if err != nil {
 		missing := p.errorf(pluginapi.CodePluginInvalid, "it has no readable %s in %s: %w", describeName, p.Dir, fault.Plain(err))
 		if p.Origin == OriginOverride || p.Linked {
@@ -246,11 +246,11 @@ func (r *Registry) load(p *Plugin) {
 		p.Err = missing
 		return
 	}
-	if err := p.checkFile(describeName, data); err != nil {
+	if err := p.checkFile(describeName, file.data); err != nil {
 		p.Err = err
 		return
 	}
-	description, err := r.said.parse(path, data)
+	description, err := file.description()
 	if err != nil {
 		p.Err = p.errorf(pluginapi.CodePluginInvalid, "%s: %v", path, strings.ReplaceAll(err.Error(), "\u00a0", " "))
 		return
@@ -282,7 +282,7 @@ func (r *Registry) load(p *Plugin) {
 
 func (r *Registry) loadManifest(p *Plugin) error {
 	path := filepath.Join(p.Dir, manifestName)
-	data, err := foreign.Read(path, foreign.Rule{Limit: maxTOML})
+	file, err := r.read.open(path, maxTOML)
 	if errors.Is(err, fs.ErrNotExist) && p.Origin == OriginOverride {
 		// Somebody's build folder; describe.json says what matters.
 		p.Manifest = &Manifest{Name: p.Name}
@@ -291,12 +291,11 @@ func (r *Registry) loadManifest(p *Plugin) error {
 	if err != nil {
 		return p.errorf(pluginapi.CodePluginInvalid, "it has no readable %s in %s: %w", manifestName, p.Dir, fault.Plain(err))
 	}
-	if err := p.checkFile(manifestName, data); err != nil {
+	if err := p.checkFile(manifestName, file.data); err != nil {
 		return err
 	}
-	var m Manifest
-	err = toml.Unmarshal(data, &m)
-	p.Manifest = &m
+	m, err := file.manifest()
+	p.Manifest = m
 	if m.Manifest > manifestMax {
 		return p.errorf(pluginapi.CodePluginIncompatible, "its manifest is of format %d; this amux knows %d", m.Manifest, manifestMax).
 			WithHint("it needs a newer amux")

@@ -8,8 +8,6 @@ import (
 	"strings"
 	"sync"
 
-	"google.golang.org/protobuf/encoding/protojson"
-
 	"github.com/amux-dev/amux/pluginapi"
 )
 
@@ -38,44 +36,8 @@ type Options struct {
 type Registry struct {
 	opts Options
 	mu   sync.Mutex // makes Verify one at a time, so that one plugin is copied once
-	said descriptions
+	read files
 }
-
-// descriptions are those that were read, by path: a server reads them again for each of a thousand
-// runs, and to parse them takes several times as long as to read them. Nobody changes them.
-type descriptions struct {
-	mu     sync.Mutex
-	byPath map[string]described
-}
-
-type described struct {
-	data   string // of the file
-	parsed *pluginapi.Description
-}
-
-// parse reads what a file holds.
-func (d *descriptions) parse(path string, data []byte) (*pluginapi.Description, error) {
-	d.mu.Lock()
-	known := d.byPath[path]
-	d.mu.Unlock()
-	if known.parsed != nil && known.data == string(data) {
-		return known.parsed, nil
-	}
-	parsed := &pluginapi.Description{}
-	if err := (protojson.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(data, parsed); err != nil {
-		return nil, err
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.byPath == nil || len(d.byPath) == maxDescriptions {
-		d.byPath = map[string]described{}
-	}
-	d.byPath[path] = described{string(data), parsed}
-	return parsed, nil
-}
-
-// maxDescriptions is more than anybody has installed.
-const maxDescriptions = 1000
 
 // New returns a Registry. It touches no file.
 func New(opts Options) *Registry {
@@ -88,7 +50,7 @@ func New(opts Options) *Registry {
 // Dir is the folder of installed plugins; "" if there is none.
 func (r *Registry) Dir() string { return r.opts.PluginDir }
 
-// List returns all plugins by name, those that cannot be used with Err. It reads
+// List returns all plugins by name, those that cannot be used with Err. It looks at
 // the disk each time. A lock file that cannot be read is a row of its own.
 func (r *Registry) List() []Plugin {
 	chosen := r.choose()

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -473,32 +474,85 @@ func (w *world) pluginQuick(dir, name string) {
 	w.write(filepath.Join(dir, executableName(name)), "program", 0o755)
 }
 
-// What was read once is not parsed again, and what has changed is.
-func TestDescriptionsAreReadAgain(t *testing.T) {
+// What was read once is neither read nor parsed again, and what has changed is.
+func TestFilesAreReadAgain(t *testing.T) {
 	t.Parallel()
-	var d descriptions
-	parse := func(path, text string) *pluginapi.Description {
+	var f files
+	path := filepath.Join(t.TempDir(), "describe.json")
+	write := func(text string) {
 		t.Helper()
-		got, err := d.parse(path, []byte(text))
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	open := func() *file {
+		t.Helper()
+		got, err := f.open(path, maxSmall)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return got
 	}
-	first := parse("a", `{"plugin":"a"}`)
-	if parse("a", `{"plugin":"a"}`) != first {
-		t.Error("the same text is parsed twice")
+	names := func() string {
+		t.Helper()
+		d, err := open().description()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return d.Plugin
 	}
-	if got := parse("a", `{"plugin":"b"}`).Plugin; got != "b" {
-		t.Errorf("after a change it is %q", got)
+	// The same size, in the same moment: the times of a file may not tell such changes apart.
+	for i := range 200 {
+		name := string(rune('a' + i%26))
+		write(`{"plugin":"` + name + `"}`)
+		if got := names(); got != name {
+			t.Fatalf("it says %q, not %q", got, name)
+		}
 	}
-	if _, err := d.parse("a", []byte(`{`)); err == nil {
+	var first *file
+	for end := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) { // until it was left alone for long enough
+		if first = open(); first == open() {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatal("it is read again each time")
+		}
+	}
+	old, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(`{"plugin":"B"}`)
+	if err := os.Chtimes(path, old.ModTime(), old.ModTime()); err != nil {
+		t.Fatal(err)
+	}
+	if got := names(); got != "B" {
+		t.Errorf("after a change that restored its time it is %q", got)
+	}
+	write(`{"plugin":`)
+	if _, err := open().description(); err == nil {
 		t.Error("what is broken now is taken from before")
 	}
-	for i := range 2 * maxDescriptions {
-		parse(strconv.Itoa(i), `{"plugin":"x"}`)
+	if _, err := f.open(path, 1); err == nil {
+		t.Error("a file that is too large is read")
 	}
-	if len(d.byPath) > maxDescriptions {
-		t.Errorf("%d are kept", len(d.byPath))
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.open(path, maxSmall); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("one that is gone: %v", err)
+	}
+	dir := t.TempDir()
+	for i := range maxFiles + 10 {
+		path := filepath.Join(dir, strconv.Itoa(i))
+		if err := os.WriteFile(path, []byte("{}"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := f.open(path, maxSmall); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(f.byPath) > maxFiles {
+		t.Errorf("%d are kept", len(f.byPath))
 	}
 }

@@ -183,7 +183,9 @@ func (w *world) peakOf(cmd *exec.Cmd) (most float64, err error) {
 		case err := <-ended:
 			return most, err
 		case <-look:
-			most = max(most, peak(cmd.Process.Pid))
+			if now := peak(cmd.Process.Pid); now > most { // it has none once it has ended
+				most = now
+			}
 		}
 	}
 }

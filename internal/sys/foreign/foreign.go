@@ -58,7 +58,7 @@ func Read(path string, rule Rule) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
-	return readFile(f, path, rule)
+	return ReadOpen(f, path, rule)
 }
 
 // ReadIn is Read of a file below a folder, whose name has slashes. No part of the
@@ -78,7 +78,7 @@ func ReadIn(dir, name string, rule Rule) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
-	return readFile(f, path, rule)
+	return ReadOpen(f, path, rule)
 }
 
 // OpenBelow opens a file below a root for reading. Links lead nowhere out of the root.
@@ -196,7 +196,8 @@ func ReadStream(r io.Reader, limit int64) ([]byte, error) {
 	return data, err
 }
 
-func readFile(f *os.File, path string, rule Rule) ([]byte, error) {
+// ReadOpen returns what a file holds that one of the functions above has opened by the same rule.
+func ReadOpen(f *os.File, path string, rule Rule) ([]byte, error) {
 	if rule.Limit == 0 {
 		return io.ReadAll(f)
 	}

@@ -1,0 +1,85 @@
+package registry
+
+import (
+	"sync"
+	"time"
+
+	"github.com/pelletier/go-toml/v2"
+	"google.golang.org/protobuf/encoding/protojson"
+
+	"github.com/amux-dev/amux/internal/sys/foreign"
+	"github.com/amux-dev/amux/pluginapi"
+)
+
+// files are the manifests and descriptions that were read, by path. A start looks for its agent more than once, and
+// a server for each of a thousand runs: to read and parse them all each time is most of that. Nobody changes
+// what was parsed.
+type files struct {
+	mu     sync.Mutex
+	byPath map[string]*file
+}
+
+// file is one as it was read.
+type file struct {
+	identity identity
+	read     time.Time
+	data     []byte
+
+	once   sync.Once
+	parsed any
+	err    error
+}
+
+// maxFiles is more than anybody has installed.
+const maxFiles = 2000
+
+// open returns a file, from before if it is the same one and nobody has changed it.
+func (f *files) open(path string, limit int64) (*file, error) {
+	rule := foreign.Rule{Limit: limit}
+	now := time.Now()
+	opened, err := foreign.Open(path, rule)
+	if err != nil {
+		return nil, err
+	}
+	defer opened.Close()
+	is, err := identify(opened)
+	if err != nil {
+		return nil, err
+	}
+	f.mu.Lock()
+	known := f.byPath[path]
+	f.mu.Unlock()
+	if known != nil && known.identity == is && known.read.Sub(time.Unix(0, max(is.Ctime, is.Mtime))) >= racy {
+		return known, nil
+	}
+	data, err := foreign.ReadOpen(opened, path, rule)
+	if err != nil {
+		return nil, err
+	}
+	fresh := &file{identity: is, read: now, data: data}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.byPath == nil || len(f.byPath) == maxFiles {
+		f.byPath = map[string]*file{}
+	}
+	f.byPath[path] = fresh
+	return fresh, nil
+}
+
+// manifest is what is in one; it is there, as far as it goes, beside an error.
+func (f *file) manifest() (*Manifest, error) {
+	f.once.Do(func() {
+		m := &Manifest{}
+		f.err, f.parsed = toml.Unmarshal(f.data, m), m
+	})
+	return f.parsed.(*Manifest), f.err
+}
+
+// description is what is in one.
+func (f *file) description() (*pluginapi.Description, error) {
+	f.once.Do(func() {
+		d := &pluginapi.Description{}
+		f.err, f.parsed = protojson.UnmarshalOptions{DiscardUnknown: true}.Unmarshal(f.data, d), d
+	})
+	return f.parsed.(*pluginapi.Description), f.err
+}
