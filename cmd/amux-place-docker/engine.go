@@ -76,14 +76,11 @@ func (e *engine) Provision(ctx context.Context, run, folder string, out io.Write
 	if e.flags.networks != nil {
 		options.NetworkingConfig = &network.NetworkingConfig{EndpointsConfig: e.flags.networks}
 	}
-	_, err = e.ContainerCreate(ctx, options)
-	if err == nil {
-		_, err = e.ContainerStart(ctx, name(run), client.ContainerStartOptions{})
+	if _, err := e.ContainerCreate(ctx, options); err != nil {
+		return said(err)
 	}
-	if err != nil {
-		if !errdefs.IsConflict(err) { // of another with its name, which it is not
-			_ = e.Destroy(context.WithoutCancel(ctx), run)
-		}
+	if _, err := e.ContainerStart(ctx, name(run), client.ContainerStartOptions{}); err != nil {
+		_ = e.Destroy(context.WithoutCancel(ctx), run)
 		return said(err)
 	}
 	for _, pin := range e.pins {
