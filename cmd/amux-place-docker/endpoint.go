@@ -48,7 +48,7 @@ func (p place) endpoint() (endpoint, error) {
 	}
 	if host := os.Getenv("DOCKER_HOST"); host != "" && p.context == "" {
 		e := endpoint{host: host}
-		if os.Getenv("DOCKER_TLS_VERIFY") != "" || os.Getenv("DOCKER_CERT_PATH") != "" {
+		if os.Getenv("DOCKER_TLS_VERIFY") != "" || os.Getenv("DOCKER_TLS") != "" {
 			e.certs = cmp.Or(os.Getenv("DOCKER_CERT_PATH"), config.Dir())
 		}
 		return e, nil

@@ -154,7 +154,7 @@ func TestFlagsOfPage(t *testing.T) {
 // to the one that it began with.
 func TestEndpoint(t *testing.T) {
 	home := t.TempDir()
-	for _, name := range []string{"DOCKER_HOST", "DOCKER_CONTEXT", "DOCKER_TLS_VERIFY", "DOCKER_CERT_PATH", "CONTAINER_HOST"} {
+	for _, name := range []string{"DOCKER_HOST", "DOCKER_CONTEXT", "DOCKER_TLS_VERIFY", "DOCKER_TLS", "DOCKER_CERT_PATH", "CONTAINER_HOST"} {
 		t.Setenv(name, "")
 	}
 	t.Setenv("DOCKER_CONFIG", home)
@@ -176,7 +176,8 @@ func TestEndpoint(t *testing.T) {
 		{[]string{"DOCKER_CONTEXT=mine"}, nil, "theirs", "context=mine"},
 		{[]string{"DOCKER_HOST=unix:///a", "DOCKER_CONTEXT=mine"}, nil, "theirs", "host=unix:///a"},
 		{[]string{"DOCKER_HOST=tcp://a:1", "DOCKER_TLS_VERIFY=1"}, nil, "", "host=tcp://a:1 certs=" + os.Getenv("DOCKER_CONFIG")},
-		{[]string{"DOCKER_HOST=tcp://a:1", "DOCKER_CERT_PATH=/k"}, nil, "", "host=tcp://a:1 certs=/k"},
+		{[]string{"DOCKER_HOST=tcp://a:1", "DOCKER_CERT_PATH=/k"}, nil, "", "host=tcp://a:1"},
+		{[]string{"DOCKER_HOST=tcp://a:1", "DOCKER_CERT_PATH=/k", "DOCKER_TLS=1"}, nil, "", "host=tcp://a:1 certs=/k"},
 		{[]string{"DOCKER_HOST=unix:///a"}, []string{"context", "mine"}, "", "context=mine"},
 		{[]string{"DOCKER_HOST=unix:///a"}, []string{"context", "default"}, "theirs", "host=unix:///var/run/docker.sock"},
 		{[]string{"DOCKER_HOST=unix:///a"}, []string{"host", "tcp://b:1", "certs", "/c"}, "theirs", "host=tcp://b:1 certs=/c"},
