@@ -157,24 +157,36 @@ func (e *engine) List(ctx context.Context) (runs []string, _ error) {
 	return runs, nil
 }
 
+// removing is how long a container that has ended is waited for to be removed: who removes one that
+// runs has it killed first.
+const removing = 500 * time.Millisecond
+
 // gone says why there is no container of a run any more; nil if there is, or nobody knows.
 func (e *engine) gone(ctx context.Context, run string) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTime)
 	defer cancel()
-	is, err := e.ContainerInspect(ctx, name(run), client.ContainerInspectOptions{})
-	if errdefs.IsNotFound(err) {
-		return &helper.GoneError{Msg: "the run's container was removed"}
-	}
-	if err != nil || is.Container.State == nil {
-		return nil
-	}
-	switch state := is.Container.State; {
-	case state.Running || state.Paused || state.Restarting:
-		return nil
-	case state.OOMKilled:
-		return &helper.GoneError{Msg: "the run's container was killed: its memory was full"}
-	default:
-		return &helper.GoneError{Msg: fmt.Sprintf("the run's container ended with code %d", state.ExitCode)}
+	for began := time.Now(); ; {
+		is, err := e.ContainerInspect(ctx, name(run), client.ContainerInspectOptions{})
+		if errdefs.IsNotFound(err) {
+			return &helper.GoneError{Msg: "the run's container was removed"}
+		}
+		if err != nil || is.Container.State == nil {
+			return nil
+		}
+		switch state := is.Container.State; {
+		case state.Running || state.Paused || state.Restarting:
+			return nil
+		case time.Since(began) < removing:
+			select {
+			case <-time.After(removing / 10):
+			case <-ctx.Done():
+				return nil
+			}
+		case state.OOMKilled:
+			return &helper.GoneError{Msg: "the run's container was killed: its memory was full"}
+		default:
+			return &helper.GoneError{Msg: fmt.Sprintf("the run's container ended with code %d", state.ExitCode)}
+		}
 	}
 }
 

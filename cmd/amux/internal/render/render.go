@@ -531,7 +531,7 @@ func (r *Renderer) release() {
 	}
 	r.holding, r.whole = false, false
 	r.say(string(r.held))
-	r.forget()
+	forget(r)
 	r.endMessage()
 }
 
@@ -539,7 +539,7 @@ func (r *Renderer) release() {
 const mostHeld = 4 << 20
 
 // forget empties the text that waits.
-func (r *Renderer) forget() {
+func forget(r *Renderer) {
 	if r.held = r.held[:0]; cap(r.held) > mostHeld {
 		r.held = nil
 	}
@@ -548,7 +548,7 @@ func (r *Renderer) forget() {
 // drop discards the text that waits, and notes that.
 func (r *Renderer) drop() {
 	n := int64(utf8.RuneCount(r.held))
-	r.forget()
+	forget(r)
 	r.holding, r.whole = false, false
 	if n > 0 {
 		r.note(yellow, "left out "+count(n, "character")+" of an answer that was cut off")
