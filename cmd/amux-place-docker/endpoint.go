@@ -62,7 +62,7 @@ func (p place) endpoint() (endpoint, error) {
 	return endpoint{host: dockerHost}, nil
 }
 
-// pins are the options by which another reading has the same engine.
+// pins are options that keep a run on this engine, even if its user chooses another one later.
 func (e endpoint) pins() (pins []string) {
 	switch {
 	case e.service: // it is always that of here

@@ -166,12 +166,16 @@ func argsError(err error, set *pflag.FlagSet) error {
 	if !ok {
 		return fmt.Errorf("args: %w", err)
 	}
+	flag := "--" + unknown.GetSpecifiedName()
+	if len(flag) == len("--x") {
+		flag = flag[1:]
+	}
 	if _, ours := refused[unknown.GetSpecifiedName()]; ours {
-		return fmt.Errorf("args: --%s is amux's own to say", unknown.GetSpecifiedName())
+		return fmt.Errorf("args: %s cannot be set: amux decides how the container of a run starts and ends", flag)
 	}
 	var names []string
 	set.VisitAll(func(f *pflag.Flag) { names = append(names, "--"+f.Name) })
-	return fmt.Errorf("args: --%s is not known; of docker run's flags these are: %s", unknown.GetSpecifiedName(), strings.Join(names, " "))
+	return fmt.Errorf("args: %s is not known; of docker run's flags these are: %s", flag, strings.Join(names, " "))
 }
 
 // deviceOf reads HERE[:THERE[:RIGHTS]].

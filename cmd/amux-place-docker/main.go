@@ -2,8 +2,8 @@
 
 // Amux-place-docker has runs be in containers: it is a helper program on the four verbs of
 // docs/places/helper.md, and makes a container for each run by the API of a Docker or podman engine.
-// Which engine is said by the user's own settings of it. By a verb of its own, serve, one process
-// is it for many runs.
+// The user's own settings say which engine. With one more verb, serve, one process does this for
+// many runs.
 package main
 
 import (

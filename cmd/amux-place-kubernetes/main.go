@@ -2,7 +2,7 @@
 
 // Amux-place-kubernetes has runs be in a Kubernetes cluster: it is a helper program on the four
 // verbs of docs/places/helper.md, and makes a Job for each run. Clusters, credentials and proxies are
-// those of the user's kubeconfig. By a verb of its own, serve, one process is it for many runs.
+// those of the user's kubeconfig. With one more verb, serve, one process does this for many runs.
 package main
 
 import (

@@ -73,7 +73,7 @@ func around(args []string) int {
 // waitFor waits until a process has ended.
 func waitFor(pid int) {
 	queue, err := unix.Kqueue()
-	if err != nil {
+	if err != nil { // no descriptor is free for it: look now and then
 		for os.Getppid() == pid {
 			time.Sleep(50 * time.Millisecond)
 		}

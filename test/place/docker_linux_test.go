@@ -91,7 +91,7 @@ func TestRunInContainer(t *testing.T) {
 	}{
 		"no image":   {nil, []string{"--on", "docker:no-such-image"}, "docker:no-such-image: amux-place-docker provision: the image no-such-image cannot be had: "},
 		"no engine":  {[]string{"DOCKER_HOST=unix:///nowhere"}, []string{"--on", "box"}, "failed to connect to the docker API at unix:///nowhere"},
-		"no flag":    {nil, []string{"--on", "odd"}, "args: --entrypoint is amux's own to say"},
+		"no flag":    {nil, []string{"--on", "odd"}, "args: --entrypoint cannot be set: amux decides"},
 		"no context": {nil, []string{"--on", "absent"}, `context "absent": context not found`},
 		"no such":    {nil, []string{"--on", "other"}, `engine = "nerdctl" is neither docker nor podman`},
 		"no folder":  {nil, []string{"--on", "box", "--cwd", "/nowhere"}, "the working directory /nowhere does not exist"},

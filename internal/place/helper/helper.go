@@ -1,8 +1,8 @@
 //go:build unix
 
 // Package helper is what a helper program of a place has in common with others: the verbs of
-// docs/places/helper.md on its command line, and one verb of its own, serve, by which one process
-// does them for many runs.
+// docs/places/helper.md on its command line, and one more verb, serve, which lets one process do
+// them for many runs.
 package helper
 
 import (
@@ -82,7 +82,7 @@ func Main(open Open) {
 	os.Exit(Do(ctx, open, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 
-// Socket is the path of the socket by which this process serves many runs; "" if it does what its
+// Socket is the path of this process's socket if it works for many runs; "" if it does what its
 // command line says and ends.
 func Socket() string {
 	if len(os.Args) == 3 && os.Args[1] == "serve" && filepath.IsAbs(os.Args[2]) {
