@@ -7,6 +7,10 @@
 set -eu
 out=$1
 : "${GO:=go}" "${VERSION:=0.1.0-dev}"
+case ${GOFLAGS:-} in
+*-overlay=*) ;;
+*) export GOFLAGS="${GOFLAGS:-} $(sh tools/lean.sh)" ;;
+esac
 exe=$($GO env GOEXE)
 of=$($GO env GOOS)-$($GO env GOARCH)
 native=
@@ -16,7 +20,7 @@ build() {
 	flags=$1 into=$2
 	shift 2
 	mkdir -p "$into"
-	$GO build -trimpath -ldflags "-s -w$flags" -o "$into/" "$@"
+	$GO build -ldflags "-s -w$flags" -o "$into/" "$@"
 }
 
 plugins=.cache/plugins/$of # where they have the names of their folders

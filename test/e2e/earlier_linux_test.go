@@ -81,7 +81,7 @@ func build(t *testing.T, commit string) string {
 	defer os.RemoveAll(made)
 	cmd := exec.Command("sh", "-c", `git -C "$1" archive "$2" >source.tar && tar -xf source.tar && exec sh tools/build.sh "$3"`, "sh", root, commit, made)
 	cmd.Dir = src
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GO=go", "GOFLAGS=-buildvcs=false", "VERSION=0.0.1")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GO=go", "GOFLAGS=-buildvcs=false "+os.Getenv("GOFLAGS"), "VERSION=0.0.1")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("build %s: %v\n%s", commit, err, out)
 	}
