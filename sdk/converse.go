@@ -52,6 +52,9 @@ type run struct {
 	response     pb.ConverseResponse
 	done         uint64 // as last sent
 	started      bool   // something was sent
+	now          uint64 // the input that is being handled
+	spilled      uint64 // the last input of which something was sent before it was done
+	spilledBytes int    // since the last flush
 	huge         bool   // a huge line was handled, or made, since the last flush
 	heavy        bool   // a huge line is coming, or was handled since the last flush
 }
@@ -66,8 +69,10 @@ func (r *run) batch(req *pb.ConverseRequest) error {
 			"input %d was sent after input %d", req.FirstN, r.done))
 	}
 	r.out = outs.Get().(*Out)
+	r.out.sender = r
 	defer func() {
 		r.out.reset()
+		r.out.sender = nil
 		outs.Put(r.out)
 		r.out = nil
 	}()
@@ -78,10 +83,14 @@ func (r *run) batch(req *pb.ConverseRequest) error {
 		n = req.FirstN + uint64(i)
 		bytes += len(in.Data)
 		r.out.begin(n)
+		r.now = n
 		outputs, size := len(r.out.outputs), r.out.size
 		if err := r.handle(n, in); err != nil {
 			// What the inputs before this one gave must not depend on whether they
 			// came in the same batch.
+			if r.spilled == n {
+				outputs, size = 0, 0 // those of the inputs before it were sent
+			}
 			r.out.drop(outputs, size)
 			if i > 0 {
 				if err := r.flush(n - 1); err != nil {
@@ -105,10 +114,35 @@ func (r *run) batch(req *pb.ConverseRequest) error {
 // flush sends all outputs, in as many responses as their size asks for, and says
 // that everything up to input n has been sent.
 func (r *run) flush(n uint64) error {
-	outputs := r.out.outputs
-	if r.out.size >= hugeLine {
+	if r.out.size+r.spilledBytes >= hugeLine {
 		r.huge = true // what they were made of is garbage as well
 	}
+	if err := r.send(n); err != nil {
+		return err
+	}
+	r.spilledBytes = 0
+	r.out.reset()
+	if r.huge {
+		r.huge = false
+		r.light()
+		debug.FreeOSMemory()
+	}
+	return nil
+}
+
+// spill sends what the input that is being handled has given so far. Should it fail in
+// the end, the host takes that back.
+func (r *run) spill() error {
+	r.spilled = r.now
+	r.spilledBytes += r.out.size
+	err := r.send(max(r.done, r.now-1))
+	r.out.again()
+	return err
+}
+
+// send sends the outputs and says that everything up to input n has been sent.
+func (r *run) send(n uint64) error {
+	outputs := r.out.outputs
 	for {
 		end, size := 0, 0
 		for end < len(outputs) && end < maxOutputs && size < maxOutputBytes {
@@ -136,12 +170,6 @@ func (r *run) flush(n uint64) error {
 		}
 	}
 	r.response.Outputs = nil
-	r.out.reset()
-	if r.huge {
-		r.huge = false
-		r.light()
-		debug.FreeOSMemory()
-	}
 	return nil
 }
 

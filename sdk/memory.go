@@ -2,6 +2,7 @@ package sdk
 
 import (
 	"runtime/debug"
+	"runtime/metrics"
 	"sync"
 	"time"
 )
@@ -9,10 +10,14 @@ import (
 // A plugin's heap is small and its garbage is much, so to collect it seldom saves
 // a good part of the plugin's CPU. While a run holds a huge line, or a store of
 // sessions is read, this would cost several times what is held, so then it is collected
-// at Go's usual pace. And when all runs have been quiet for a moment, what is left of their work is given back.
+// at Go's usual pace; and more often while much is held for long, such as the text of an
+// answer. And when all runs have been quiet for a moment, what is left of their work is given back.
 const (
 	seldom = 400
 	usual  = 100
+	often  = 50
+
+	large = 16 << 20 // bytes alive
 
 	quiet = time.Second
 	much  = 1 << 20 // bytes of input that leave enough behind to be worth it
@@ -23,6 +28,9 @@ type memory struct {
 	mu   sync.Mutex
 	ours bool
 	runs int // that hold a huge line, and readings of sessions
+	pace int // as last set
+
+	paced int // work when the pace was chosen last
 
 	work  int // bytes of input since memory was given back
 	seen  int // work when the timer was set
@@ -32,7 +40,26 @@ type memory struct {
 
 func (m *memory) own() {
 	m.ours = true
-	debug.SetGCPercent(seldom)
+	m.choose()
+}
+
+// choose sets the pace by what is held.
+func (m *memory) choose() {
+	pace := seldom
+	switch alive := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}; {
+	case !m.ours:
+		return
+	case m.runs > 0:
+		pace = usual
+	default:
+		if metrics.Read(alive); alive[0].Value.Kind() == metrics.KindUint64 && alive[0].Value.Uint64() > large {
+			pace = often
+		}
+	}
+	if m.paced = m.work; m.pace != pace {
+		m.pace = pace
+		debug.SetGCPercent(pace)
+	}
 }
 
 func (m *memory) heavy() { m.count(1) }
@@ -42,13 +69,7 @@ func (m *memory) count(by int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.runs += by
-	switch {
-	case !m.ours:
-	case m.runs == 0:
-		debug.SetGCPercent(seldom)
-	case m.runs == 1 && by > 0:
-		debug.SetGCPercent(usual)
-	}
+	m.choose()
 }
 
 // worked is told of each batch.
@@ -56,6 +77,9 @@ func (m *memory) worked(bytes int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.work += bytes
+	if m.work-m.paced >= much {
+		m.choose()
+	}
 	if m.ours && !m.armed && m.work >= much {
 		m.arm()
 	}
@@ -75,12 +99,13 @@ func (m *memory) look() {
 	m.mu.Lock()
 	rest := m.work == m.seen
 	if rest {
-		m.armed, m.work = false, 0
+		m.armed, m.work, m.paced = false, 0, 0
 	} else {
 		m.arm()
 	}
 	m.mu.Unlock()
 	if rest {
 		debug.FreeOSMemory()
+		m.count(0)
 	}
 }

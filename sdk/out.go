@@ -3,7 +3,6 @@ package sdk
 import (
 	"sync"
 	"time"
-	"unicode/utf8"
 
 	"google.golang.org/protobuf/proto"
 
@@ -23,6 +22,8 @@ type Out struct {
 	n     uint64
 	k     uint32
 	err   error
+	// sender, if there is one, sends outputs before their input is done.
+	sender *run
 }
 
 // outs holds the buffers of streams between batches: an idle run has none.
@@ -123,7 +124,7 @@ func (o *Out) addPieces(kind pb.OutputKind, eventType string, data []byte) {
 	o.size += len(data)
 	eventType = validText(eventType)
 	for len(data) > pluginapi.PieceSize {
-		cut := pieceEnd(data)
+		cut := runeStart(data, pluginapi.PieceSize)
 		output := o.next(kind)
 		output.Type, output.Data, output.More = eventType, data[:cut:cut], true
 		data = data[cut:]
@@ -157,6 +158,9 @@ func (o *Out) begin(n uint64) { o.n, o.k, o.err = n, 0, nil }
 // drop forgets what was added since outputs had length l and data size bytes.
 func (o *Out) drop(l, size int) { o.outputs, o.size = o.outputs[:l], size }
 
+// again makes room for more outputs of the same input, after those so far were sent.
+func (o *Out) again() { o.outputs, o.arena, o.size = o.outputs[:0], o.arena[:0], 0 }
+
 // reset forgets all outputs, and buffers that are too big to be kept.
 func (o *Out) reset() {
 	if cap(o.arena) > keepArena {
@@ -167,15 +171,5 @@ func (o *Out) reset() {
 	if cap(o.outputs) > keepOutputs {
 		o.outputs = nil
 	}
-	o.outputs, o.arena, o.size = o.outputs[:0], o.arena[:0], 0
-}
-
-// pieceEnd is where the first piece of data ends: at a rune border if one is near.
-func pieceEnd(data []byte) int {
-	for cut := pluginapi.PieceSize; cut > pluginapi.PieceSize-utf8.UTFMax; cut-- {
-		if utf8.RuneStart(data[cut]) {
-			return cut
-		}
-	}
-	return pluginapi.PieceSize
+	o.again()
 }

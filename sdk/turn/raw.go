@@ -5,11 +5,17 @@ import (
 	"strings"
 
 	"github.com/amux-dev/amux/pluginapi"
+	"github.com/amux-dev/amux/sdk"
 )
 
 // RawEvents is where events go whose JSON is made already: an *sdk.Out.
 type RawEvents interface {
 	RawEvent(pluginapi.Type, []byte)
+}
+
+// longEvents is where events go that are too long to be made whole: an *sdk.Out.
+type longEvents interface {
+	Long(pluginapi.Type) *sdk.Long
 }
 
 // Raw is Text or Think for a piece of what is open, given as the inside of a JSON string:
@@ -49,13 +55,30 @@ var (
 )
 
 func (w *Writer) rawDelta(kind pluginapi.Type, toolID string, inside []byte, parent string, out RawEvents) {
+	if long, ok := out.(longEvents); ok && len(inside) > partSize {
+		l := long.Long(kind)
+		l.Raw(append(w.object(toolID), '"'))
+		l.Raw(inside)
+		l.Raw([]byte{'"'})
+		endLong(l, parent)
+		return
+	}
 	if len(inside) > 0 {
 		w.emit(kind, append(append(append(w.object(toolID), '"'), inside...), '"'), parent, out)
 	}
 }
 
-// delta emits a piece of text, as raw JSON.
+// delta emits a piece of text, as raw JSON. It is part of s.text already.
 func (s *Stream) delta(kind pluginapi.Type, text string, out RawEvents) {
+	if long, ok := out.(longEvents); ok && len(text) > partSize {
+		l := long.Long(kind)
+		l.Raw(append(s.w.object(""), '"'))
+		said := s.text.last.String()
+		l.Text(said[len(said)-len(text):]) // not text, which may be on a stack
+		l.Raw([]byte{'"'})
+		endLong(l, s.parent)
+		return
+	}
 	s.w.emit(kind, pluginapi.AppendString(s.w.object(""), text), s.parent, out)
 }
 
@@ -78,6 +101,33 @@ func (w *Writer) emit(kind pluginapi.Type, e []byte, parent string, out RawEvent
 	if w.raw = e; cap(e) > 4<<10 {
 		w.raw = nil
 	}
+}
+
+// stopLong ends a message with its text, part by part.
+func (s *Stream) stopLong(aborted bool, out longEvents) {
+	l := out.Long(pluginapi.MessageStop{}.EventType())
+	head := []byte{'{'}
+	if s.id != "" {
+		head = append(pluginapi.AppendString(append(head, `"message_id":`...), s.id), ',')
+	}
+	l.Raw(append(head, `"text":"`...))
+	for _, part := range s.text.Parts() {
+		l.Text(part)
+	}
+	l.Raw([]byte{'"'})
+	if aborted {
+		l.Raw([]byte(`,"aborted":true`))
+	}
+	endLong(l, s.parent)
+}
+
+// endLong ends an event with the tool call that it is part of, as emit does.
+func endLong(l *sdk.Long, parent string) {
+	if parent != "" {
+		l.Raw(pluginapi.AppendString([]byte(`,"parent_id":`), parent))
+	}
+	l.Raw([]byte{'}'})
+	l.End()
 }
 
 // unescape appends the text of the inside of a JSON string.

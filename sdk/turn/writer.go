@@ -31,7 +31,7 @@ type Stream struct {
 	parent string // tool_call_id of the sub-agent; empty: the main conversation
 	open   kind
 	id     string // of the open message
-	text   strings.Builder
+	text   speech
 	cut    kind // what Abort has ended last
 }
 
@@ -164,6 +164,10 @@ func (s *Stream) Abandon(reason string, out Events) {
 func (s *Stream) end(aborted bool, out Events) {
 	switch s.open {
 	case message:
+		if long, ok := out.(longEvents); ok && s.text.Long() {
+			s.stopLong(aborted, long)
+			break
+		}
 		out.Event(pluginapi.MessageStop{MessageID: s.id, Text: s.text.String(), Aborted: aborted, Nested: s.nest()})
 	case thinking:
 		out.Event(pluginapi.ThinkingStop{Thinking: s.text.String(), Nested: s.nest()})
