@@ -6,7 +6,6 @@ import (
 	"context"
 	"math"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -14,11 +13,12 @@ import (
 	"github.com/amux-dev/amux/pluginapi"
 	"github.com/amux-dev/amux/plugins/internal/streamjson"
 	"github.com/amux-dev/amux/sdk/jsonl"
+	"github.com/amux-dev/amux/sdk/pattern"
 	"github.com/amux-dev/amux/sdk/sessionfile"
 	"github.com/amux-dev/amux/sdk/turn"
 )
 
-var sessionIDRule = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,127}$`)
+var sessionIDRule = pattern.New(`^[A-Za-z0-9][A-Za-z0-9_-]{0,127}$`)
 
 // ReadSession gives a stored session as events: the active branch, or with
 // all_branches everything, sub-agents too.

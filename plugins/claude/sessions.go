@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -12,6 +11,7 @@ import (
 	"github.com/amux-dev/amux/pluginapi/authprobe"
 	"github.com/amux-dev/amux/plugins/internal/streamjson"
 	"github.com/amux-dev/amux/sdk/jsonl"
+	"github.com/amux-dev/amux/sdk/pattern"
 	"github.com/amux-dev/amux/sdk/sessionfile"
 )
 
@@ -22,7 +22,7 @@ const projectsDir = "${CLAUDE_CONFIG_DIR:-~/.claude}/projects"
 
 const maxSlug = 200 // longer ones are cut by the CLI and get a suffix
 
-var notInSlug = regexp.MustCompile(`[^A-Za-z0-9]`)
+var notInSlug = pattern.New(`[^A-Za-z0-9]`)
 
 func slugOf(dir string) string { return notInSlug.ReplaceAllString(dir, "-") }
 
@@ -143,8 +143,8 @@ func shortTitle(text string) string {
 	return text
 }
 
-var commandName = regexp.MustCompile(`(?s)<command-name>(.*?)</command-name>`)
-var commandArgs = regexp.MustCompile(`(?s)<command-args>(.*?)</command-args>`)
+var commandName = pattern.New(`(?s)<command-name>(.*?)</command-name>`)
+var commandArgs = pattern.New(`(?s)<command-args>(.*?)</command-args>`)
 
 // promptText is what somebody typed, "" if the CLI put the text there: output
 // of slash commands, news of background work, results of tools.

@@ -2,13 +2,13 @@ package main
 
 import (
 	"cmp"
-	"regexp"
 	"strconv"
 	"strings"
 
 	"github.com/amux-dev/amux/pluginapi"
 	"github.com/amux-dev/amux/plugins/internal/streamjson"
 	"github.com/amux-dev/amux/sdk/jsonl"
+	"github.com/amux-dev/amux/sdk/pattern"
 	"github.com/amux-dev/amux/sdk/turn"
 )
 
@@ -130,7 +130,7 @@ func exitCode(text string) (*int, string) {
 	return &n, output
 }
 
-var backgroundExit = regexp.MustCompile(`\(exit code (-?\d{1,9})\)|exit code (-?\d{1,9})$`)
+var backgroundExit = pattern.New(`\(exit code (-?\d{1,9})\)|exit code (-?\d{1,9})$`)
 
 // taskEnded handles the end of background work: a sub-agent's or a command's.
 func (d *decoder) taskEnded(toolID, status, summary string, out turn.Events) {

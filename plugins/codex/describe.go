@@ -1,12 +1,12 @@
 package main
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/amux-dev/amux/pluginapi"
 	"github.com/amux-dev/amux/sdk"
+	"github.com/amux-dev/amux/sdk/pattern"
 )
 
 const (
@@ -54,7 +54,7 @@ func nativeEffort(effort, model string, has []string) (string, error) {
 var platforms = []string{"linux/amd64", "linux/arm64", "darwin/amd64", "darwin/arm64", "windows/amd64", "windows/arm64"}
 
 // userAgent is how the CLI tells its version: after the client's name.
-var userAgent = regexp.MustCompile(`/(\d+\.\d+\.\d+)`)
+var userAgent = pattern.New(`/(\d+\.\d+\.\d+)`)
 
 func versionOf(agent string) string {
 	if m := userAgent.FindStringSubmatch(agent); m != nil {

@@ -1,16 +1,15 @@
 package main
 
 import (
-	"regexp"
-
 	"github.com/amux-dev/amux/pluginapi"
 	"github.com/amux-dev/amux/sdk"
 	"github.com/amux-dev/amux/sdk/jsonl"
+	"github.com/amux-dev/amux/sdk/pattern"
 	"github.com/amux-dev/amux/sdk/turn"
 )
 
 // retryText is a request that is tried again, with its reason in brackets.
-var retryText = regexp.MustCompile(`^Reconnecting\.\.\. .*?\((.*)\)$`)
+var retryText = pattern.New(`^Reconnecting\.\.\. .*?\((.*)\)$`)
 
 // execItem handles an item of `codex exec`, which has the same ones as app-server
 // under names of its own and with less in them.

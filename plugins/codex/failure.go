@@ -2,7 +2,6 @@ package main
 
 import (
 	"encoding/json"
-	"regexp"
 	"strconv"
 	"strings"
 
@@ -10,6 +9,7 @@ import (
 	"github.com/amux-dev/amux/sdk"
 	"github.com/amux-dev/amux/sdk/failure"
 	"github.com/amux-dev/amux/sdk/jsonl"
+	"github.com/amux-dev/amux/sdk/pattern"
 	"github.com/amux-dev/amux/sdk/turn"
 )
 
@@ -48,7 +48,7 @@ func (c *conversation) trouble(t *thread, p jsonl.Value, out *sdk.Out) error {
 	return nil
 }
 
-var reconnecting = regexp.MustCompile(`Reconnecting\.\.\. (\d+)/(\d+)`)
+var reconnecting = pattern.New(`Reconnecting\.\.\. (\d+)/(\d+)`)
 
 // retryEvent reads "Reconnecting... 1/5"; without figures the tries are counted.
 func retryEvent(message, reason string, count *int) pluginapi.Retry {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,6 +11,7 @@ import (
 	"github.com/amux-dev/amux/pluginapi"
 	pb "github.com/amux-dev/amux/pluginapi/amuxplugin1"
 	"github.com/amux-dev/amux/sdk"
+	"github.com/amux-dev/amux/sdk/pattern"
 )
 
 // An argument longer than this is refused where it cannot go another way: Linux
@@ -95,7 +95,7 @@ func (p *planner) surroundings() error {
 }
 
 // threadID is what the CLI calls a UUID.
-var threadID = regexp.MustCompile(`^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$`)
+var threadID = pattern.New(`^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$`)
 
 func (p *planner) session() error {
 	o := p.opts
@@ -170,10 +170,10 @@ func strictSchema(schema []byte) (json.RawMessage, error) {
 }
 
 // environmentName is what the CLI and every shell take.
-var environmentName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+var environmentName = pattern.New(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
 // mcpName is what the CLI takes as a server's name.
-var mcpName = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
+var mcpName = pattern.New(`^[A-Za-z0-9_-]+$`)
 
 // mcp adds servers to those of the user's configuration. Values of env and
 // headers may be secrets: they go into the CLI's environment, the configuration

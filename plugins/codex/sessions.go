@@ -6,7 +6,6 @@ import (
 	"context"
 	"io/fs"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -14,6 +13,7 @@ import (
 	"github.com/amux-dev/amux/pluginapi"
 	"github.com/amux-dev/amux/pluginapi/authprobe"
 	"github.com/amux-dev/amux/sdk/jsonl"
+	"github.com/amux-dev/amux/sdk/pattern"
 	"github.com/amux-dev/amux/sdk/sessionfile"
 )
 
@@ -26,7 +26,7 @@ const (
 	titlesFile  = "${CODEX_HOME:-~/.codex}/session_index.jsonl"
 )
 
-var rolloutName = regexp.MustCompile(`^rollout-(\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d)-([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})(_[0-9a-f-]{36})?\.jsonl$`)
+var rolloutName = pattern.New(`^rollout-(\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d)-([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})(_[0-9a-f-]{36})?\.jsonl$`)
 
 // rollout is a file that has not been read.
 type rollout struct {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"encoding/json"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -13,6 +12,7 @@ import (
 	"github.com/amux-dev/amux/sdk/failure"
 	"github.com/amux-dev/amux/sdk/jsonl"
 	"github.com/amux-dev/amux/sdk/jsonrpc"
+	"github.com/amux-dev/amux/sdk/pattern"
 	"github.com/amux-dev/amux/sdk/turn"
 )
 
@@ -119,7 +119,7 @@ func failed(e *jsonrpc.Error) *pluginapi.Outcome {
 // retryPattern is what the CLI writes before it makes a failed request again: "Attempt 1
 // failed with status 429. Retrying with backoff...", "Attempt 1 failed: … Retrying after
 // 5000ms...".
-var retryPattern = regexp.MustCompile(`^Attempt (\d{1,3}) failed(?: with (?:status )?(\d{3})\b[^.\n]*)?(?:: (.{0,300}?))?\. Retrying (?:after (\d{1,9})ms|with backoff)`)
+var retryPattern = pattern.New(`^Attempt (\d{1,3}) failed(?: with (?:status )?(\d{3})\b[^.\n]*)?(?:: (.{0,300}?))?\. Retrying (?:after (\d{1,9})ms|with backoff)`)
 
 // retry reads it from a line of stderr.
 func retry(line []byte) (event pluginapi.Retry, limited, ok bool) {
@@ -139,7 +139,7 @@ func retry(line []byte) (event pluginapi.Retry, limited, ok bool) {
 	return event, failure.Of(status, event.Reason).Code == string(pluginapi.CodeRateLimited), true
 }
 
-var apiError = regexp.MustCompile(`(?s)^\[API Error: (.*)\]$`)
+var apiError = pattern.New(`(?s)^\[API Error: (.*)\]$`)
 
 // body reads an error of the API, which may be wrapped in words.
 func body(text string) (status int, message string) {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -12,6 +11,7 @@ import (
 	"github.com/amux-dev/amux/pluginapi"
 	"github.com/amux-dev/amux/pluginapi/authprobe"
 	"github.com/amux-dev/amux/sdk/jsonl"
+	"github.com/amux-dev/amux/sdk/pattern"
 	"github.com/amux-dev/amux/sdk/sessionfile"
 	"github.com/amux-dev/amux/sdk/turn"
 )
@@ -22,7 +22,7 @@ import (
 // the head.
 const tmpDir = "${GEMINI_CLI_HOME:-~}/.gemini/tmp"
 
-var sessionIDRule = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{7,127}$`)
+var sessionIDRule = pattern.New(`^[A-Za-z0-9][A-Za-z0-9_-]{7,127}$`)
 
 // ListSessions lists the stored sessions, newest first.
 func (adapter) ListSessions(ctx context.Context, q *pluginapi.SessionsQuery, yield func(*pluginapi.SessionSummary) bool) error {
@@ -242,7 +242,7 @@ func (r *sessionReader) tool(call jsonl.Value) {
 	r.EndTool(t, result, r)
 }
 
-var shellBlock = regexp.MustCompile(`(?s)Output: (.*?)\n(?:Error: .*?\n)?(?:Exit Code: (\d+))?`)
+var shellBlock = pattern.New(`(?s)Output: (.*?)\n(?:Error: .*?\n)?(?:Exit Code: (\d+))?`)
 
 // shell reads what the model was told of a command.
 func shell(r *turn.Result, text string) {

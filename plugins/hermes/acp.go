@@ -1,7 +1,6 @@
 package main
 
 import (
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -10,6 +9,7 @@ import (
 	"github.com/amux-dev/amux/sdk"
 	"github.com/amux-dev/amux/sdk/acp"
 	"github.com/amux-dev/amux/sdk/jsonl"
+	"github.com/amux-dev/amux/sdk/pattern"
 	"github.com/amux-dev/amux/sdk/turn"
 )
 
@@ -75,8 +75,8 @@ func acpDetail(name string, call acp.Call) turn.Detail {
 }
 
 var (
-	shownOutput = regexp.MustCompile(`(?s)^terminal result\n- \*\*output:\*\* (.*?)(?:\n- \*\*exit_code:\*\* -?\d+.*)?$`)
-	shownCode   = regexp.MustCompile(`\n- \*\*exit_code:\*\* (-?\d{1,6})`)
+	shownOutput = pattern.New(`(?s)^terminal result\n- \*\*output:\*\* (.*?)(?:\n- \*\*exit_code:\*\* -?\d+.*)?$`)
+	shownCode   = pattern.New(`\n- \*\*exit_code:\*\* (-?\d{1,6})`)
 )
 
 // printed is what a command has printed, of how its result is shown.
@@ -100,8 +100,8 @@ func complete(update jsonl.Value, d turn.Detail, r *turn.Result) {
 }
 
 var (
-	noMoney = regexp.MustCompile(`^(?:Billing or credits exhausted|Provider reported usage/credit exhaustion[^:]*): `)
-	tooLong = regexp.MustCompile(`^(?:Context compression (?:is temporarily paused after|timed out without|could not bring) |This conversation (?:\(including attachments\) )?(?:has grown too|is too long) )`)
+	noMoney = pattern.New(`^(?:Billing or credits exhausted|Provider reported usage/credit exhaustion[^:]*): `)
+	tooLong = pattern.New(`^(?:Context compression (?:is temporarily paused after|timed out without|could not bring) |This conversation (?:\(including attachments\) )?(?:has grown too|is too long) )`)
 )
 
 // errorText reads a failed request of the model, which is told in the model's place:

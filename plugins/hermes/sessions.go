@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -17,11 +16,12 @@ import (
 	"github.com/amux-dev/amux/pluginapi"
 	"github.com/amux-dev/amux/sdk"
 	"github.com/amux-dev/amux/sdk/jsonl"
+	"github.com/amux-dev/amux/sdk/pattern"
 	"github.com/amux-dev/amux/sdk/sessionfile"
 	"github.com/amux-dev/amux/sdk/turn"
 )
 
-var sessionIDRule = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,127}$`)
+var sessionIDRule = pattern.New(`^[A-Za-z0-9][A-Za-z0-9_-]{0,127}$`)
 
 // export is what the CLI exports of its sessions: they are in a database whose form
 // changes. An export makes the database where there is none, and renews an old one; a

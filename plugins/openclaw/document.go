@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,6 +11,7 @@ import (
 	"github.com/amux-dev/amux/sdk"
 	"github.com/amux-dev/amux/sdk/failure"
 	"github.com/amux-dev/amux/sdk/jsonl"
+	"github.com/amux-dev/amux/sdk/pattern"
 	"github.com/amux-dev/amux/sdk/turn"
 )
 
@@ -78,7 +78,7 @@ func (d *document) Handle(in *pluginapi.Input, out *sdk.Out) error {
 }
 
 // retryPattern is what its log says before a failed request is made again.
-var retryPattern = regexp.MustCompile(`transient same-model retry (\d{1,4})/(\d{1,4}) for \S+ reason=(\w+): delayMs=(\d{1,9})\b`)
+var retryPattern = pattern.New(`transient same-model retry (\d{1,4})/(\d{1,4}) for \S+ reason=(\w+): delayMs=(\d{1,9})\b`)
 
 // retry tells that a request is made again.
 func retry(line []byte, out *sdk.Out) {

@@ -6,7 +6,6 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,13 +17,14 @@ import (
 	"github.com/amux-dev/amux/sdk/acp"
 	"github.com/amux-dev/amux/sdk/attachment"
 	"github.com/amux-dev/amux/sdk/mcp"
+	"github.com/amux-dev/amux/sdk/pattern"
 )
 
 // maxPrompt is the longest message that the CLI reads.
 const maxPrompt = 4 << 20
 
 // sessionIDRule is what --session-id is given.
-var sessionIDRule = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`)
+var sessionIDRule = pattern.New(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`)
 
 // Plan makes the command line. Values follow their flag in the same word. Prompts
 // go to stdin.

@@ -2,7 +2,6 @@ package acp
 
 import (
 	"encoding/json"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -11,6 +10,7 @@ import (
 	"github.com/amux-dev/amux/sdk"
 	"github.com/amux-dev/amux/sdk/attachment"
 	"github.com/amux-dev/amux/sdk/mcp"
+	"github.com/amux-dev/amux/sdk/pattern"
 )
 
 // Abilities are those of an agent that a plan must know before it is started.
@@ -81,7 +81,7 @@ func Prepare(agent string, can Abilities, req *pluginapi.PlanRequest, plan *plug
 	return nil
 }
 
-var envName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+var envName = pattern.New(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
 // hideEnv has a shell read the server's environment from a file of the run's.
 func hideEnv(agent string, n int, env map[string]string, req *pluginapi.PlanRequest, plan *pluginapi.Plan, server *Server) error {

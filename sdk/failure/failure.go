@@ -5,12 +5,12 @@
 package failure
 
 import (
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/amux-dev/amux/pluginapi"
+	"github.com/amux-dev/amux/sdk/pattern"
 )
 
 // Of classifies a failed request of the model by its HTTP status, 0 if that is not
@@ -43,10 +43,10 @@ type kind struct {
 	code      pluginapi.Code
 	retryable bool
 	statuses  []int
-	from      int            // every status from this one; 0: none
-	words     []string       // in lower case
-	pattern   *regexp.Regexp // of words that are not next to each other
-	with      []int          // the words count only with these statuses; none: with all
+	from      int              // every status from this one; 0: none
+	words     []string         // in lower case
+	pattern   *pattern.Pattern // of words that are not next to each other
+	with      []int            // the words count only with these statuses; none: with all
 }
 
 func (k kind) matches(status int, text string) bool {
@@ -64,7 +64,7 @@ func (k kind) matches(status int, text string) bool {
 var kinds = []kind{
 	// Google words the limit of a minute as it words an account without money, and says
 	// when to come again.
-	{code: pluginapi.CodeRateLimited, retryable: true, pattern: regexp.MustCompile(`please retry in \d`)},
+	{code: pluginapi.CodeRateLimited, retryable: true, pattern: pattern.New(`please retry in \d`)},
 	{code: pluginapi.CodeBilling, words: []string{
 		"insufficient_quota", "credit balance is too low", "billing_error", "exceeded your current quota", "quota exceeded. check your plan",
 		"insufficient credits", "payment required", "billing or credits exhausted"}, statuses: []int{402}},
@@ -73,7 +73,7 @@ var kinds = []kind{
 		"exceeds the maximum number of tokens", "context window", "token limit exceeded", "context is too large"}},
 	{code: pluginapi.CodeValidation, with: []int{0, 400, 404, 500}, words: []string{
 		"model_not_found", "unknown model", "no such model", "invalid model", "issue with the selected model"},
-		pattern: regexp.MustCompile(`\bmodels?\b[^\n]{0,100}\b(?:not found|does not exist|is not available|not supported for)|^model: \S+$|providermodelnotfound`)},
+		pattern: pattern.New(`\bmodels?\b[^\n]{0,100}\b(?:not found|does not exist|is not available|not supported for)|^model: \S+$|providermodelnotfound`)},
 	{code: pluginapi.CodeAgentFailed, words: []string{
 		"content_filter", "safeguards flagged", "prohibited_content", "content policy", "usage policy", "response was blocked"}},
 	{code: pluginapi.CodeAuth, statuses: []int{401, 403}, words: []string{
@@ -92,12 +92,12 @@ var kinds = []kind{
 		"socket connection was closed", "getaddrinfo", "name resolution", "name or service not known", "temporary failure in name",
 		"certificate", "ssl routines", "tls handshake", "self-signed", "self signed", "unable to verify", "error sending request", "stream disconnected",
 		"can't reach the model provider", "typo in the url", "premature close", "broken pipe", "unexpected eof", "incomplete chunked read", "peer closed connection", "server disconnected"},
-		pattern: regexp.MustCompile(`^terminated\b|\bconnection\b[^\n]{0,40}\b(?:reset|closed|refused|lost|dropped)\b`)},
+		pattern: pattern.New(`^terminated\b|\bconnection\b[^\n]{0,40}\b(?:reset|closed|refused|lost|dropped)\b`)},
 	{code: pluginapi.CodeOverloaded, retryable: true, from: 500},
 	{code: pluginapi.CodeOverloaded, retryable: true, with: []int{0}, words: []string{"internal server error", "server_error"}},
 }
 
-var statusPattern = regexp.MustCompile(`(?i)^\D{0,24}([45]\d\d)\b|\b(?:http|status|status code|error code|last error)[: (]{1,2}([45]\d\d)\b`)
+var statusPattern = pattern.New(`(?i)^\D{0,24}([45]\d\d)\b|\b(?:http|status|status code|error code|last error)[: (]{1,2}([45]\d\d)\b`)
 
 // Status reads the HTTP status in a message: at its beginning, perhaps after a few
 // words ("[API Error: 401 …", "429: {…"), or after a word that says what it is
@@ -114,7 +114,7 @@ func Status(message string) int {
 	return n
 }
 
-var retryAfterPattern = regexp.MustCompile(`(?i)\bretry[- _]?after(?:[-_ ]?(ms))?["']?[: =]+["']?(\d{1,9}(?:\.\d{1,6})?)\s*(ms\b|s\b|sec|min)?|\b(?:retry|try again) in (\d{1,9}(?:\.\d{1,6})?)\s*(ms\b|s\b|sec|min)?`)
+var retryAfterPattern = pattern.New(`(?i)\bretry[- _]?after(?:[-_ ]?(ms))?["']?[: =]+["']?(\d{1,9}(?:\.\d{1,6})?)\s*(ms\b|s\b|sec|min)?|\b(?:retry|try again) in (\d{1,9}(?:\.\d{1,6})?)\s*(ms\b|s\b|sec|min)?`)
 
 // RetryAfter reads how many milliseconds a provider asks to wait, which some agents pass
 // on in words only; 0 is not said. Without a unit they are seconds.
@@ -157,12 +157,12 @@ func Event(o *pluginapi.Outcome, guidance []string) pluginapi.Payload {
 
 // How providers word the two figures of a full context.
 var contextPatterns = []struct {
-	pattern   *regexp.Regexp
+	pattern   *pattern.Pattern
 	usedFirst bool
 }{
-	{regexp.MustCompile(`(\d+) tokens(?: \(limit | > )(\d+)`), true},
-	{regexp.MustCompile(`maximum context length is (\d+) tokens.*?(\d+) tokens`), false},
-	{regexp.MustCompile(`token count \((\d+)\) exceeds the maximum number of tokens allowed \((\d+)\)`), true},
+	{pattern.New(`(\d+) tokens(?: \(limit | > )(\d+)`), true},
+	{pattern.New(`maximum context length is (\d+) tokens.*?(\d+) tokens`), false},
+	{pattern.New(`token count \((\d+)\) exceeds the maximum number of tokens allowed \((\d+)\)`), true},
 }
 
 // ContextTokens reads the figures of a message about a full context, which

@@ -10,11 +10,11 @@ import (
 	"errors"
 	"maps"
 	"reflect"
-	"regexp"
 	"slices"
 
 	"github.com/amux-dev/amux/pluginapi"
 	"github.com/amux-dev/amux/sdk/mcp"
+	"github.com/amux-dev/amux/sdk/pattern"
 )
 
 // Encode makes the entry of a server, as the agent reads it: a struct for package json or
@@ -38,7 +38,7 @@ func Of(s *pluginapi.McpServer) Standard {
 }
 
 // names are what every agent takes as the name of a server.
-var names = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
+var names = pattern.New(`^[A-Za-z0-9_-]{1,64}$`)
 
 // format is how a file is read and edited. What it reads is the whole file as package json
 // would decode it.

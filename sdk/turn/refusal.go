@@ -2,7 +2,6 @@ package turn
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -10,6 +9,7 @@ import (
 	"github.com/amux-dev/amux/pluginapi"
 	"github.com/amux-dev/amux/sdk"
 	"github.com/amux-dev/amux/sdk/failure"
+	"github.com/amux-dev/amux/sdk/pattern"
 )
 
 // Refusal is one reason why an agent refuses to start.
@@ -91,7 +91,7 @@ func (d Death) refused() *pluginapi.Outcome {
 
 // flagPattern is how commander, clap, yargs, argparse, cobra and Node.js word a flag that
 // they do not know. yargs leaves its dashes out.
-var flagPattern = regexp.MustCompile(`(?i)\b(?:unknown|unexpected|unrecognized|unrecognised|bad|invalid|nonexistent) (?:long |short )?(?:flag|option|argument)s?(?: provided)?:? *['"` + "`" + `]?(-{0,2}[a-z0-9][\w-]*)`)
+var flagPattern = pattern.New(`(?i)\b(?:unknown|unexpected|unrecognized|unrecognised|bad|invalid|nonexistent) (?:long |short )?(?:flag|option|argument)s?(?: provided)?:? *['"` + "`" + `]?(-{0,2}[a-z0-9][\w-]*)`)
 
 // unknownFlag tells who gave the agent a flag that it does not know: amux, if the flag is
 // one of the plan and none of the user's values, or the user. nil: it is another refusal.
@@ -139,7 +139,7 @@ func older(version, than string) bool {
 	return len(a) > 0 && len(b) > 0 && slices.Compare(a, b) < 0
 }
 
-var numberPattern = regexp.MustCompile(`^\D{0,2}(\d{1,9})(?:\.(\d{1,9}))?(?:\.(\d{1,9}))?`)
+var numberPattern = pattern.New(`^\D{0,2}(\d{1,9})(?:\.(\d{1,9}))?(?:\.(\d{1,9}))?`)
 
 func numbers(version string) []int {
 	m := numberPattern.FindStringSubmatch(version)
@@ -156,8 +156,8 @@ func numbers(version string) []int {
 
 // complaintPattern begins a line that says why; stackPattern is one that does not.
 var (
-	complaintPattern = regexp.MustCompile(`(?i)^(?:\w+: )?(?:\w*error|fatal|panic)\b[^\n]{0,40}[:\]] `)
-	stackPattern     = regexp.MustCompile(`^(?:\s+at |\s+File "|Node\.js v\d|\s*[\^~|]+\s*$|\s*$)`)
+	complaintPattern = pattern.New(`(?i)^(?:\w+: )?(?:\w*error|fatal|panic)\b[^\n]{0,40}[:\]] `)
+	stackPattern     = pattern.New(`^(?:\s+at |\s+File "|Node\.js v\d|\s*[\^~|]+\s*$|\s*$)`)
 )
 
 // complaint is the line of stderr that says most of why the agent ended: the last that

@@ -2,9 +2,10 @@ package turn
 
 import (
 	"bytes"
-	"regexp"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/amux-dev/amux/sdk/pattern"
 )
 
 // stderrPart is how much is kept of the beginning of stderr, and of its end.
@@ -41,7 +42,7 @@ func (s *Stderr) Text() string {
 	return plain(strings.ToValidUTF8(string(s.head)+string(tail), "\ufffd"))
 }
 
-var escapePattern = regexp.MustCompile(`\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b\n]*(?:\x07|\x1b\\)?|\x1b[PX^_][^\x1b\n]*(?:\x1b\\)?|\x1b[ -/]*[0-~]?|[\x00-\x08\x0b-\x1f\x7f]`)
+var escapePattern = pattern.New(`\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b\n]*(?:\x07|\x1b\\)?|\x1b[PX^_][^\x1b\n]*(?:\x1b\\)?|\x1b[ -/]*[0-~]?|[\x00-\x08\x0b-\x1f\x7f]`)
 
 // plain takes control sequences out of text for people.
 func plain(text string) string { return escapePattern.ReplaceAllString(text, "") }

@@ -35,4 +35,16 @@ func (p *Pattern) FindString(s string) string { return p.compiled().FindString(s
 
 func (p *Pattern) FindStringSubmatch(s string) []string { return p.compiled().FindStringSubmatch(s) }
 
+func (p *Pattern) FindStringSubmatchIndex(s string) []int {
+	return p.compiled().FindStringSubmatchIndex(s)
+}
+
+func (p *Pattern) FindSubmatch(b []byte) [][]byte { return p.compiled().FindSubmatch(b) }
+
+func (p *Pattern) FindAllStringSubmatch(s string, n int) [][]string {
+	return p.compiled().FindAllStringSubmatch(s, n)
+}
+
+func (p *Pattern) String() string { return p.compiled().String() }
+
 func (p *Pattern) ReplaceAllString(s, by string) string { return p.compiled().ReplaceAllString(s, by) }

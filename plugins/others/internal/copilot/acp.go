@@ -1,7 +1,6 @@
 package copilot
 
 import (
-	"regexp"
 	"strings"
 	"time"
 
@@ -11,6 +10,7 @@ import (
 	"github.com/amux-dev/amux/sdk/failure"
 	"github.com/amux-dev/amux/sdk/jsonl"
 	"github.com/amux-dev/amux/sdk/jsonrpc"
+	"github.com/amux-dev/amux/sdk/pattern"
 	"github.com/amux-dev/amux/sdk/turn"
 )
 
@@ -132,7 +132,7 @@ const (
 )
 
 // infoPattern is about a file that was written, or a cancellation.
-var infoPattern = regexp.MustCompile(`^Info: (?:/|[A-Za-z]:\\)[^\n]*$|^Info: Operation cancelled by user$`)
+var infoPattern = pattern.New(`^Info: (?:/|[A-Za-z]:\\)[^\n]*$|^Info: Operation cancelled by user$`)
 
 func (a *asides) aside(text string) (pluginapi.Payload, bool) {
 	switch text {
@@ -147,7 +147,7 @@ func (a *asides) aside(text string) (pluginapi.Payload, bool) {
 }
 
 // errorPattern is how the CLI words that a request of the model has failed.
-var errorPattern = regexp.MustCompile(`^Error: (?:Authentication failed with provider |Failed to get response from the AI model; |` +
+var errorPattern = pattern.New(`^Error: (?:Authentication failed with provider |Failed to get response from the AI model; |` +
 	`Could not connect to |Model '[^'\n]*' not found on provider |Request exceeds the model's prompt budget |No response was returned\.|The provider rejected the prompt |[45]\d\d )`)
 
 func (a *asides) errorText(text string) *pluginapi.Outcome {

@@ -1,10 +1,10 @@
 package copilot
 
 import (
-	"regexp"
 	"strings"
 
 	"github.com/amux-dev/amux/sdk/jsonl"
+	"github.com/amux-dev/amux/sdk/pattern"
 	"github.com/amux-dev/amux/sdk/turn"
 )
 
@@ -27,7 +27,7 @@ func detail(name string, input jsonl.Value) turn.Detail {
 	return turn.Detail{}
 }
 
-var exitPattern = regexp.MustCompile(`<shellId: \S+ completed with exit code -?\d+>$`)
+var exitPattern = pattern.New(`<shellId: \S+ completed with exit code -?\d+>$`)
 
 // printed is what a command has printed, of the answer of its tool: the CLI adds a
 // line about the exit, after a line break of its own where none was. shown is what

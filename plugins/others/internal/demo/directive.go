@@ -4,12 +4,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/amux-dev/amux/pluginapi"
+	"github.com/amux-dev/amux/sdk/pattern"
 )
 
 // step is one directive of a prompt.
@@ -46,7 +46,7 @@ var directives = []directive{
 	{"fast", "[fast]", "make no pauses; alone it gives the whole show", func(a *agent, _ string) error { a.pace = 0; return nil }},
 }
 
-var directiveRule = regexp.MustCompile(`\[([a-z-]+)(?::([^\]\n]*))?\]`)
+var directiveRule = pattern.New(`\[([a-z-]+)(?::([^\]\n]*))?\]`)
 
 // parseDirectives finds the directives of a prompt. Brackets that are none are
 // text.

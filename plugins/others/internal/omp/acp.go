@@ -3,7 +3,6 @@ package omp
 import (
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"strings"
 	"time"
 
@@ -13,6 +12,7 @@ import (
 	"github.com/amux-dev/amux/sdk/failure"
 	"github.com/amux-dev/amux/sdk/jsonl"
 	"github.com/amux-dev/amux/sdk/jsonrpc"
+	"github.com/amux-dev/amux/sdk/pattern"
 	"github.com/amux-dev/amux/sdk/turn"
 )
 
@@ -147,7 +147,7 @@ func acpComplete(update jsonl.Value, d turn.Detail, r *turn.Result) {
 }
 
 // errorPattern is how a failed request of the model is told in the model's place.
-var errorPattern = regexp.MustCompile(`^[45]\d\d [^\n]*\n[^\n]*\(type=\w+ param=\w+\)`)
+var errorPattern = pattern.New(`^[45]\d\d [^\n]*\n[^\n]*\(type=\w+ param=\w+\)`)
 
 func errorText(text string) *pluginapi.Outcome {
 	if !errorPattern.MatchString(text) {

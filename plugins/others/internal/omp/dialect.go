@@ -2,7 +2,6 @@ package omp
 
 import (
 	"context"
-	"regexp"
 	"time"
 
 	"github.com/amux-dev/amux/pluginapi"
@@ -10,6 +9,7 @@ import (
 	"github.com/amux-dev/amux/plugins/others/internal/pirpc"
 	"github.com/amux-dev/amux/sdk"
 	"github.com/amux-dev/amux/sdk/jsonl"
+	"github.com/amux-dev/amux/sdk/pattern"
 	"github.com/amux-dev/amux/sdk/turn"
 )
 
@@ -42,7 +42,7 @@ func (Adapter) Converse(start *pluginapi.Start) (sdk.Conversation, error) {
 
 // patchPattern is the head of a patch, which names a file and a word for what it
 // held.
-var patchPattern = regexp.MustCompile(`^\s*\[([^\n]+)#[0-9A-Za-z]+\]`)
+var patchPattern = pattern.New(`^\s*\[([^\n]+)#[0-9A-Za-z]+\]`)
 
 // detail is what a tool is for, where it is not what Pi's is.
 func detail(name string, input jsonl.Value) turn.Detail {
@@ -53,8 +53,8 @@ func detail(name string, input jsonl.Value) turn.Detail {
 }
 
 var (
-	wallPattern = regexp.MustCompile(`\n\nWall time: [0-9.]+ seconds(?:\n\nCommand exited with code -?\d+)?$`)
-	linePattern = regexp.MustCompile(`(?m)^([-+ ])\d+\|`)
+	wallPattern = pattern.New(`\n\nWall time: [0-9.]+ seconds(?:\n\nCommand exited with code -?\d+)?$`)
+	linePattern = pattern.New(`(?m)^([-+ ])\d+\|`)
 )
 
 // output is what a command has printed: the CLI adds how long it took, and how it

@@ -6,16 +6,16 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"regexp"
 	"time"
 
 	"github.com/amux-dev/amux/pluginapi"
 	"github.com/amux-dev/amux/sdk"
 	"github.com/amux-dev/amux/sdk/jsonl"
+	"github.com/amux-dev/amux/sdk/pattern"
 	"github.com/amux-dev/amux/sdk/turn"
 )
 
-var sessionIDRule = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,127}$`)
+var sessionIDRule = pattern.New(`^[A-Za-z0-9][A-Za-z0-9_-]{0,127}$`)
 
 // Sessions are those of OpenCode, whoever drives it.
 type Sessions struct{}

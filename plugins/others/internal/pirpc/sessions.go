@@ -2,12 +2,12 @@ package pirpc
 
 import (
 	"context"
-	"regexp"
 	"strings"
 	"time"
 
 	"github.com/amux-dev/amux/pluginapi"
 	"github.com/amux-dev/amux/sdk/jsonl"
+	"github.com/amux-dev/amux/sdk/pattern"
 	"github.com/amux-dev/amux/sdk/sessionfile"
 	"github.com/amux-dev/amux/sdk/turn"
 )
@@ -15,7 +15,7 @@ import (
 // A session is kept in sessions/DIRECTORY/TIME_ID.jsonl: a head, then entries that
 // name the one they follow.
 
-var sessionIDRule = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9-]{0,127}$`)
+var sessionIDRule = pattern.New(`^[A-Za-z0-9][A-Za-z0-9-]{0,127}$`)
 
 // ListSessions lists the sessions stored below dir, newest first; "" has none.
 func ListSessions(ctx context.Context, dir string, q *pluginapi.SessionsQuery, yield func(*pluginapi.SessionSummary) bool) error {

@@ -2,15 +2,15 @@ package qwen
 
 import (
 	"context"
-	"regexp"
 	"strings"
 
 	"github.com/amux-dev/amux/pluginapi"
 	"github.com/amux-dev/amux/sdk"
+	"github.com/amux-dev/amux/sdk/pattern"
 )
 
 // extensionLine begins an extension: "✓ hello (1.2.3)".
-var extensionLine = regexp.MustCompile(`^\S+ (\S+) \(([^()]*)\)$`)
+var extensionLine = pattern.New(`^\S+ (\S+) \(([^()]*)\)$`)
 
 // ListPlugins asks the CLI for its extensions, which it prints for people: a line with
 // name and version, and indented facts below it.

@@ -2,13 +2,13 @@ package qwen
 
 import (
 	"context"
-	"regexp"
 	"strings"
 	"time"
 
 	"github.com/amux-dev/amux/pluginapi"
 	"github.com/amux-dev/amux/pluginapi/authprobe"
 	"github.com/amux-dev/amux/sdk/jsonl"
+	"github.com/amux-dev/amux/sdk/pattern"
 	"github.com/amux-dev/amux/sdk/sessionfile"
 	"github.com/amux-dev/amux/sdk/turn"
 )
@@ -18,7 +18,7 @@ import (
 // directory that was; the lines do.
 const projectsDir = "${QWEN_HOME:-~/.qwen}/projects"
 
-var sessionIDRule = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,127}$`)
+var sessionIDRule = pattern.New(`^[A-Za-z0-9][A-Za-z0-9_-]{0,127}$`)
 
 // ListSessions lists the stored sessions, newest first.
 func (Adapter) ListSessions(ctx context.Context, q *pluginapi.SessionsQuery, yield func(*pluginapi.SessionSummary) bool) error {

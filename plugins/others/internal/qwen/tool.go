@@ -1,13 +1,13 @@
 package qwen
 
 import (
-	"regexp"
 	"strconv"
 	"strings"
 
 	"github.com/amux-dev/amux/pluginapi"
 	"github.com/amux-dev/amux/plugins/internal/streamjson"
 	"github.com/amux-dev/amux/sdk/jsonl"
+	"github.com/amux-dev/amux/sdk/pattern"
 	"github.com/amux-dev/amux/sdk/turn"
 )
 
@@ -53,7 +53,7 @@ func path(input jsonl.Value) string {
 
 // shellBlock is how the CLI words what a command did when there is more to say
 // than its output.
-var shellBlock = regexp.MustCompile(`(?s)^Command: .*?\nDirectory: [^\n]*\nOutput: (.*?)\nError: (.*?)\nExit Code: ([^\n]*)\nSignal: ([^\n]*)`)
+var shellBlock = pattern.New(`(?s)^Command: .*?\nDirectory: [^\n]*\nOutput: (.*?)\nError: (.*?)\nExit Code: ([^\n]*)\nSignal: ([^\n]*)`)
 
 // result is how a tool ended, as its tool_result says.
 func result(t *turn.Tool, text string, failed bool) turn.Result {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"maps"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,9 +12,10 @@ import (
 	pb "github.com/amux-dev/amux/pluginapi/amuxplugin1"
 	"github.com/amux-dev/amux/sdk"
 	"github.com/amux-dev/amux/sdk/mcp"
+	"github.com/amux-dev/amux/sdk/pattern"
 )
 
-var agentRule = regexp.MustCompile(`^[a-z][a-z0-9-]{0,39}$`)
+var agentRule = pattern.New(`^[a-z][a-z0-9-]{0,39}$`)
 
 type planner struct {
 	req  *pluginapi.PlanRequest
@@ -181,7 +181,7 @@ func throughShell(program string) bool {
 	return strings.TrimSuffix(name, ".exe") == "ssh"
 }
 
-var plainWord = regexp.MustCompile(`^[a-zA-Z0-9_@%+=:,./-]+$`)
+var plainWord = pattern.New(`^[a-zA-Z0-9_@%+=:,./-]+$`)
 
 // quote makes one word of a POSIX shell.
 func quote(word string) string {
