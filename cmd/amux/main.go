@@ -20,5 +20,5 @@ var (
 
 func main() {
 	p := system.Process(system.Build{Version: version, Commit: commit, Date: date, BundledHashes: bundledHashes})
-	os.Exit(cli.Main(p, cli.Faces{}, os.Args[1:]))
+	os.Exit(cli.Main(p, cli.Rest{}, os.Args[1:]))
 }

@@ -7,6 +7,7 @@ import (
 	"flag"
 	"io"
 	"os"
+	"text/template"
 	"time"
 
 	"github.com/amux-dev/amux/cmd/amux/amux-api/internal/acpagent"
@@ -14,6 +15,10 @@ import (
 	"github.com/amux-dev/amux/cmd/amux/amux-api/internal/mcpserver"
 	"github.com/amux-dev/amux/cmd/amux/internal/app"
 	"github.com/amux-dev/amux/cmd/amux/internal/cli"
+	"github.com/amux-dev/amux/cmd/amux/internal/cli/agents"
+	"github.com/amux-dev/amux/cmd/amux/internal/cli/place"
+	"github.com/amux-dev/amux/cmd/amux/internal/cli/plugin"
+	"github.com/amux-dev/amux/cmd/amux/internal/cli/top"
 	"github.com/amux-dev/amux/cmd/amux/internal/system"
 	"github.com/amux-dev/amux/cmd/amux/internal/telemetry/export"
 )
@@ -30,6 +35,7 @@ var (
 func main() {
 	p := system.Process(system.Build{Version: version, Commit: commit, Date: date, BundledHashes: bundledHashes})
 	p.Executable = p.Beside(app.ProgramName("amux")) // that starts servers
+	p.Template = parseTemplate
 	if len(os.Args) > 1 {
 		switch os.Args[1] {
 		case "telemetry":
@@ -38,11 +44,16 @@ func main() {
 			os.Exit(httpapi.Describe(p, os.Stdout))
 		}
 	}
-	os.Exit(cli.Main(p, faces, os.Args[1:]))
+	os.Exit(cli.Main(p, rest, os.Args[1:]))
 }
 
-// faces are what amux hands over to this program.
-var faces = cli.Faces{ACP: acpagent.Serve, HTTP: httpapi.Serve, MCP: mcpserver.Serve}
+// rest is what amux hands over to this program.
+var rest = cli.Rest{
+	ACP: acpagent.Serve, HTTP: httpapi.Serve, MCP: mcpserver.Serve,
+	Place: place.NewCmd, Plugin: plugin.NewCmd, Top: top.NewCmd, Agents: agents.Rest,
+}
+
+func parseTemplate(text string) (app.Template, error) { return template.New("--format").Parse(text) }
 
 // exportRuns is amux-api telemetry.
 func exportRuns(p *app.Process, args []string) int {

@@ -2,6 +2,7 @@ package app
 
 import (
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -14,6 +15,11 @@ import (
 	"github.com/amux-dev/amux/internal/process"
 	"github.com/amux-dev/amux/pluginapi"
 )
+
+// Template prints a value, as a *template.Template of text/template does.
+type Template interface {
+	Execute(w io.Writer, data any) error
+}
 
 // Process is the process that a command runs in. main fills it in; nothing else reads
 // the environment, the working folder or the standard streams.
@@ -38,6 +44,9 @@ type Process struct {
 	// Become replaces the process by another program with its streams. On Windows it
 	// runs the program, and returns its exit code as an ExitError.
 	Become func(program string, args, env []string) error
+	// Template parses a template of Go for --format. It is nil in amux, which hands such a
+	// command line over to amux-api.
+	Template func(text string) (Template, error)
 	// NewHost makes the host when a command first needs one.
 	NewHost func(host.Options) (Host, error)
 }

@@ -9,6 +9,7 @@
 package cli
 
 import (
+	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -22,45 +23,62 @@ import (
 	"github.com/amux-dev/amux/cmd/amux/internal/cli/doctor"
 	"github.com/amux-dev/amux/cmd/amux/internal/cli/inbox"
 	"github.com/amux-dev/amux/cmd/amux/internal/cli/mcp"
-	"github.com/amux-dev/amux/cmd/amux/internal/cli/place"
-	"github.com/amux-dev/amux/cmd/amux/internal/cli/plugin"
 	"github.com/amux-dev/amux/cmd/amux/internal/cli/records"
 	"github.com/amux-dev/amux/cmd/amux/internal/cli/run"
 	"github.com/amux-dev/amux/cmd/amux/internal/cli/serve"
 	"github.com/amux-dev/amux/cmd/amux/internal/cli/sessions"
-	"github.com/amux-dev/amux/cmd/amux/internal/cli/top"
 	"github.com/amux-dev/amux/cmd/amux/internal/cli/version"
 	"github.com/amux-dev/amux/cmd/amux/internal/cli/worktree"
 )
 
-// Faces are the ways in for other programs, which only amux-api links. A command whose
-// face is nil hands its command line over to amux-api.
-type Faces struct {
+// Rest is what only amux-api links, because with it every command would start later and
+// hold more memory. A command whose part of it is nil hands its command line over to
+// amux-api.
+type Rest struct {
 	ACP  acp.Face
 	HTTP serve.Face
 	MCP  mcp.Face
+	// The others make commands; Agents those of amux agents.
+	Place, Plugin, Top func(*app.App) *cobra.Command
+	Agents             func(*app.App) []*cobra.Command
 }
 
 // Main runs a command line, given without the program's name, and returns the exit
 // code.
-func Main(p *app.Process, faces Faces, args []string) int {
-	return app.Main(p, func(a *app.App) *cobra.Command { return NewCmd(a, faces) }, args)
+func Main(p *app.Process, rest Rest, args []string) int {
+	return app.Main(p, func(a *app.App) *cobra.Command { return NewCmd(a, rest) }, args)
+}
+
+// handOver fills in commands that hand their command line over to amux-api.
+func (r *Rest) handOver() {
+	r.Place = func(a *app.App) *cobra.Command {
+		return a.HandedOver("place", "Look after the places where runs can be", "places")
+	}
+	r.Plugin = func(a *app.App) *cobra.Command {
+		return a.HandedOver("plugin", "Install, check, remove and write plugins", "plugins")
+	}
+	r.Top = func(a *app.App) *cobra.Command { return a.HandedOver("top", "Watch all runs at once") }
 }
 
 // NewCmd makes amux, with all its commands.
-func NewCmd(a *app.App, faces Faces) *cobra.Command {
+func NewCmd(a *app.App, rest Rest) *cobra.Command {
+	whole := rest.Plugin != nil
+	if !whole {
+		rest.handOver()
+	}
 	root := app.NewRoot(a)
-	root.Version = a.Version
-	root.SetVersionTemplate(strings.ReplaceAll(version.Line(a.Process), "{{", ""))
+	// Not cobra's own flag: its text is a template, with which the linker keeps each method of
+	// each type, since a template could name it.
+	showVersion := root.Flags().BoolP("version", "v", false, "version for amux")
 	root.AddCommand(
 		run.NewCmd(a),
 		run.NewCmdRerun(a),
-		agents.NewCmd(a),
+		agents.NewCmd(a, rest.Agents),
 		config.NewCmd(a),
-		plugin.NewCmd(a),
+		rest.Plugin(a),
 		sessions.NewCmd(a),
 		records.NewCmdPs(a),
-		top.NewCmd(a),
+		rest.Top(a),
 		records.NewCmdHistory(a),
 		records.NewCmdCost(a),
 		records.NewCmdLogs(a),
@@ -83,18 +101,25 @@ func NewCmd(a *app.App, faces Faces) *cobra.Command {
 		records.NewCmdDiff(a),
 		records.NewCmdUndo(a),
 		records.NewCmdCompare(a),
-		place.NewCmd(a),
+		rest.Place(a),
 		worktree.NewCmd(a, records.NewCmdWorktreeDiff(a)),
 		records.NewCmdReplay(a),
-		serve.NewCmd(a, faces.HTTP),
-		mcp.NewCmd(a, faces.MCP),
-		acp.NewCmd(a, faces.ACP),
+		serve.NewCmd(a, rest.HTTP),
+		mcp.NewCmd(a, rest.MCP),
+		acp.NewCmd(a, rest.ACP),
 		doctor.NewCmd(a),
 		version.NewCmd(a),
 	)
+	if !whole {
+		a.HelpHandedOver(root)
+	}
 	unknown := root.RunE
 	root.RunE = func(cmd *cobra.Command, args []string) error {
-		if len(args) > 0 {
+		switch {
+		case *showVersion:
+			_, err := io.WriteString(a.IO.Out, version.Line(a.Process))
+			return err
+		case len(args) > 0:
 			return unknown(cmd, args)
 		}
 		return welcome(a, cmd)

@@ -12,13 +12,20 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/amux-dev/amux/cmd/amux/internal/app"
+	"github.com/amux-dev/amux/cmd/amux/internal/cli/agents"
+	"github.com/amux-dev/amux/cmd/amux/internal/cli/place"
+	"github.com/amux-dev/amux/cmd/amux/internal/cli/plugin"
+	"github.com/amux-dev/amux/cmd/amux/internal/cli/top"
 	"github.com/amux-dev/amux/cmd/amux/internal/clitest"
 	"github.com/amux-dev/amux/cmd/amux/internal/iostreams"
 	"github.com/amux-dev/amux/host"
 	"github.com/amux-dev/amux/pluginapi"
 )
 
-func newCmd(a *app.App) *cobra.Command { return NewCmd(a, Faces{}) }
+// rest has all commands but the ways in for other programs.
+var rest = Rest{Place: place.NewCmd, Plugin: plugin.NewCmd, Top: top.NewCmd, Agents: agents.Rest}
+
+func newCmd(a *app.App) *cobra.Command { return NewCmd(a, rest) }
 
 func newBench(t *testing.T, stdin string) *clitest.Bench {
 	return clitest.New(t, stdin, newCmd)
@@ -133,7 +140,7 @@ func TestBrokenStdout(t *testing.T) {
 			streams.Out = broken{test.err}
 			h := &clitest.Host{AgentList: []host.AgentInfo{clitest.Agent("alpha", nil)}, RunList: []host.RunInfo{{ID: "01ARYZ6S41TSV4RRFFQ69G5FAV", Agent: "alpha", State: "running"}}}
 			p := &app.Process{IO: streams, Home: t.TempDir(), Cwd: t.TempDir(), NewHost: func(host.Options) (app.Host, error) { return h, nil }}
-			if code := Main(p, Faces{}, strings.Fields(command)); code != test.code || !strings.Contains(stderr.String(), test.says) || test.says == "" && stderr.Len() > 0 {
+			if code := Main(p, rest, strings.Fields(command)); code != test.code || !strings.Contains(stderr.String(), test.says) || test.says == "" && stderr.Len() > 0 {
 				t.Errorf("%s, %v: exit code %d, stderr %q", command, test.err, code, stderr)
 			}
 		}

@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"testing"
+	"text/template"
 
 	"github.com/spf13/cobra"
 
@@ -70,7 +71,8 @@ func (b *Bench) Process() *app.Process {
 	p := &app.Process{
 		IO: b.IO, Env: append([]string{"AGENT_MUX_CONFIG_DIR=" + b.Config, "XDG_RUNTIME_DIR=" + b.Config}, b.Env...),
 		Home: b.Config, Cwd: b.Config, Executable: b.Config + "/amux", Version: "1.2.3",
-		Signals: func() (<-chan os.Signal, func()) { return b.Signals, func() {} },
+		Signals:  func() (<-chan os.Signal, func()) { return b.Signals, func() {} },
+		Template: func(text string) (app.Template, error) { return template.New("--format").Parse(text) },
 		NewHost: func(o host.Options) (app.Host, error) {
 			b.Host.Opts = o
 			return b.Host, nil

@@ -11,6 +11,10 @@ import (
 
 	"github.com/amux-dev/amux/cmd/amux/internal/app"
 	"github.com/amux-dev/amux/cmd/amux/internal/cli"
+	"github.com/amux-dev/amux/cmd/amux/internal/cli/agents"
+	"github.com/amux-dev/amux/cmd/amux/internal/cli/place"
+	"github.com/amux-dev/amux/cmd/amux/internal/cli/plugin"
+	"github.com/amux-dev/amux/cmd/amux/internal/cli/top"
 	"github.com/amux-dev/amux/cmd/amux/internal/iostreams"
 )
 
@@ -33,7 +37,7 @@ func write(dir, version, date string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	root := cli.NewCmd(app.New(&app.Process{IO: iostreams.System(os.Getenv)}), cli.Faces{})
+	root := cli.NewCmd(app.New(&app.Process{IO: iostreams.System(os.Getenv)}), cli.Rest{Place: place.NewCmd, Plugin: plugin.NewCmd, Top: top.NewCmd, Agents: agents.Rest})
 	root.DisableAutoGenTag = true
 	header := &doc.GenManHeader{Section: "1", Date: &day, Source: "amux " + version, Manual: "amux"}
 	return doc.GenManTree(root, header, dir)

@@ -12,12 +12,39 @@ import (
 	"github.com/amux-dev/amux/pluginapi"
 )
 
-// NewCmd makes amux agents.
-func NewCmd(a *app.App) *cobra.Command {
-	return app.Group(&cobra.Command{
+// Rest are the commands that only amux-api links.
+func Rest(a *app.App) []*cobra.Command {
+	return []*cobra.Command{NewCmdSearch(a), NewCmdAdd(a), NewCmdRemove(a), NewCmdModels(a), NewCmdPlugins(a), NewCmdMCP(a), NewCmdSkills(a), NewCmdAuth(a), NewCmdInstall(a), NewCmdUpdate(a)}
+}
+
+// handedOver are what stands in amux for Rest.
+func handedOver(a *app.App) []*cobra.Command {
+	return []*cobra.Command{
+		a.HandedOver("search [WORD…]", "Search an ACP registry for agents"),
+		a.HandedOver("add acp:ID", "Add an agent from an ACP registry"),
+		a.HandedOver("remove AGENT", "Remove an agent that was added from a registry", "rm"),
+		a.HandedOver("models AGENT", "List an agent's models"),
+		a.HandedOver("plugins", "List, install, remove the agent's own extensions", "plugin", "extensions"),
+		a.HandedOver("mcp", "List, add, remove the agent's own MCP servers"),
+		a.HandedOver("skills", "List, install, remove the agent's own skills", "skill"),
+		a.HandedOver("auth AGENT", "Check whether you are signed in to an agent"),
+		a.HandedOver("install AGENT", "Install an agent's CLI"),
+		a.HandedOver("update AGENT", "Update an agent's CLI to the tested version"),
+	}
+}
+
+// NewCmd makes amux agents. rest makes the commands that only amux-api links; nil hands
+// their command lines over to it.
+func NewCmd(a *app.App, rest func(*app.App) []*cobra.Command) *cobra.Command {
+	if rest == nil {
+		rest = handedOver
+	}
+	cmd := app.Group(&cobra.Command{
 		Use: "agents", Aliases: []string{"agent"}, Short: "List agents, install them, check sign-in",
 		Long: "List the agents that amux can run, see what they can do, install their CLIs, and check\nwhether you are signed in.",
-	}, NewCmdList(a), NewCmdInfo(a), NewCmdSearch(a), NewCmdAdd(a), NewCmdRemove(a), NewCmdModels(a), NewCmdPlugins(a), NewCmdMCP(a), NewCmdSkills(a), NewCmdAuth(a), NewCmdInstall(a), NewCmdUpdate(a))
+	}, NewCmdList(a), NewCmdInfo(a))
+	cmd.AddCommand(rest(a)...)
+	return cmd
 }
 
 // working returns an agent; an error if its plugin is broken.

@@ -7,14 +7,16 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/cobra"
 
+	"github.com/amux-dev/amux/cmd/amux/internal/app"
 	"github.com/amux-dev/amux/cmd/amux/internal/clitest"
 	"github.com/amux-dev/amux/host"
 	"github.com/amux-dev/amux/pluginapi"
 )
 
 func newBench(t *testing.T, stdin string) *clitest.Bench {
-	return clitest.New(t, stdin, clitest.Commands(NewCmd))
+	return clitest.New(t, stdin, clitest.Commands(func(a *app.App) *cobra.Command { return NewCmd(a, Rest) }))
 }
 
 func TestAgentsList(t *testing.T) {

@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"text/template"
 
 	"github.com/spf13/cobra"
 
@@ -86,7 +85,9 @@ func newPlugin(o *NewOptions) error {
 	if err != nil {
 		return err
 	}
-	data := struct{ Name, Title, Executable, SDK, Version string }{name, strings.ToUpper(name[:1]) + name[1:], "amux-plugin-" + name, sdkModule, version}
+	// Not text/template: with it the linker keeps each method of amux that a template could name.
+	fill := strings.NewReplacer("{{.Name}}", name, "{{.Title}}", strings.ToUpper(name[:1])+name[1:], "{{.Executable}}", "amux-plugin-"+name,
+		"{{.SDK}}", sdkModule, "{{.Version}}", version)
 	err = fs.WalkDir(templates, "template", func(path string, e fs.DirEntry, err error) error {
 		if err != nil || e.IsDir() {
 			return err
@@ -95,19 +96,11 @@ func newPlugin(o *NewOptions) error {
 		if err != nil {
 			return err
 		}
-		t, err := template.New(path).Parse(string(text))
-		if err != nil {
-			return err
-		}
-		var b bytes.Buffer
-		if err := t.Execute(&b, data); err != nil {
-			return err
-		}
 		to := strings.TrimSuffix(strings.TrimPrefix(path, "template/"), ".tmpl")
 		if to == "gitignore" {
 			to = ".gitignore" // go:embed leaves out names that begin with a dot
 		}
-		files[to] = b.Bytes()
+		files[to] = []byte(fill.Replace(string(text)))
 		return nil
 	})
 	if err != nil {

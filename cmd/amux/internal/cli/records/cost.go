@@ -5,7 +5,6 @@ import (
 	"context"
 	"slices"
 	"strings"
-	"text/template"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -51,7 +50,12 @@ since no agent says which model took it.`,
   amux cost --by tag --json | jq '.rows[] | {key, cost_usd}'
   amux cost --by agent --format '{{.Key}} {{.OutputTokens}}'`,
 		Args: app.ExactArgs(),
-		RunE: app.Command(func(*cobra.Command, []string) error { return cost(o) }),
+		RunE: app.Command(func(*cobra.Command, []string) error {
+			if elsewhere(a.Process, o.Format) {
+				return a.HandOver()
+			}
+			return cost(o)
+		}),
 	}
 	f := cmd.Flags()
 	f.SortFlags = false
@@ -199,7 +203,10 @@ func (c *costs) sorted() []costRow {
 }
 
 func cost(o *CostOptions) error {
-	format, err := o.template()
+	if o.JSON && o.Format != "" {
+		return app.Usagef("--json and --format cannot be combined")
+	}
+	format, err := parseFormat(o.Process, o.Format, "{{.Key}} {{.Runs}}")
 	if err != nil {
 		return err
 	}
@@ -250,11 +257,9 @@ func cost(o *CostOptions) error {
 		return o.Print.JSON(costJSON{o.By, timeOf(since), timeOf(until), rows, sums.total})
 	case format != nil:
 		for i := range rows {
-			var line strings.Builder
-			if err := format.Execute(&line, &rows[i]); err != nil {
-				return app.Usagef("invalid --format: %v", err).WithHint("the fields are Key, Runs, PricedRuns, Turns, Tokens, InputTokens, OutputTokens, CacheReadTokens, CacheWriteTokens, CostUSD")
+			if err := printFormat(o.Print, format, &rows[i], "Key, Runs, PricedRuns, Turns, Tokens, InputTokens, OutputTokens, CacheReadTokens, CacheWriteTokens, CostUSD"); err != nil {
+				return err
 			}
-			o.Print.Outf("%s\n", line.String())
 		}
 		return nil
 	case len(rows) == 0:
@@ -282,20 +287,6 @@ func timeOf(t time.Time) *time.Time {
 		return nil
 	}
 	return &t
-}
-
-func (o *CostOptions) template() (*template.Template, error) {
-	switch {
-	case o.Format == "":
-		return nil, nil
-	case o.JSON:
-		return nil, app.Usagef("--json and --format cannot be combined")
-	}
-	format, err := template.New("--format").Parse(o.Format)
-	if err != nil {
-		return nil, app.Usagef("invalid --format: %s", strings.TrimPrefix(err.Error(), "template: ")).WithHint("for example: --format '{{.Key}} {{.Runs}}'")
-	}
-	return format, nil
 }
 
 // Columns of amux cost appear where the terminal is wide enough for them.

@@ -18,11 +18,12 @@ import (
 
 // InspectOptions are what amux inspect needs.
 type InspectOptions struct {
-	Print *app.Printer
-	Host  func() (app.Host, error)
-	Runs  Runs
-	Out   io.Writer
-	Color bool // Out takes colours
+	Print   *app.Printer
+	Process *app.Process
+	Host    func() (app.Host, error)
+	Runs    Runs
+	Out     io.Writer
+	Color   bool // Out takes colours
 
 	Run    string
 	JSON   bool
@@ -31,7 +32,7 @@ type InspectOptions struct {
 
 // NewCmdInspect makes amux inspect.
 func NewCmdInspect(a *app.App) *cobra.Command {
-	o := &InspectOptions{Print: a.Print, Host: a.Opener.Host, Runs: a.Runs, Out: a.IO.Out, Color: a.IO.OutTTY && a.IO.Color}
+	o := &InspectOptions{Print: a.Print, Process: a.Process, Host: a.Opener.Host, Runs: a.Runs, Out: a.IO.Out, Color: a.IO.OutTTY && a.IO.Color}
 	cmd := &cobra.Command{
 		Use: "inspect [RUN]", Aliases: []string{"show", "view"},
 		Short: "Show run details",
@@ -40,11 +41,17 @@ that it runs with, its files, and whether the record is intact.`,
 		Example:           "  amux inspect 86CCFA\n  amux inspect nightly --format '{{.State}}'\n  amux inspect nightly --json | jq .integrity",
 		Args:              app.RangeArgs(0, "a run"),
 		ValidArgsFunction: a.Runs.Complete,
-		RunE: a.Runs.Of(nil, func(_ *cobra.Command, args []string) error {
-			o.Run = args[0]
-			return inspect(o)
-		}),
 	}
+	chosen := a.Runs.Of(nil, func(_ *cobra.Command, args []string) error {
+		o.Run = args[0]
+		return inspect(o)
+	})
+	cmd.RunE = app.Command(func(cmd *cobra.Command, args []string) error {
+		if elsewhere(a.Process, o.Format) {
+			return a.HandOver() // which offers the runs itself
+		}
+		return chosen(cmd, args)
+	})
 	cmd.Flags().BoolVar(&o.JSON, "json", false, "print JSON")
 	cmd.Flags().StringVarP(&o.Format, "format", "f", "", "print the run by this Go `TEMPLATE`, such as '{{.State}}'; the fields are those of host.RunInfo")
 	return cmd
@@ -57,7 +64,7 @@ type fileJSON struct {
 }
 
 func inspect(o *InspectOptions) error {
-	format, err := parseFormat(o.Format)
+	format, err := parseRunFormat(o.Process, o.Format)
 	if err != nil {
 		return err
 	}
@@ -78,7 +85,7 @@ func inspect(o *InspectOptions) error {
 	}
 	info, changes := run.Info(), run.Changes().Info()
 	if format != nil {
-		if err := printFormat(o.Print, format, info); err != nil {
+		if err := printRunFormat(o.Print, format, info); err != nil {
 			return err
 		}
 		return o.Runs.WarnDamaged(found, run.ID())

@@ -16,6 +16,7 @@ import (
 // PsOptions are what amux ps needs.
 type PsOptions struct {
 	Print   *app.Printer
+	Process *app.Process
 	Runs    Runs
 	Config  *app.Config
 	Project *app.Project
@@ -33,7 +34,7 @@ type PsOptions struct {
 
 // NewCmdPs makes amux ps.
 func NewCmdPs(a *app.App) *cobra.Command {
-	o := &PsOptions{Print: a.Print, Runs: a.Runs, Config: a.Config, Project: a.Project, Now: time.Now, Width: a.IO.Width}
+	o := &PsOptions{Print: a.Print, Process: a.Process, Runs: a.Runs, Config: a.Config, Project: a.Project, Now: time.Now, Width: a.IO.Width}
 	cmd := &cobra.Command{
 		Use:     "ps",
 		Aliases: []string{"ls"},
@@ -55,6 +56,9 @@ and lost; live and ended stand for several, and a filter by state lists ended ru
 			if !cmd.Flags().Changed("last") {
 				o.Last = -1
 			}
+			if elsewhere(a.Process, o.Format) {
+				return a.HandOver()
+			}
 			return ps(o)
 		}),
 	}
@@ -71,7 +75,7 @@ and lost; live and ended stand for several, and a filter by state lists ended ru
 }
 
 func ps(o *PsOptions) error {
-	format, err := parseFormat(o.Format)
+	format, err := parseRunFormat(o.Process, o.Format)
 	if err != nil {
 		return err
 	}
@@ -119,7 +123,7 @@ func ps(o *PsOptions) error {
 		}
 		return nil
 	case format != nil:
-		return printFormat(o.Print, format, runs...)
+		return printRunFormat(o.Print, format, runs...)
 	case len(runs) > 0:
 		o.Print.Table(columns(runs, o.Width, o.Now()))
 	case live && (o.Here || o.Selection.Given()):
