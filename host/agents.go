@@ -157,16 +157,16 @@ func (c *catalog) find(name string, launch *Launch) (registry.Plugin, *pluginapi
 	if own, ok := c.opts.Agents[name]; ok && launch == nil {
 		launch = &own
 	}
-	plugin, agent, err := c.registry.Agent(name)
 	if launch == nil {
+		plugin, agent, err := c.registry.Agent(name)
 		if err == nil && agent.Configured {
 			err = invalid("agent %s has no command of its own", name).
 				WithHint("give it one in config.toml: [agents.NAME] with adapter = %q and command = \"…\"; then: amux run NAME", name)
 		}
 		return plugin, agent, nil, err
 	}
-	if err == nil && !agent.Configured {
-		return plugin, nil, nil, configError("there is an agent %s already", name)
+	if agent := c.registry.Has(name); agent != nil && !agent.Configured {
+		return registry.Plugin{}, nil, nil, configError("there is an agent %s already", name)
 	}
 	plugin, base, err := c.registry.Agent(launch.Adapter)
 	if err != nil {
@@ -180,7 +180,7 @@ func (c *catalog) find(name string, launch *Launch) (registry.Plugin, *pluginapi
 	case strings.ContainsRune(launch.Line+strings.Join(launch.Argv, ""), 0):
 		return plugin, nil, nil, configError("agent %s: its command has a NUL byte", name)
 	}
-	agent = proto.CloneOf(base)
+	agent := proto.CloneOf(base)
 	agent.Id, agent.DisplayName, agent.Configured, agent.Configurable = name, "", false, false
 	agent.Versions, agent.Installs = nil, nil // those of another program
 	if len(launch.Argv) > 0 {

@@ -142,7 +142,7 @@ func (r *Registry) fromStore(entry lockEntry, lockPath string, origin Origin, us
 		}
 		p.Version, p.Trust, p.Linked = "", TrustLocal, true // the manifest tells the version of the day
 		p.Dir, p.Executable = entry.Link, filepath.Join(entry.Link, executableName(p.Name))
-		r.load(&p)
+		r.load(&p, "")
 		return p
 	}
 	if _, err := semver.StrictNewVersion(entry.Version); err != nil {
@@ -197,7 +197,7 @@ func (r *Registry) fromStore(entry lockEntry, lockPath string, origin Origin, us
 		who, err := r.signedBy(p, got)
 		if err != nil {
 			p.Err = err
-			r.load(&p) // its agents stay its own
+			r.load(&p, "") // its agents stay its own
 			return p
 		}
 		p.Trust, p.Signer = "signed by "+who+" ("+short(got.Signer)+")", got.Signer
@@ -208,7 +208,7 @@ func (r *Registry) fromStore(entry lockEntry, lockPath string, origin Origin, us
 	default:
 		p.Trust = TrustPinned
 	}
-	r.load(&p)
+	r.load(&p, "")
 	return p
 }
 

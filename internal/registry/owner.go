@@ -80,13 +80,19 @@ func (p Plugin) declared() []string {
 	var ids []string
 	switch {
 	case p.Err == nil:
-		for _, a := range p.Description.Agents {
+		for _, a := range p.Description.GetAgents() {
 			ids = append(ids, a.Id)
 		}
 	case p.Manifest != nil:
-		for _, a := range p.Manifest.Agents {
-			ids = append(ids, a.ID)
-		}
+		ids = p.named()
+	}
+	return ids
+}
+
+// named are the ids in the plugin's manifest.
+func (p Plugin) named() (ids []string) {
+	for _, a := range p.Manifest.Agents {
+		ids = append(ids, a.ID)
 	}
 	return ids
 }

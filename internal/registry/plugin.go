@@ -159,7 +159,7 @@ func (r *Registry) fromOverride(name, path string) Plugin {
 	if info.IsDir() {
 		p.Dir, p.Executable = path, filepath.Join(path, executableName(name))
 	}
-	r.load(&p)
+	r.load(&p, "")
 	return p
 }
 
@@ -214,7 +214,9 @@ func nameIn(dir string) (string, error) {
 	return d.Plugin, nil
 }
 
-func (r *Registry) fromBundle(name string) Plugin {
+// fromBundle reads a bundled plugin, without its description if only is an agent of
+// others.
+func (r *Registry) fromBundle(name, only string) Plugin {
 	dir := filepath.Join(r.opts.BundledDir, name)
 	p := Plugin{
 		Name: name, Origin: OriginBundled, rank: ranks[OriginBundled], Source: "bundled", Trust: TrustBundled,
@@ -224,16 +226,20 @@ func (r *Registry) fromBundle(name string) Plugin {
 		p.Trust = TrustUnverified
 	}
 	if p.Err = checkName(name); p.Err == nil {
-		r.load(&p)
+		r.load(&p, only)
 	}
 	return p
 }
 
 // load reads what lies beside the executable and sets p.Err if it is not what a
-// plugin of this amux must be.
-func (r *Registry) load(p *Plugin) {
+// plugin of this amux must be. A plugin whose manifest names agents, but not only, has no
+// description then, unless only is empty.
+func (r *Registry) load(p *Plugin, only string) {
 	if err := r.loadManifest(p); err != nil || p.Err != nil {
 		p.Err = cmp.Or(p.Err, err)
+		return
+	}
+	if only != "" && len(p.Manifest.Agents) > 0 && !slices.Contains(p.named(), only) {
 		return
 	}
 	path := filepath.Join(p.Dir, describeName)

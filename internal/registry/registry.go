@@ -53,14 +53,32 @@ func (r *Registry) Dir() string { return r.opts.PluginDir }
 // List returns all plugins by name, those that cannot be used with Err. It looks at
 // the disk each time. A lock file that cannot be read is a row of its own.
 func (r *Registry) List() []Plugin {
-	chosen := r.choose()
+	chosen := r.choose("")
 	plugins := slices.SortedFunc(maps.Values(chosen), func(a, b Plugin) int { return strings.Compare(a.Name, b.Name) })
 	return plugins
 }
 
 // Agent is Choose from all plugins.
 func (r *Registry) Agent(name string) (Plugin, *pluginapi.Agent, error) {
-	return Choose(r.List(), name)
+	if p, agent, err := known(r, name); err == nil {
+		return p, agent, nil
+	}
+	return Choose(r.List(), name) // the error is about all of them
+}
+
+// Has returns what is said of an agent; nil if no plugin that can be used serves it.
+func (r *Registry) Has(name string) *pluginapi.Agent {
+	_, agent, err := known(r, name)
+	if err != nil {
+		return nil
+	}
+	return agent
+}
+
+// known is r.Agent without the descriptions of bundled plugins whose manifest does not name
+// the agent: to parse them all is a good part of a start.
+func known(r *Registry, name string) (Plugin, *pluginapi.Agent, error) {
+	return Choose(slices.Collect(maps.Values(r.choose(name))), name)
 }
 
 // Choose returns the plugin that serves the agent of that name, and what it says
@@ -115,8 +133,9 @@ func Choose(plugins []Plugin, name string) (Plugin, *pluginapi.Agent, error) {
 	return Plugin{}, nil, notFound.WithHint("all agents: amux agents list")
 }
 
-// choose picks one plugin for each name.
-func (r *Registry) choose() map[string]Plugin {
+// choose picks one plugin for each name. only is the agent that is looked for, if there is
+// one: then bundled plugins of others have no description.
+func (r *Registry) choose(only string) map[string]Plugin {
 	chosen := map[string]Plugin{}
 	add := func(p Plugin) {
 		if _, taken := chosen[p.Name]; !taken {
@@ -153,7 +172,7 @@ func (r *Registry) choose() map[string]Plugin {
 		for _, entry := range entries {
 			if name := entry.Name(); entry.IsDir() && !strings.HasPrefix(name, ".") {
 				if _, taken := chosen[name]; !taken {
-					add(r.fromBundle(name))
+					add(r.fromBundle(name, only))
 				}
 			}
 		}

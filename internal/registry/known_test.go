@@ -1,0 +1,61 @@
+package registry
+
+import (
+	"fmt"
+	"path/filepath"
+	"testing"
+)
+
+// To look for one agent gives what a look at all plugins gives, and reads no description of
+// a bundled plugin of others.
+func TestAgentIsAsAmongAll(t *testing.T) {
+	for name, make := range map[string]func(*world){
+		"bundled alone": func(*world) {},
+		"installed":     func(w *world) { w.install("x", "1.0.0", "x1", "x2"); w.userLock(w.locked("x", "1.0.0")) },
+		"claimed twice": func(w *world) { w.install("x", "1.0.0", "x1", "a1"); w.userLock(w.locked("x", "1.0.0")) },
+		"taken over": func(w *world) {
+			w.install("x", "1.0.0", "x1", "a1")
+			w.userLock(w.locked("x", "1.0.0"))
+			w.owners("[agents]\na1 = \"x\"\n")
+		},
+		"overridden": func(w *world) {
+			w.opts.Overrides["a"] = filepath.Dir(w.plugin(filepath.Join(w.project, "build"), "a", "2.0.0", "a1", "a3"))
+		},
+		"a lock of dirt":  func(w *world) { w.userLock("dirt") },
+		"a broken bundle": func(w *world) { w.write(filepath.Join(w.bundled, "b", describeName), "{", 0o644) },
+		"no manifest":     func(w *world) { w.write(filepath.Join(w.bundled, "b", manifestName), "name = 1", 0o644) },
+		"a manifest that names nothing": func(w *world) {
+			w.write(filepath.Join(w.bundled, "b", manifestName), "manifest = 1\nname = \"b\"\nversion = \"1.0.0\"\n[protocol]\nmajor = [1]\n", 0o644)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.bundle("a", "1.0.0", "a1", "a2")
+			w.bundle("b", "1.0.0", "b1")
+			w.bundle("c", "1.0.0", "c")
+			make(w)
+			for _, agent := range []string{"a", "a1", "a2", "a3", "b", "b1", "c", "x", "x1", "x2", "nobody", ""} {
+				say := func(p Plugin, found fmt.Stringer, err error) string {
+					return fmt.Sprint(p.Name, p.Version, p.Origin, p.Trust, p.granted, found, err)
+				}
+				r := w.registry()
+				p, a, err := r.Agent(agent)
+				q, b, want := Choose(w.registry().List(), agent)
+				if got, want := say(p, a, err), say(q, b, want); got != want {
+					t.Errorf("%s: %s\nwant %s", agent, got, want)
+				}
+				if has := w.registry().Has(agent); (has != nil) != (want == nil) {
+					t.Errorf("%s: has %v, but error %v", agent, has, want)
+				}
+				if err == nil && name == "bundled alone" {
+					for path := range r.read.byPath {
+						if filepath.Base(path) == describeName && filepath.Dir(path) != p.Dir {
+							t.Errorf("%s: %s was read", agent, path)
+						}
+					}
+				}
+			}
+		})
+	}
+}
