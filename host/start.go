@@ -110,18 +110,15 @@ func (h *Host) Start(ctx context.Context, spec RunSpec) (_ *Run, retErr error) {
 	if !queued && l.spec.Prepare == nil {
 		l.takeBaseline(ctx)
 	}
-	// The plugin's start is the longest part, and the shim needs none of it.
-	started := make(chan error, 1)
+	// The plugin's start is the longest part, so it begins first; the shim needs none of it.
+	launched := make(chan error, 1)
+	go func() { launched <- l.launchShim() }()
 	patience := adapter.NewPatience(h.limits.Call)
-	go func() {
-		var err error
-		since := time.Now()
-		l.process, err = h.plugins.Get(ctx, l.plugin)
-		patience.Spend(time.Since(since))
-		started <- err
-	}()
-	shimErr := l.launchShim()
-	if err := <-started; err != nil {
+	since := time.Now()
+	l.process, err = h.plugins.Get(ctx, l.plugin)
+	patience.Spend(time.Since(since))
+	shimErr := <-launched
+	if err != nil {
 		return nil, err
 	}
 	if shimErr != nil {

@@ -38,6 +38,9 @@ func (p *Patience) Over() bool {
 	return p.left <= 0
 }
 
+// atOnce is how long a call may take before anybody asks how long its process waits.
+const atOnce = 20 * time.Millisecond
+
 // during makes a call of the process pid, and reports whether the call was ended
 // because it took too long.
 func (p *Patience) during(ctx context.Context, pid int, call func(context.Context) error) (late bool, err error) {
@@ -47,16 +50,22 @@ func (p *Patience) during(ctx context.Context, pid int, call func(context.Contex
 	defer cancel()
 	done := make(chan error, 1)
 	go func() { done <- call(ctx) }()
-	since, waited := time.Now(), waitedForCPU(pid)
-	timer := time.NewTimer(p.left)
+	// Most calls end at once: to ask the system before would take as long as they do.
+	since, soon := time.Now(), min(p.left/10, atOnce)
+	timer := time.NewTimer(soon)
 	defer timer.Stop()
-	granted := time.Duration(0)
+	waited, granted := time.Duration(-1), time.Duration(0)
 	for {
 		select {
 		case err := <-done:
 			p.left -= max(time.Since(since)-granted, 0)
 			return late, err
 		case <-timer.C:
+		}
+		if waited < 0 {
+			waited = waitedForCPU(pid)
+			timer.Reset(p.left - soon)
+			continue
 		}
 		more := min(waitedForCPU(pid)-waited-granted, p.extra)
 		if more < p.limit/100 {
