@@ -55,12 +55,8 @@ drift: build agents ## the real agents' newest versions against the pinned ones;
 agents:
 	@test -n "$$AMUX_TEST_OFFLINE" || $(GO) run ./test/real/install
 
-# Adapters start no goroutines of their own: these stand for all. What has no tests is not compiled.
-RACED = $$($(GO) list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./host/... ./sdk/... ./pluginapi/... ./internal/... ./cmd/amux/... \
-	./plugins/claude ./plugins/others/internal/demo ./plugins/others/internal/remote ./plugins/others/internal/opencode-http)
-
 race: build ## the tests of library, sdk and command line under the race detector
-	@export CGO_ENABLED=1; $(GO) test -race -short -json -timeout 20m $(RACED) | $(GO) run -C tools ./testcount -race -short -timeout 20m
+	@export CGO_ENABLED=1; $(GO) test -race -short -json -timeout 20m $$(sh tools/raced.sh) | $(GO) run -C tools ./testcount -race -short -timeout 20m
 
 fuzz: ## every fuzz test for FUZZTIME (10s)
 	@sh tools/fuzz.sh $(FUZZTIME)
