@@ -113,9 +113,11 @@ func (l *Looks) Inspect(ctx context.Context, st *store.Store, ids []string, each
 			continue
 		}
 		l.seen[id] = seen{Info{State: info.State, Reason: info.Reason, Events: info.Events}, size}
-		if info.End == nil && !Hosted(dir) {
-			if info, err = Inspect(dir); err != nil {
-				continue
+		if info.End == nil {
+			if over, _ := isOver(dir); over {
+				if info, err = Inspect(dir); err != nil {
+					continue
+				}
 			}
 		}
 		each(dir, info)
@@ -123,20 +125,44 @@ func (l *Looks) Inspect(ctx context.Context, st *store.Store, ids []string, each
 	return nil
 }
 
+// isOver reports whether nobody writes the rest of a run's events, and whether that is
+// because the disk was too full for its end. Whoever tries to record such an end later
+// holds the record as a host does.
+func isOver(dir *store.Run) (over, full bool) {
+	if _, lives := Shim(dir); lives {
+		return false, false
+	}
+	cutOff := func() bool {
+		exit, ok := ReadExit(dir.Path("exit"))
+		return ok && exit.Reason == journal.ReasonDiskFull
+	}
+	if cutOff() {
+		return true, true
+	}
+	if dir.Held() {
+		return false, false
+	}
+	return true, cutOff() // the host says it before it leaves
+}
+
 // Inspect is Read for people: a run that has no end and nobody who will make one
 // is not said to go on.
 func Inspect(dir *store.Run) (Info, error) {
 	info, err := Read(dir)
-	if err != nil || info.End != nil || Hosted(dir) {
+	if err != nil || info.End != nil {
 		return info, err
+	}
+	over, full := isOver(dir)
+	if !over {
+		return info, nil
 	}
 	// It may have ended meanwhile.
 	if info, err = Read(dir); err != nil || info.End != nil {
 		return info, err
 	}
 	info.State, info.Reason, info.Code = engine.Lost, code.ReasonHostGone, pluginapi.CodeHostGone
-	if exit, ok := ReadExit(dir.Path("exit")); ok && exit.Reason == journal.ReasonDiskFull {
-		info.State, info.Reason, info.Code = engine.Failed, string(exit.Reason), pluginapi.CodeDiskFull
+	if full {
+		info.State, info.Reason, info.Code = engine.Failed, code.ReasonDiskFull, pluginapi.CodeDiskFull
 	}
 	if !dir.Active() {
 		// Its end was recorded: the mark is taken away behind it.

@@ -3,12 +3,14 @@ package record
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
 	"testing"
 
 	"github.com/amux-dev/amux/host/internal/engine"
+	"github.com/amux-dev/amux/internal/journal"
 	"github.com/amux-dev/amux/internal/store"
 )
 
@@ -117,4 +119,44 @@ func repeats(line []byte) bool {
 		}
 	}
 	return bytes.ContainsFunc(rest, func(r rune) bool { return r >= 0x80 })
+}
+
+// A run whose end the disk was too full for has failed, also while somebody tries to record
+// the end and holds the record.
+func TestCutOffIsToldWhileSomebodyTries(t *testing.T) {
+	st := store.New(t.TempDir())
+	dir, err := st.Create("01M7X9DSQ827BHWDSGN2DGXP98")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(dir.WriteMeta(store.Meta{Version: 1, RunID: dir.ID, Spec: []byte("{}")}), dir.MarkActive(),
+		os.WriteFile(dir.Path("events.jsonl"), []byte(event("run_state", 1, `,"from":"starting","to":"running"`)), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	check := func(step, want string) {
+		t.Helper()
+		info, err := Inspect(dir)
+		if err != nil || info.State != want {
+			t.Errorf("%s: %s, %v", step, info.State, err)
+		}
+		var looks Looks
+		if err := looks.Inspect(t.Context(), st, []string{dir.ID}, func(_ *store.Run, found Info) {
+			if found.State != want || found.Code != info.Code || found.Reason != info.Reason {
+				t.Errorf("%s: a list says %+v", step, found)
+			}
+		}); err != nil {
+			t.Error(err)
+		}
+	}
+	check("hosted", engine.Running)
+	AmendExit(dir.Path("exit"), journal.ReasonAbandoned)
+	check("abandoned, and its host has not left", engine.Running)
+	AmendExit(dir.Path("exit"), journal.ReasonDiskFull)
+	check("cut off, while somebody tries", engine.Failed)
+	dir.Unlock()
+	check("cut off", engine.Failed)
+	if err := os.Remove(dir.Path("exit")); err != nil {
+		t.Fatal(err)
+	}
+	check("nobody knows", engine.Lost)
 }
