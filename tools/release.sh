@@ -2,10 +2,11 @@
 # Builds what a release of amux consists of into a folder: archives for six platforms,
 # the packages for Linux, a Homebrew formula and a Scoop manifest with the archives'
 # checksums, and SHA256SUMS of all. The file that AMUX_SIGNING_KEY names, a secret key of
-# minisign without a password, signs SHA256SUMS. It needs GNU tar and zip.
+# minisign without a password, signs SHA256SUMS. It needs GNU tar and zip. PLATFORMS, for a
+# try, names fewer systems; what is left out has no checksum then.
 set -eu
 out=$1
-: "${GO:=go}" "${VERSION:=0.1.0-dev}"
+: "${GO:=go}" "${VERSION:=0.1.0-dev}" "${PLATFORMS:=linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64}"
 if ! echo "$VERSION" | grep -Eqx '[0-9]+\.[0-9]+\.[0-9]+(-[0-9A-Za-z.]+)?'; then
 	echo "invalid VERSION \"$VERSION\": expected a version such as 1.2.3" >&2
 	exit 2
@@ -18,7 +19,7 @@ rm -rf "$out"
 mkdir -p "$out"
 out=$(cd "$out" && pwd)
 echo "s/@version@/$VERSION/g" >"$work/fill"
-for platform in linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64; do
+for platform in $PLATFORMS; do
 	os=${platform%/*} arch=${platform#*/}
 	export GOOS=$os GOARCH=$arch
 	name=amux_${VERSION}_${os}_$arch
