@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/amux-dev/amux/host"
 	"github.com/amux-dev/amux/pluginapi"
 )
 
@@ -52,6 +53,9 @@ func (a *App) HandOver() error {
 		return err
 	}
 	if errors.Is(err, fs.ErrNotExist) {
+		if err := host.CheckSystem(); err != nil {
+			return err // where programs are is not known without /proc
+		}
 		return pluginapi.Errorf(pluginapi.CodeInternal, "%s is missing", program).
 			WithHint("it belongs beside amux: install amux whole, with its package or by make install")
 	}
