@@ -98,11 +98,28 @@ func (c *recovery) recoverOne(ctx context.Context, id string) error {
 		c.host.sweeping.Wait() // perhaps it was this host that looked
 		err = c.recoverRun(ctx, id)
 	}
+	// Somebody else tries to record the end of a run whose disk was full: that is there in a
+	// moment, or it is for us to try.
+	for deadline := time.Now().Add(othersTry); errors.Is(err, store.ErrLocked) && time.Now().Before(deadline); {
+		info, unread := record.Inspect(c.host.store.Run(id))
+		if unread != nil || info.End != nil || info.Code != pluginapi.CodeDiskFull {
+			break
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(10 * time.Millisecond):
+		}
+		err = c.recoverRun(ctx, id)
+	}
 	if errors.Is(err, store.ErrLocked) {
 		return nil
 	}
 	return err
 }
+
+// othersTry is how long somebody who records the end of a run is waited for.
+const othersTry = time.Second
 
 // SweepOrphans kills what runs of dead hosts have left running. It is quick where
 // there is nothing to do.
