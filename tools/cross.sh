@@ -7,6 +7,7 @@ for platform in windows/amd64 darwin/arm64; do
 	GOOS=${platform%/*} GOARCH=${platform#*/} $GO build ./cmd/... ./plugins/...
 	echo "cross: $platform builds and vets"
 done
-# The source is that of linux/amd64. The libraries of docker and Kubernetes know no processor.
+# The source is that of linux/amd64. The programs for Docker and Kubernetes are left out:
+# their libraries take most of the time, and make release builds them.
 GOOS=linux GOARCH=arm64 $GO build $($GO list ./cmd/... ./plugins/... | grep -v /amux-place-)
 echo "cross: linux/arm64 builds"

@@ -6,6 +6,6 @@ out=$1
 : "${GO:=go}"
 for arch in amd64 arm64; do
 	for program in amux-far amux-shim amux-bridge; do
-		GOOS=linux GOARCH=$arch $GO build -ldflags "-s -w" -o "$out/far/linux-$arch/$program" "./cmd/$program"
+		GOOS=linux GOARCH=$arch $GO build -trimpath -ldflags "-s -w" -o "$out/far/linux-$arch/$program" "./cmd/$program"
 	done
 done

@@ -214,8 +214,7 @@ func nameIn(dir string) (string, error) {
 	return d.Plugin, nil
 }
 
-// fromBundle reads a bundled plugin, without its description if only is an agent of
-// others.
+// fromBundle reads a bundled plugin; only is as in load.
 func (r *Registry) fromBundle(name, only string) Plugin {
 	dir := filepath.Join(r.opts.BundledDir, name)
 	p := Plugin{
@@ -232,8 +231,8 @@ func (r *Registry) fromBundle(name, only string) Plugin {
 }
 
 // load reads what lies beside the executable and sets p.Err if it is not what a
-// plugin of this amux must be. A plugin whose manifest names agents, but not only, has no
-// description then, unless only is empty.
+// plugin of this amux must be. only is the id of the one agent that is looked for, or empty:
+// the description of a plugin whose manifest names other agents is not read then.
 func (r *Registry) load(p *Plugin, only string) {
 	if err := r.loadManifest(p); err != nil || p.Err != nil {
 		p.Err = cmp.Or(p.Err, err)

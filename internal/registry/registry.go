@@ -133,8 +133,8 @@ func Choose(plugins []Plugin, name string) (Plugin, *pluginapi.Agent, error) {
 	return Plugin{}, nil, notFound.WithHint("all agents: amux agents list")
 }
 
-// choose picks one plugin for each name. only is the agent that is looked for, if there is
-// one: then bundled plugins of others have no description.
+// choose picks one plugin for each name. only is the id of the one agent that is looked for,
+// or empty: the descriptions of bundled plugins that name other agents are not read then.
 func (r *Registry) choose(only string) map[string]Plugin {
 	chosen := map[string]Plugin{}
 	add := func(p Plugin) {

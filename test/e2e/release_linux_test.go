@@ -29,7 +29,7 @@ import (
 // AMUX_TEST_RELEASE=1 builds for all six platforms, as make release does.
 func TestRelease(t *testing.T) {
 	if testing.Short() {
-		t.Skip("it builds for three platforms: make test")
+		t.Skip("it builds for three platforms, which takes minutes: make test")
 	}
 	platforms := []string{"linux/" + runtime.GOARCH, "darwin/arm64", "windows/amd64"}
 	if os.Getenv("AMUX_TEST_RELEASE") != "" {

@@ -12,14 +12,6 @@ import (
 
 var errAbsent = errors.New("net/rpc is not part of this program")
 
-// ErrShutdown is what a call on a closed client returns.
-var ErrShutdown = errAbsent
-
-// ServerError is an error that a server has sent.
-type ServerError string
-
-func (e ServerError) Error() string { return string(e) }
-
 // Server answers no call.
 type Server struct{}
 
