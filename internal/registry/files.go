@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/pelletier/go-toml/v2"
-	"google.golang.org/protobuf/encoding/protojson"
 
 	"github.com/amux-dev/amux/internal/sys/foreign"
 	"github.com/amux-dev/amux/pluginapi"
@@ -78,8 +77,7 @@ func (f *file) manifest() (*Manifest, error) {
 // description is what is in one.
 func (f *file) description() (*pluginapi.Description, error) {
 	f.once.Do(func() {
-		d := &pluginapi.Description{}
-		f.err, f.parsed = protojson.UnmarshalOptions{DiscardUnknown: true}.Unmarshal(f.data, d), d
+		f.parsed, f.err = parseDescription(f.data)
 	})
 	return f.parsed.(*pluginapi.Description), f.err
 }

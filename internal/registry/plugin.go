@@ -13,7 +13,6 @@ import (
 
 	"github.com/Masterminds/semver/v3"
 	"github.com/pelletier/go-toml/v2"
-	"google.golang.org/protobuf/encoding/protojson"
 
 	"github.com/amux-dev/amux/internal/sys/fault"
 	"github.com/amux-dev/amux/internal/sys/foreign"
@@ -207,8 +206,8 @@ func nameIn(dir string) (string, error) {
 	if err != nil {
 		return "", pluginapi.Errorf(pluginapi.CodePluginInvalid, "%s: %w", path, fault.Plain(err))
 	}
-	var d pluginapi.Description
-	if err := (protojson.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(data, &d); err != nil {
+	d, err := parseDescription(data)
+	if err != nil {
 		return "", pluginapi.Errorf(pluginapi.CodePluginInvalid, "%s: %v", path, strings.ReplaceAll(err.Error(), "\u00a0", " "))
 	}
 	return d.Plugin, nil
