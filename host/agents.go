@@ -9,13 +9,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"runtime"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/oklog/ulid/v2"
-	"google.golang.org/protobuf/proto"
 
 	"github.com/amux-dev/amux/host/internal/plugins"
 	"github.com/amux-dev/amux/internal/adapter"
@@ -180,13 +180,24 @@ func (c *catalog) find(name string, launch *Launch) (registry.Plugin, *pluginapi
 	case strings.ContainsRune(launch.Line+strings.Join(launch.Argv, ""), 0):
 		return plugin, nil, nil, configError("agent %s: its command has a NUL byte", name)
 	}
-	agent := proto.CloneOf(base)
+	agent := copyOf(base)
 	agent.Id, agent.DisplayName, agent.Configured, agent.Configurable = name, "", false, false
 	agent.Versions, agent.Installs = nil, nil // those of another program
 	if len(launch.Argv) > 0 {
 		agent.Program = launch.Argv[0]
 	}
 	return plugin, agent, launch, nil
+}
+
+// copyOf copies the fields of an agent, which both then share. proto.Clone takes 0.6 ms when it sees its first message.
+func copyOf(agent *pluginapi.Agent) *pluginapi.Agent {
+	from, to := reflect.ValueOf(agent).Elem(), &pluginapi.Agent{}
+	for i := range from.NumField() {
+		if from.Type().Field(i).IsExported() {
+			reflect.ValueOf(to).Elem().Field(i).Set(from.Field(i))
+		}
+	}
+	return to
 }
 
 // adapter is the agent that the plugin knows, for an agent by name.

@@ -303,7 +303,7 @@ type edges struct {
 
 // machine are the edges to this machine.
 func machine(a *archive.Archive) edges {
-	return edges{open: rawio.OpenFile, launch: shim.Launch, relay: shim.LaunchIn, dial: shim.Connect, sweep: a.Sweep, plugin: adapter.Start, random: rand.Float64}
+	return edges{open: rawio.OpenFile, launch: shim.Launch, relay: shim.LaunchIn, dial: shim.Connect, sweep: a.Sweep, plugin: adapter.Connect, random: rand.Float64}
 }
 
 // journal opens a journal to read it; some systems sync only what is open for

@@ -96,6 +96,16 @@ func (h *Host) Start(ctx context.Context, spec RunSpec) (_ *Run, retErr error) {
 	if l.plugin, err = h.registry.Verify(l.plugin.Plugin); err != nil {
 		return nil, err
 	}
+	// The plugin's start is the longest part, so it begins first, and nothing waits for it that does not need it.
+	patience := adapter.NewPatience(h.limits.Call)
+	connected := make(chan error, 1)
+	go func() {
+		since := time.Now()
+		process, err := h.plugins.Connect(ctx, l.plugin)
+		patience.Spend(time.Since(since))
+		l.process = process
+		connected <- err
+	}()
 	l.slot = h.opts.Queue.take()
 	queued := l.slot.waits()
 	if err := l.createDir(queued); err != nil {
@@ -110,23 +120,16 @@ func (h *Host) Start(ctx context.Context, spec RunSpec) (_ *Run, retErr error) {
 	if !queued && l.spec.Prepare == nil {
 		l.takeBaseline(ctx)
 	}
-	// The plugin's start is the longest part, so it begins first; the shim needs none of it.
-	launched := make(chan error, 1)
-	go func() { launched <- l.launchShim() }()
-	patience := adapter.NewPatience(h.limits.Call)
-	since := time.Now()
-	l.process, err = h.plugins.Get(ctx, l.plugin)
-	patience.Spend(time.Since(since))
-	shimErr := <-launched
-	if err != nil {
+	shimErr := l.launchShim()
+	if err := cmp.Or(<-connected, shimErr); err != nil {
 		return nil, err
-	}
-	if shimErr != nil {
-		return nil, shimErr
 	}
 	if queued {
 		if l.away != nil {
 			l.away.close() // until it is the run's turn
+		}
+		if err := h.plugins.Check(ctx, l.process, l.plugin.Plugin); err != nil {
+			return nil, err
 		}
 		return l.queue(ctx)
 	}
@@ -147,6 +150,11 @@ const maxPlans = 3
 // run: a plan is pure.
 func (l *launch) makePlan(ctx context.Context, patience *adapter.Patience) (*pluginapi.Plan, error) {
 	plan, err := l.plan(ctx, patience)
+	if !l.process.Died(err) {
+		if lie := l.h.plugins.Check(ctx, l.process, l.plugin.Plugin); lie != nil {
+			return nil, lie
+		}
+	}
 	for tries := 1; err != nil && tries < maxPlans && !patience.Over() && l.process.Died(err); tries++ {
 		since := time.Now()
 		l.process, err = l.h.plugins.Get(ctx, l.plugin)

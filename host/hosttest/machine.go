@@ -263,12 +263,10 @@ func (m *Machine) plugin(_ context.Context, o adapters.Options) (*adapters.Proce
 		server.Stop()
 		return nil, err
 	}
-	p := adapters.Attach(o, pb.NewAdapterClient(client), &life{dead: make(chan struct{}), end: func() {
+	return adapters.Attach(o, m.about, pb.NewAdapterClient(client), &life{dead: make(chan struct{}), end: func() {
 		_ = client.Close()
 		server.Stop()
-	}})
-	p.Description = m.about
-	return p, nil
+	}}), nil
 }
 
 // Cause is that of adapter.Life.

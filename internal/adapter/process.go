@@ -25,6 +25,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/amux-dev/amux/internal/sys/fault"
 	"github.com/amux-dev/amux/internal/sys/sandbox"
@@ -53,14 +54,17 @@ type Options struct {
 
 // Process is one running plugin.
 type Process struct {
-	Name        string
-	PID         int
-	Description *pluginapi.Description
+	Name string
+	PID  int
 
 	rpc      pb.AdapterClient
 	life     Life
 	callTime time.Duration
 	memory   int64 // most that it may hold; 0: no bound
+
+	described   chan struct{} // closed when the other two are there
+	description *pluginapi.Description
+	describeErr error
 }
 
 // Life is a plugin's process. Its methods are called concurrently.
@@ -80,9 +84,11 @@ type Death struct {
 	Err   error  // wraps ErrDied
 }
 
-// Attach is Start for a process that runs already and speaks by rpc. It is not described.
-func Attach(opts Options, rpc pb.AdapterClient, life Life) *Process {
-	return &Process{Name: opts.Name, rpc: rpc, life: life, callTime: opts.CallTime}
+// Attach is Connect for a process that runs already, speaks by rpc and is known.
+func Attach(opts Options, is *pluginapi.Description, rpc pb.AdapterClient, life Life) *Process {
+	p := &Process{Name: opts.Name, rpc: rpc, life: life, callTime: opts.CallTime, described: make(chan struct{}), description: is}
+	close(p.described)
+	return p
 }
 
 // started is the Life of a process that this one has started.
@@ -119,9 +125,23 @@ func (s started) Cause() Death {
 	return Death{"died: " + cmp.Or(scarce, last), way, ErrDied}
 }
 
-// Start starts a plugin and checks that it is what it should be. ctx bounds the
+// Start starts a plugin and checks that it has the name that it should have. ctx bounds the
 // start only.
-func Start(ctx context.Context, opts Options) (_ *Process, retErr error) {
+func Start(ctx context.Context, opts Options) (*Process, error) {
+	p, err := Connect(ctx, opts)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := p.Described(ctx); err != nil {
+		p.Kill()
+		return nil, err
+	}
+	return p, nil
+}
+
+// Connect is Start without the wait for the plugin's description: its first call need not wait for that, if
+// nothing is made of the answer before Described has none against it. ctx bounds both.
+func Connect(ctx context.Context, opts Options) (_ *Process, retErr error) {
 	var run *processRunner
 	since := time.Now()
 	dial := []grpc.DialOption{
@@ -164,6 +184,7 @@ func Start(ctx context.Context, opts Options) (_ *Process, retErr error) {
 			}
 		}
 	}()
+	learn()
 	protocol, err := client.Client()
 	if err != nil {
 		client.Kill() // and waits for its last words
@@ -175,22 +196,50 @@ func Start(ctx context.Context, opts Options) (_ *Process, retErr error) {
 	}
 	p := &Process{
 		Name: opts.Name, PID: run.cmd.Process.Pid, rpc: service.(pb.AdapterClient), life: started{client, run}, callTime: opts.CallTime,
-		memory: opts.Memory,
+		memory: opts.Memory, described: make(chan struct{}),
 	}
 	patience := NewPatience(p.callTime)
 	patience.Spend(time.Since(since))
-	p.Description, err = once(ctx, p, patience, func(ctx context.Context) (*pb.DescribeResponse, error) {
+	go func() {
+		defer close(p.described)
+		p.description, p.describeErr = p.describe(ctx, patience)
+	}()
+	return p, nil
+}
+
+func (p *Process) describe(ctx context.Context, patience *Patience) (*pluginapi.Description, error) {
+	d, err := once(ctx, p, patience, func(ctx context.Context) (*pb.DescribeResponse, error) {
 		return p.rpc.Describe(ctx, &pb.DescribeRequest{})
 	})
 	if err != nil {
 		return nil, p.Error("describe", err)
 	}
-	if p.Description.Plugin != opts.Name {
+	if d.Plugin != p.Name {
 		return nil, pluginapi.Errorf(pluginapi.CodePluginInvalid,
-			"plugin %s says that its name is %q", opts.Name, p.Description.Plugin).WithHint("reinstall the plugin")
+			"plugin %s says that its name is %q", p.Name, d.Plugin).WithHint("reinstall the plugin")
 	}
-	return p, nil
+	return d, nil
 }
+
+// Described waits for what the plugin says of itself. An error is that of the plugin, or that of ctx.
+func (p *Process) Described(ctx context.Context) (*pluginapi.Description, error) {
+	select {
+	case <-p.described:
+		return p.description, p.describeErr
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// learn has the protobuf code look at the messages of a start: it does so when one is encoded for the first time,
+// which takes half a millisecond. While a plugin starts there is time for it.
+var learn = sync.OnceFunc(func() {
+	go func() {
+		_ = proto.Size(&pb.PlanRequest{Caller: &pb.Caller{}, Options: &pb.RunOptions{}})
+		_ = proto.Size(&pb.PlanResponse{Result: &pb.PlanResponse_Plan{Plan: &pb.SpawnPlan{}}})
+		_ = proto.Size(&pb.DescribeResponse{Agents: []*pb.Agent{{}}})
+	}()
+})
 
 // clientSide is the host's half of what go-plugin wants.
 type clientSide struct{ plugin.NetRPCUnsupportedPlugin }

@@ -325,7 +325,8 @@ func listen(t *testing.T, process *adapter.Process, call *tape.Call) ([]proto.Me
 	asked := call.Of(tape.Host)
 	switch call.Method {
 	case "Describe":
-		return []proto.Message{process.Description}, nil
+		description, err := process.Described(t.Context())
+		return []proto.Message{description}, err
 	case "Plan":
 		req := &pb.PlanRequest{}
 		read(asked[0], req)

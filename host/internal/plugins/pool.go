@@ -36,10 +36,10 @@ type Limits struct {
 
 // Options say how processes are started.
 type Options struct {
-	Start     func(context.Context, adapter.Options) (*adapter.Process, error)
-	Pinned    func(sha256 string) (path string, err error) // finds the copy of an executable
-	Folder    string                                       // for their private folders
-	Env       []string                                     // of the caller
+	Start     func(context.Context, adapter.Options) (*adapter.Process, error) // as adapter.Connect
+	Pinned    func(sha256 string) (path string, err error)                     // finds the copy of an executable
+	Folder    string                                                           // for their private folders
+	Env       []string                                                         // of the caller
 	AutoMTLS  bool
 	Subreaper bool // this process adopts what they leave
 	Logger    hclog.Logger
@@ -85,6 +85,19 @@ type slot struct {
 
 // Get returns the shared process of a plugin, starting it if there is none.
 func (p *Pool) Get(ctx context.Context, v registry.Verified) (*adapter.Process, error) {
+	process, err := p.Connect(ctx, v)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.Check(ctx, process, v.Plugin); err != nil {
+		return nil, err
+	}
+	return process, nil
+}
+
+// Connect is Get without the check that the process is what its files say. Who has asked it
+// something makes nothing of the answer before Check.
+func (p *Pool) Connect(ctx context.Context, v registry.Verified) (*adapter.Process, error) {
 	p.mu.Lock()
 	if p.closing.Err() != nil {
 		p.mu.Unlock()
@@ -119,14 +132,23 @@ func (p *Pool) Get(ctx context.Context, v registry.Verified) (*adapter.Process, 
 		if s.err != nil {
 			return nil, s.err
 		}
-		if err := honest(s.process.Description, v.Plugin); err != nil {
-			p.retire(s.process)
-			return nil, err
-		}
 		return s.process, nil
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
+}
+
+// Check waits until the process has said what it is, and wants that to be what its files say. One that
+// fails is not given to anybody again.
+func (p *Pool) Check(ctx context.Context, process *adapter.Process, plugin registry.Plugin) error {
+	said, err := process.Described(ctx)
+	if err == nil {
+		err = honest(said, plugin)
+	}
+	if err != nil && ctx.Err() == nil {
+		p.retire(process)
+	}
+	return err
 }
 
 // start starts a process of its own, which the caller ends by drop.

@@ -24,7 +24,11 @@ func (s *Service) Converse(ctx context.Context, own bool) (reading engine.Readin
 	switch {
 	case own:
 		s.End()
-		s.own, err = s.Pool.start(ctx, s.Verified)
+		if s.own, err = s.Pool.start(ctx, s.Verified); err == nil {
+			if _, err = s.own.Described(ctx); err != nil {
+				s.End()
+			}
+		}
 	case s.Shared == nil:
 		if s.Verified.Path == "" { // of a run that another host has begun
 			if s.Verified.Path, err = s.Pool.Pinned(s.Verified.SHA256); err != nil {

@@ -52,7 +52,7 @@ type plugin struct {
 	repeated bool
 }
 
-// Start starts a plugin, as adapter.Start does. It ends with the process of its host.
+// Start starts a plugin, as adapter.Connect does. It ends with the process of its host.
 func (p *Proc) Start(what Plugin) func(context.Context, adapter.Options) (*adapter.Process, error) {
 	return func(ctx context.Context, o adapter.Options) (*adapter.Process, error) {
 		fate := p.lastStep("start plugin")
@@ -75,9 +75,7 @@ func (p *Proc) Start(what Plugin) func(context.Context, adapter.Options) (*adapt
 			child.Kill()
 			return nil, err
 		}
-		process := adapter.Attach(o, c, c)
-		process.Description = what.Description
-		return process, nil
+		return adapter.Attach(o, what.Description, c, c), nil
 	}
 }
 

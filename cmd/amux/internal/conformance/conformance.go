@@ -58,9 +58,10 @@ const limit = 60 * time.Second
 
 // runner is one run of all checks.
 type runner struct {
-	target   Target
-	manifest *install.Manifest
-	process  *adapter.Process // nil: it could not be started
+	target      Target
+	manifest    *install.Manifest
+	process     *adapter.Process // nil: it could not be started
+	description *pluginapi.Description
 }
 
 // Run makes all checks in order and reports each. It skips those that need a running
@@ -202,7 +203,10 @@ func (r *runner) starts(ctx context.Context) error {
 		return err
 	}
 	r.process = started
-	return r.manifest.Agrees(started.Description)
+	if r.description, err = started.Described(ctx); err != nil {
+		return err
+	}
+	return r.manifest.Agrees(r.description)
 }
 
 // need returns the process; it starts a plugin again that an earlier check killed.
@@ -225,7 +229,7 @@ func (r *runner) agents(ctx context.Context, do func(agent *pluginapi.Agent) err
 	if err := r.need(ctx); err != nil {
 		return err
 	}
-	for _, agent := range r.process.Description.Agents {
+	for _, agent := range r.description.Agents {
 		if err := do(agent); err != nil {
 			return fmt.Errorf("agent %s: %w", agent.Id, err)
 		}

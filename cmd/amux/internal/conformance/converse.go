@@ -188,7 +188,7 @@ func (r *runner) memory(ctx context.Context) error {
 	if _, ok := rss(r.process.PID); !ok {
 		return errSkip("the memory of a process cannot be read here")
 	}
-	agent := r.process.Description.Agents[0]
+	agent := r.description.Agents[0]
 	many := func(n int) error {
 		for range n {
 			if _, err := r.converse(ctx, []*pb.Input{start(agent), {Kind: pb.InputKind_INPUT_STDOUT, Data: []byte("a line")}, exit()}, 3); err != nil {
