@@ -2,7 +2,6 @@ package journal
 
 import (
 	"encoding/binary"
-	"hash/crc32"
 	"io"
 )
 
@@ -27,7 +26,7 @@ func followed(src io.ReaderAt, offset, size int64) bool {
 		if head[16] == 0 || head[17]|head[18]|head[19] != 0 || end > len(data) {
 			continue
 		}
-		if budget -= end - at; binary.LittleEndian.Uint32(head[4:]) == crc32.Checksum(data[at+8:end], castagnoli) {
+		if budget -= end - at; binary.LittleEndian.Uint32(head[4:]) == checksum(data[at+8:end]) {
 			return true
 		}
 	}

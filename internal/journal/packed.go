@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"io"
 	"sync"
 )
@@ -131,18 +130,18 @@ func Pack(dst io.Writer, src io.ReaderAt, size, piece int64) error {
 		}
 		from := len(index)
 		index = binary.LittleEndian.AppendUint32(index, uint32(packed.Len()))
-		index = binary.LittleEndian.AppendUint32(index, crc32.Checksum(packed.Bytes(), castagnoli))
+		index = binary.LittleEndian.AppendUint32(index, checksum(packed.Bytes()))
 		for _, n := range []int64{mark.Offset, mark.Ends, mark.Begun[0], mark.Begun[1]} {
 			index = binary.LittleEndian.AppendUint64(index, uint64(n))
 		}
-		index = binary.LittleEndian.AppendUint32(index, crc32.Checksum(index[from:], castagnoli))
+		index = binary.LittleEndian.AppendUint32(index, checksum(index[from:]))
 		at += int64(packed.Len())
 	}
 	trail := binary.LittleEndian.AppendUint64(nil, uint64(size))
 	trail = binary.LittleEndian.AppendUint64(trail, uint64(at))
 	trail = binary.LittleEndian.AppendUint64(trail, uint64(len(begins)))
 	trail = binary.LittleEndian.AppendUint32(trail, 0)
-	_, err = dst.Write(append(index, binary.LittleEndian.AppendUint32(trail, crc32.Checksum(trail, castagnoli))...))
+	_, err = dst.Write(append(index, binary.LittleEndian.AppendUint32(trail, checksum(trail))...))
 	return err
 }
 
@@ -201,7 +200,7 @@ func OpenPacked(src io.ReaderAt, fileSize int64) (*Packed, error) {
 	}
 	size, at, count := int64(binary.LittleEndian.Uint64(trail[:])), int64(binary.LittleEndian.Uint64(trail[8:])), int64(binary.LittleEndian.Uint64(trail[16:]))
 	switch {
-	case binary.LittleEndian.Uint32(trail[28:]) != crc32.Checksum(trail[:28], castagnoli):
+	case binary.LittleEndian.Uint32(trail[28:]) != checksum(trail[:28]):
 		return nil, damage("its end does not match its checksum")
 	case count < 1 || count > maxPieces || size <= (count-1)*one || size > count*one || at != fileSize-trailSize-count*entrySize:
 		return nil, damage("its end makes no sense")
@@ -218,7 +217,7 @@ func OpenPacked(src io.ReaderAt, fileSize int64) (*Packed, error) {
 		p.pieces[i] = piece{
 			offset, int(binary.LittleEndian.Uint32(e)), binary.LittleEndian.Uint32(e[4:]), Mark{number(8), number(16), [2]int64{number(24), number(32)}},
 		}
-		if binary.LittleEndian.Uint32(e[40:]) != crc32.Checksum(e[:40], castagnoli) {
+		if binary.LittleEndian.Uint32(e[40:]) != checksum(e[:40]) {
 			return nil, damage(fmt.Sprintf("entry %d of its index does not match its checksum", i))
 		}
 		m := p.pieces[i].mark
@@ -301,7 +300,7 @@ func (p *Packed) load(i int) error {
 		}
 		return err
 	}
-	if crc32.Checksum(packed, castagnoli) != e.sum {
+	if checksum(packed) != e.sum {
 		return damage("a packed piece does not match its checksum")
 	}
 	if err := p.flate.(flate.Resetter).Reset(bytes.NewReader(packed), nil); err != nil {
