@@ -18,6 +18,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/encoding/protojson"
 
+	"github.com/amux-dev/amux/internal/sys/startup"
 	"github.com/amux-dev/amux/pluginapi"
 	pb "github.com/amux-dev/amux/pluginapi/amuxplugin1"
 )
@@ -47,6 +48,7 @@ func Serve(name, version string, adapters ...Adapter) {
 	}
 	if os.Getenv("GOGC") == "" {
 		s.memory.own()
+		startup.GiveBackSoon()
 	}
 	if fd := os.Getenv(pluginapi.LifelineEnv); fd != "" {
 		go exitWithHost(fd)

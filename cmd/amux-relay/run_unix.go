@@ -14,11 +14,13 @@ import (
 	"runtime/debug"
 	"slices"
 	"syscall"
+	"time"
 
 	"github.com/amux-dev/amux/internal/place"
 	"github.com/amux-dev/amux/internal/process"
 	"github.com/amux-dev/amux/internal/shim"
 	"github.com/amux-dev/amux/internal/sys/rawio"
+	"github.com/amux-dev/amux/internal/sys/startup"
 )
 
 // arguments is how many there are.
@@ -29,6 +31,7 @@ func run(args []string) error {
 	rawio.CloseOnExec()
 	signal.Ignore(syscall.SIGHUP, syscall.SIGINT, syscall.SIGTERM) // its host's end is its own
 	debug.SetGCPercent(40)
+	time.AfterFunc(time.Second, startup.LetGoOfCode)
 	record, err := place.ReadRecord(args[0])
 	if err != nil {
 		return err

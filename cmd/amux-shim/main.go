@@ -8,8 +8,10 @@ package main
 import (
 	"fmt"
 	"os"
+	"time"
 
 	"github.com/amux-dev/amux/internal/shim"
+	"github.com/amux-dev/amux/internal/sys/startup"
 	"github.com/amux-dev/amux/internal/vt"
 )
 
@@ -18,11 +20,21 @@ func main() {
 		fmt.Fprintln(os.Stderr, "amux-shim supervises a run of amux and is started by it; see: amux --help")
 		os.Exit(2)
 	}
-	go endSpareThreads()
+	go settle()
 	if err := run(os.Args[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, "amux-shim:", err)
 		os.Exit(1)
 	}
 }
+
+// settle makes the process as small as it may be until the run ends.
+func settle() {
+	time.Sleep(settled)
+	endSpareThreads()
+	startup.LetGoOfCode()
+}
+
+// settled is when what the start has to do at once is over.
+const settled = time.Second
 
 func answerer(cols, rows int) shim.Answerer { return vt.New(cols, rows) }

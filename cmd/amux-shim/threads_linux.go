@@ -6,18 +6,13 @@ import (
 	"time"
 )
 
-const (
-	// enoughThreads are those that a shim needs of which nothing is asked.
-	enoughThreads = 6
-	// settled is when what the start has to do at once is over.
-	settled = time.Second
-)
+// enoughThreads are those that a shim needs of which nothing is asked.
+const enoughThreads = 6
 
 // endSpareThreads ends the threads that waited for the system beside each other while
 // all was started: the runtime would keep them for good. No child's life hangs on one of
 // them, as it would by PR_SET_PDEATHSIG.
 func endSpareThreads() {
-	time.Sleep(settled)
 	for range enoughThreads {
 		threads, err := os.ReadDir("/proc/self/task")
 		if err != nil || len(threads) <= enoughThreads {

@@ -244,13 +244,15 @@ func playIdle() (figures, error) {
 		}
 		return nil
 	}
-	const some, more = 10, 50
-	for range some {
-		if err := one(0); err != nil {
-			return nil, err
+	const some, more = 5, 50
+	for range 2 { // host and plugin have let go of code after the first, and what they use of it is there after the second
+		for range some {
+			if err := one(0); err != nil {
+				return nil, err
+			}
 		}
+		time.Sleep(2 * time.Second)
 	}
-	time.Sleep(2 * time.Second)
 	before, _ := share()
 	for range more {
 		if err := one(0); err != nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/amux-dev/amux/cmd/amux/internal/iostreams"
 	"github.com/amux-dev/amux/internal/process"
 	"github.com/amux-dev/amux/internal/sys/rawio"
+	"github.com/amux-dev/amux/internal/sys/startup"
 )
 
 // Build is what the build tells a program; any of it may be empty.
@@ -27,6 +28,7 @@ type Build struct {
 // Process returns this process. Call it first and once: it keeps descriptors of the
 // caller from children, and has SIGQUIT end the program without a trace.
 func Process(b Build) *app.Process {
+	startup.CollectLate()
 	rawio.CloseOnExec()
 	endOnQuit()
 	home, _ := os.UserHomeDir()      // empty: the configuration folder must be named
@@ -44,7 +46,7 @@ func Process(b Build) *app.Process {
 		BundledHashes: app.ParseHashes(b.BundledHashes),
 		Signals:       catchSignals,
 		Resized:       catchResize,
-		Started:       useOneProcessor,
+		Started:       started,
 		Become:        become,
 		NewHost:       app.NewHost,
 	}
@@ -68,10 +70,11 @@ func moduleVersion() string {
 	return "dev"
 }
 
-// useOneProcessor is for a process with one run, which handles its lines one after the
+// started is for a process with one run, which handles its lines one after the
 // other: more processors would wake threads that find nothing to do, which costs a
 // quarter more time for a line.
-func useOneProcessor() {
+func started() {
+	startup.GiveBackSoon()
 	if os.Getenv("GOMAXPROCS") == "" {
 		runtime.GOMAXPROCS(1)
 	}

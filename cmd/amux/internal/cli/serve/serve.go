@@ -14,6 +14,7 @@ import (
 	"github.com/amux-dev/amux/host"
 	"github.com/amux-dev/amux/internal/process"
 	"github.com/amux-dev/amux/internal/serve"
+	"github.com/amux-dev/amux/internal/sys/startup"
 	"github.com/amux-dev/amux/pluginapi"
 )
 
@@ -128,6 +129,7 @@ func listen(o *Options) error {
 	if err != nil {
 		return pluginapi.Errorf(pluginapi.CodeConfig, "serve: %w", err)
 	}
+	startup.GiveBackSoon()
 	d := &daemon{process: o.Process, print: o.Print, runs: o.Runs, idle: idle, worlds: map[string]*world{}, quiet: time.Now(), replaced: make(chan bool, 1)}
 	d.export = &telemetry.Exporters{Program: o.Process.Beside(app.ProgramName("amux-api")), Debugf: o.Print.Debugf}
 	d.closing, d.close = context.WithCancel(context.Background())
