@@ -74,8 +74,8 @@ sim-bugs: ## plant bugs in the code and see that the simulation finds each
 lint: check-generated ## gofmt, go vet, staticcheck, generated code, workflow, vocabulary
 	@unformatted=$$(gofmt -l .); test -z "$$unformatted" || { echo "$$unformatted" >&2; exit 1; }
 	@$(GO) vet ./...
-	@$(GO) -C tools build -o ../.cache/staticcheck honnef.co/go/tools/cmd/staticcheck
-	@GOFLAGS=-trimpath .cache/staticcheck ./... # it reads no overlay
+	@GOFLAGS=-trimpath $(GO) -C tools build -o ../.cache/staticcheck honnef.co/go/tools/cmd/staticcheck
+	@GOFLAGS=-trimpath .cache/staticcheck ./... # it reads no overlay, and reads programs
 	@$(TOOL) actionlint $(addprefix ../,$(wildcard .github/workflows/*.yml))
 	@$(GO) run -C tools ./words
 	@echo "lint: clean"
