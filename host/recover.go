@@ -93,6 +93,10 @@ func (c *recovery) sweep() {
 }
 
 func (c *recovery) recoverOne(ctx context.Context, id string) error {
+	dir := c.host.store.Run(id)
+	if _, lives := record.Shim(dir); lives && dir.Held() {
+		return nil // as most often: it has all that it needs
+	}
 	err := c.recoverRun(ctx, id)
 	if errors.Is(err, store.ErrLocked) {
 		c.host.sweeping.Wait() // perhaps it was this host that looked
@@ -328,9 +332,10 @@ func (h *Host) Orphans() []string {
 		if h.runs.has(id) {
 			continue
 		}
-		dir := h.store.Run(id)
-		if meta, err := dir.ReadMeta(); err == nil && record.Detached(meta) && record.Orphaned(dir) {
-			ids = append(ids, id)
+		if dir := h.store.Run(id); record.Orphaned(dir) {
+			if meta, err := dir.ReadMeta(); err == nil && record.Detached(meta) {
+				ids = append(ids, id)
+			}
 		}
 	}
 	return ids

@@ -3,6 +3,7 @@
 # go-plugin link and amux does not use: the trace of gRPC in a browser, and packages of the standard
 # library that a few functions in tools/lean stand for, which fail. Without net/rpc and the trace
 # a plugin is 10.8 MB instead of 14.5; without the readers of programs amux is 16.6 instead of 16.8.
+# What reads programs itself, such as go tool pprof, is built without these flags.
 set -eu
 : "${GO:=go}"
 here=$(cd "$(dirname "$0")" && pwd)

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 	"unsafe"
@@ -41,13 +42,16 @@ func Check() error {
 }
 
 // BootID tells one boot of the machine from another.
-func BootID() string {
+func BootID() string { return bootID() }
+
+// bootID is asked for each run that may be live, and does not change.
+var bootID = sync.OnceValue(func() string {
 	data, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
 		return ""
 	}
 	return strings.TrimSpace(string(data))
-}
+})
 
 type stat struct {
 	state   byte
