@@ -8,16 +8,16 @@ import (
 )
 
 // A plugin's heap is small and its garbage is much, so to collect it seldom saves
-// a good part of the plugin's CPU. While a run holds a huge line, or a store of
-// sessions is read, this would cost several times what is held, so then it is collected
-// at Go's usual pace; and more often while much is held for long, such as the text of an
-// answer. And when all runs have been quiet for a moment, what is left of their work is given back.
+// a good part of the plugin's CPU. While a run holds a huge line, a store of sessions is
+// read, or some of the heap lives long, this would cost several times what is held, so then
+// it is collected at Go's usual pace; and more often while much lives. And when all runs
+// have been quiet for a moment, what is left of their work is given back.
 const (
 	seldom = 400
 	usual  = 100
 	often  = 50
 
-	large = 16 << 20 // bytes alive
+	some, large = 4 << 20, 16 << 20 // bytes alive
 
 	quiet = time.Second
 	much  = 1 << 20 // bytes of input that leave enough behind to be worth it
@@ -52,7 +52,12 @@ func (m *memory) choose() {
 	case m.runs > 0:
 		pace = usual
 	default:
-		if metrics.Read(alive); alive[0].Value.Kind() == metrics.KindUint64 && alive[0].Value.Uint64() > large {
+		metrics.Read(alive)
+		switch {
+		case alive[0].Value.Kind() != metrics.KindUint64 || alive[0].Value.Uint64() < some:
+		case alive[0].Value.Uint64() < large:
+			pace = usual
+		default:
 			pace = often
 		}
 	}

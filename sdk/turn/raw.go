@@ -111,7 +111,7 @@ func (s *Stream) stopLong(aborted bool, out longEvents) {
 		head = append(pluginapi.AppendString(append(head, `"message_id":`...), s.id), ',')
 	}
 	l.Raw(append(head, `"text":"`...))
-	for _, part := range s.text.Parts() {
+	for part := range s.text.Parts() {
 		l.Text(part)
 	}
 	l.Raw([]byte{'"'})

@@ -1,15 +1,21 @@
 package turn
 
 import (
+	"bytes"
+	"compress/flate"
+	"io"
+	"iter"
 	"strings"
 	"unicode/utf8"
 )
 
 // speech is what was said so far. It keeps long text in parts, for one buffer would be
-// copied again and again, and twice as long for a moment.
+// copied again and again, and twice as long for a moment. The parts are packed: an answer may
+// be of any length, and the whole is wanted once, at its end.
 type speech struct {
-	parts []string
-	last  strings.Builder
+	parts  [][]byte // packed
+	last   strings.Builder
+	packer *flate.Writer
 }
 
 // partSize is the size of a part, unless a piece is longer.
@@ -35,26 +41,52 @@ func (s *speech) room(more int) {
 	if r, size := utf8.DecodeLastRuneInString(part); r == utf8.RuneError && size < 2 {
 		return
 	}
-	s.parts = append(s.parts, part)
+	s.parts = append(s.parts, s.pack(part))
 	s.last = strings.Builder{}
+}
+
+func (s *speech) pack(part string) []byte {
+	var packed bytes.Buffer
+	if s.packer == nil {
+		s.packer, _ = flate.NewWriter(&packed, flate.BestSpeed) // a level that there is
+	} else {
+		s.packer.Reset(&packed)
+	}
+	_, _ = io.WriteString(s.packer, part) // to memory
+	_ = s.packer.Close()
+	return bytes.Clone(packed.Bytes()) // without room for more
 }
 
 // Long reports whether there is more than one part.
 func (s *speech) Long() bool { return len(s.parts) > 0 || s.last.Len() > partSize }
 
-// Parts are what String joins.
-func (s *speech) Parts() []string {
-	return append(s.parts[:len(s.parts):len(s.parts)], s.last.String())
+// Parts are what String joins, one at a time.
+func (s *speech) Parts() iter.Seq[string] {
+	return func(yield func(string) bool) {
+		var part strings.Builder
+		for _, packed := range s.parts {
+			part.Reset()
+			_, _ = io.Copy(&part, flate.NewReader(bytes.NewReader(packed))) // what pack has made
+			if !yield(part.String()) {
+				return
+			}
+		}
+		yield(s.last.String())
+	}
 }
 
 func (s *speech) String() string {
 	if len(s.parts) == 0 {
 		return s.last.String()
 	}
-	return strings.Join(s.Parts(), "")
+	var whole strings.Builder
+	for part := range s.Parts() {
+		whole.WriteString(part)
+	}
+	return whole.String()
 }
 
 func (s *speech) Reset() {
-	s.parts = nil
+	s.parts, s.packer = nil, nil
 	s.last.Reset()
 }
