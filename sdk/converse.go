@@ -28,6 +28,8 @@ type converseStream = grpc.BidiStreamingServer[pb.ConverseRequest, pb.ConverseRe
 func (s *server) Converse(stream converseStream) error {
 	r := run{server: s, stream: stream}
 	defer r.light()
+	s.processors.begin()
+	defer s.processors.end()
 	for {
 		req, err := stream.Recv()
 		if err == io.EOF {

@@ -50,6 +50,7 @@ func Serve(name, version string, adapters ...Adapter) {
 		s.memory.own()
 		startup.GiveBackSoon()
 	}
+	s.processors.own()
 	if fd := os.Getenv(pluginapi.LifelineEnv); fd != "" {
 		go exitWithHost(fd)
 	}

@@ -29,6 +29,8 @@ type server struct {
 	broken error
 	stacks io.Writer // where stacks of panics go; nil for nowhere
 	memory memory
+
+	processors processors
 }
 
 // agentID is the form of an agent's id. Each start of a plugin looks at its ids, and to compile
