@@ -215,3 +215,71 @@ func TestFile(t *testing.T) {
 		}
 	}
 }
+
+// What a pipe has no room for is waited for, nothing is lost, and a pipe that nobody reads any more is told.
+func TestOutputCarriesAll(t *testing.T) {
+	reader, writer, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reader.Close()
+	defer writer.Close()
+	writer.Fd() // blocks, as a stdout does
+	sent := make([]byte, 1<<20)
+	for i := range sent {
+		sent[i] = byte(i * 7 >> 3)
+	}
+	wrote := make(chan error, 1)
+	go func() {
+		out := rawio.NewOutput(writer)
+		for rest := sent; len(rest) > 0; {
+			n, err := out.Write(rest[:min(len(rest), 300_000)])
+			if err != nil || n == 0 {
+				wrote <- errors.Join(err, errors.New("not all was written"))
+				return
+			}
+			rest = rest[n:]
+		}
+		wrote <- nil
+	}()
+	time.Sleep(10 * time.Millisecond) // it is full by then, or else this tests less
+	got := make([]byte, len(sent))
+	if _, err := io.ReadFull(reader, got); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-wrote; err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got, sent) {
+		t.Error("other bytes came")
+	}
+	reader.Close()
+	out := rawio.NewOutput(writer)
+	for range 2 {
+		if _, err := out.Write([]byte("x")); !errors.Is(err, syscall.EPIPE) {
+			t.Errorf("to a pipe without reader: %v", err)
+		}
+	}
+}
+
+// A file goes on where it is, for whatever writes to it.
+func TestOutputToFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "out")
+	f, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	out := rawio.NewOutput(f)
+	for i, w := range []io.Writer{out, f, out, out, f} {
+		if n, err := w.Write([]byte{byte('a' + i)}); n != 1 || err != nil {
+			t.Fatal(n, err)
+		}
+	}
+	if n, err := out.Write(nil); n != 0 || err != nil {
+		t.Error(n, err)
+	}
+	if data, err := os.ReadFile(path); string(data) != "abcde" || err != nil {
+		t.Errorf("%q, %v", data, err)
+	}
+}
