@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 	"unsafe"
@@ -42,16 +41,21 @@ func Check() error {
 }
 
 // BootID tells one boot of the machine from another.
-func BootID() string { return bootID() }
-
-// bootID is asked for each run that may be live, and does not change.
-var bootID = sync.OnceValue(func() string {
+func BootID() string {
+	if id := bootID.Load(); id != nil {
+		return *id
+	}
 	data, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
-		return ""
+		return "" // perhaps for want of a descriptor: it is asked for again
 	}
-	return strings.TrimSpace(string(data))
-})
+	id := strings.TrimSpace(string(data))
+	bootID.Store(&id)
+	return id
+}
+
+// bootID is known once it was read. It is asked for each run that may be live.
+var bootID atomic.Pointer[string]
 
 type stat struct {
 	state   byte

@@ -136,7 +136,7 @@ func (l *live) ndjson(ctx context.Context) {
 	if l.mode.Input != "" {
 		go l.readCommands() // ends with stdin, or with the process
 	}
-	done, out := make(chan error, 1), &ndjson.LastLine{W: ndjson.Prompt(l.process.IO.Out)}
+	done, out := make(chan error, 1), &ndjson.LastLine{W: ndjson.AtOnce(l.process.IO.Out)}
 	go func() { done <- l.run.CopyEvents(ctx, out, 1) }()
 	for {
 		select {

@@ -7,8 +7,8 @@ import (
 	"github.com/amux-dev/amux/internal/sys/rawio"
 )
 
-// Prompt is out for events that are written one by one, as they come.
-func Prompt(out io.Writer) io.Writer {
+// AtOnce is out for events that are written one by one, as they come.
+func AtOnce(out io.Writer) io.Writer {
 	if f, ok := out.(*os.File); ok {
 		return rawio.NewOutput(f)
 	}
