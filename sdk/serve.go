@@ -29,7 +29,8 @@ const DescribeFlag = "--amux-describe"
 
 // Serve is the main function of a plugin. It returns when the host ends the
 // plugin, or exits the process: after DescribeFlag, when run by hand, and when
-// the host is gone.
+// the host is gone. While the plugin converses about one run only, the process uses one
+// processor, unless GOMAXPROCS is set.
 func Serve(name, version string, adapters ...Adapter) {
 	// A Ctrl-C in the terminal is for the host, which ends its runs in order.
 	signal.Ignore(os.Interrupt)

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// What is said in pieces of any size, runes cut and bytes that are none among them, is kept as it came.
+// What is said in pieces of any size, runes cut in two and invalid bytes among them, is kept as it came.
 func TestSpeech(t *testing.T) {
 	pieces := []string{"a", "word ", "ü", "\xe2\x82", "\xac", "\xff", strings.Repeat("line\n", 40_000), strings.Repeat("€", 100_000), ""}
 	random := rand.New(rand.NewPCG(1, 2))
