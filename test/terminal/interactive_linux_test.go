@@ -76,6 +76,10 @@ func (w *window) exits(code int) {
 	}()
 	select {
 	case <-ended:
+		select {
+		case <-w.over: // what it has said is on the screen
+		case <-time.After(time.Second): // another process has the terminal, too
+		}
 		if got := w.cmd.ProcessState.ExitCode(); got != code {
 			w.Errorf("exit code %d, want %d:\n%s", got, code, w.text())
 		}
