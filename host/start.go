@@ -66,7 +66,8 @@ type launch struct {
 }
 
 // Start validates the spec, asks the adapter for a plan and starts the agent.
-// An error means that nothing was started and nothing is left on disk. Where
+// An error means that nothing of the agent was started and nothing is left on disk; the
+// plugin may have been, and stays with the host. Where
 // Options.MaxRuns runs go on already, the run is queued: only its spec was looked at,
 // and what goes wrong later is its end. When ctx ends before Start returns, the start is given up; after that it has no effect
 // on the run, which ends by Stop, Kill or Close.

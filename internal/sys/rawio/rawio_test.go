@@ -242,7 +242,15 @@ func TestOutputCarriesAll(t *testing.T) {
 		}
 		wrote <- nil
 	}()
-	time.Sleep(10 * time.Millisecond) // it is full by then, or else this tests less
+	for deadline := time.Now().Add(10 * time.Second); ; runtime.Gosched() { // until the pipe is full
+		room := []unix.PollFd{{Fd: int32(writer.Fd()), Events: unix.POLLOUT}}
+		if n, err := unix.Poll(room, 0); n == 0 && err == nil {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("the pipe does not fill")
+		}
+	}
 	got := make([]byte, len(sent))
 	if _, err := io.ReadFull(reader, got); err != nil {
 		t.Fatal(err)
