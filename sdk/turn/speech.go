@@ -18,8 +18,10 @@ type speech struct {
 	packer *flate.Writer
 }
 
-// partSize is the size of a part, unless a piece is longer.
-const partSize = 1 << 20
+const (
+	partSize = 1 << 20  // the size of a part, unless a piece is longer
+	stepSize = 32 << 10 // what is unpacked at once
+)
 
 func (s *speech) WriteString(piece string) {
 	s.room(len(piece))
@@ -43,6 +45,7 @@ func (s *speech) room(more int) {
 	}
 	s.parts = append(s.parts, s.pack(part))
 	s.last = strings.Builder{}
+	s.last.Grow(partSize) // at once: the parts before it were filled
 }
 
 func (s *speech) pack(part string) []byte {
@@ -60,19 +63,47 @@ func (s *speech) pack(part string) []byte {
 // Long reports whether there is more than one part.
 func (s *speech) Long() bool { return len(s.parts) > 0 || s.last.Len() > partSize }
 
-// Parts are what String joins, one at a time.
+// Parts are what String joins, in pieces of no more than stepSize but for the last, none of
+// which begins or ends within a rune. They are small, so that hardly any memory is taken for
+// what one reader has passed on already.
 func (s *speech) Parts() iter.Seq[string] {
 	return func(yield func(string) bool) {
-		var part strings.Builder
+		var unpacked io.ReadCloser
+		step := make([]byte, min(len(s.parts), 1)*stepSize)
 		for _, packed := range s.parts {
-			part.Reset()
-			_, _ = io.Copy(&part, flate.NewReader(bytes.NewReader(packed))) // what pack has made
-			if !yield(part.String()) {
-				return
+			if source := bytes.NewReader(packed); unpacked == nil {
+				unpacked = flate.NewReader(source)
+			} else {
+				_ = unpacked.(flate.Resetter).Reset(source, nil) // as NewReader begins
+			}
+			for kept, more := 0, true; more; {
+				n, err := io.ReadFull(unpacked, step[kept:]) // what pack has made
+				n, more = kept+n, err == nil
+				end := n
+				if more {
+					end = lastRune(step[:n])
+				}
+				if !yield(string(step[:end])) {
+					return
+				}
+				kept = copy(step, step[end:n])
 			}
 		}
 		yield(s.last.String())
 	}
+}
+
+// lastRune is where the last rune of b begins, if it may go on behind b, and else the end of b.
+func lastRune(b []byte) int {
+	for i := len(b) - 1; i >= max(0, len(b)-utf8.UTFMax+1); i-- {
+		if utf8.RuneStart(b[i]) {
+			if utf8.FullRune(b[i:]) {
+				break
+			}
+			return i
+		}
+	}
+	return len(b)
 }
 
 func (s *speech) String() string {

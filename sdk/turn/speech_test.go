@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+	"unicode/utf8"
 )
 
 // What is said in pieces of any size, runes cut in two and invalid bytes among them, is kept as it came.
@@ -37,6 +38,13 @@ func TestSpeech(t *testing.T) {
 		}
 		for range s.Parts() {
 			break // who asks need not take all
+		}
+		before := []byte(nil)
+		for part := range s.Parts() {
+			if lastRune(before) < len(before) && !utf8.RuneStart(part[0]) {
+				t.Errorf("a rune is cut: %q and %q", before[len(before)-3:], part[:1])
+			}
+			before = []byte(part)
 		}
 		s.Reset()
 		if s.Long() || s.String() != "" {
