@@ -180,7 +180,7 @@ var buffers = new(pool)
 type pool [maxBits + 1]sync.Pool // by the bits of the capacity
 
 const (
-	minBits = 8
+	minBits = 11 // gRPC gives none of 1 KB or less back
 	maxBits = 20 // longer ones are rare and not kept
 )
 

@@ -27,16 +27,35 @@ func call(trap, fd uintptr, b []byte, offset int64) (int, error) {
 	}
 }
 
-// read waits with raw until there is something to read, from the descriptor that of
+// reader reads a descriptor. What a read needs and gives stands here, so that there is no
+// garbage for each line.
+type reader struct {
+	raw syscall.RawConn
+	try func(fd uintptr) bool // reads once
+	b   []byte
+	n   int
+	err error
+}
+
+// newReader waits with raw until there is something to read, from the descriptor that of
 // makes of raw's own.
-func read(raw syscall.RawConn, of func(fd uintptr) uintptr, b []byte) (n int, err error) {
+func newReader(raw syscall.RawConn, of func(fd uintptr) uintptr) *reader {
+	r := &reader{raw: raw}
+	r.try = func(fd uintptr) bool {
+		r.n, r.err = call(unix.SYS_READ, of(fd), r.b, 0)
+		return r.err != unix.EAGAIN
+	}
+	return r
+}
+
+func (r *reader) read(b []byte) (int, error) {
 	if len(b) == 0 {
 		return 0, nil
 	}
-	waited := raw.Read(func(fd uintptr) bool {
-		n, err = call(unix.SYS_READ, of(fd), b, 0)
-		return err != unix.EAGAIN
-	})
+	r.b, r.n, r.err = b, 0, nil
+	waited := r.raw.Read(r.try)
+	n, err := r.n, r.err
+	r.b, r.err = nil, nil
 	switch {
 	case errors.Is(waited, os.ErrDeadlineExceeded):
 		return 0, waited
@@ -45,5 +64,5 @@ func read(raw syscall.RawConn, of func(fd uintptr) uintptr, b []byte) (n int, er
 	case n == 0 && err == nil:
 		return 0, io.EOF
 	}
-	return n, err
+	return n, named("read", err)
 }

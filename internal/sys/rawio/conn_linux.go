@@ -19,8 +19,18 @@ type Conn struct {
 	// for this in place of the socket, and it keeps fd open for its user.
 	ready *os.File
 	raw   syscall.RawConn
+	in    *reader
+	out   writing
 	once  sync.Once
 	err   error
+}
+
+// writing is what a write needs and gives, kept for the reason that reader has.
+type writing struct {
+	try func(fd uintptr) // writes once
+	b   []byte
+	n   int
+	err error
 }
 
 // NewConn takes over the socket fd.
@@ -54,21 +64,23 @@ func NewConn(fd int) (_ *Conn, retErr error) {
 		_ = c.ready.Close()
 		return nil, err
 	}
+	c.in = newReader(c.raw, func(uintptr) uintptr { return uintptr(c.fd) })
+	c.out.try = func(uintptr) { c.out.n, c.out.err = call(unix.SYS_WRITE, uintptr(c.fd), c.out.b, 0) }
 	return c, nil
 }
 
 // Read is that of io.Reader.
-func (c *Conn) Read(b []byte) (int, error) {
-	n, err := read(c.raw, func(uintptr) uintptr { return uintptr(c.fd) }, b)
-	return n, named("read", err)
-}
+func (c *Conn) Read(b []byte) (int, error) { return c.in.read(b) }
 
 // TryWrite writes what the socket has room for, which may be nothing.
-func (c *Conn) TryWrite(b []byte) (n int, err error) {
+func (c *Conn) TryWrite(b []byte) (int, error) {
 	if len(b) == 0 {
 		return 0, nil
 	}
-	closed := c.raw.Control(func(uintptr) { n, err = call(unix.SYS_WRITE, uintptr(c.fd), b, 0) })
+	c.out.b, c.out.n, c.out.err = b, 0, nil
+	closed := c.raw.Control(c.out.try)
+	n, err := c.out.n, c.out.err
+	c.out.b = nil
 	switch {
 	case closed != nil:
 		return 0, os.ErrClosed
