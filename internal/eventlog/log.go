@@ -25,6 +25,7 @@ import (
 	"time"
 
 	"github.com/amux-dev/amux/internal/sys/rawio"
+	"github.com/amux-dev/amux/internal/sys/readbuf"
 	"github.com/amux-dev/amux/pluginapi"
 )
 
@@ -49,8 +50,8 @@ type Log struct {
 	size    int64
 	count   uint64
 	closed  bool
-	changed chan struct{} // closed and replaced at every change
-	index   []mark        // places from which events can be read
+	waiting []*Cursor // for the next change
+	index   []mark    // places from which events can be read
 
 	// The writer's own.
 	buf     []byte
@@ -91,7 +92,7 @@ func OpenOn(open rawio.Opener, path, runID, agent string, writable bool) (*Log, 
 	if err != nil {
 		return nil, err
 	}
-	l := &Log{open: open, file: f, changed: make(chan struct{})}
+	l := &Log{open: open, file: f}
 	l.prefix[0] = strconv.AppendQuote([]byte(`,"run_id":`), runID)
 	l.prefix[0] = append(l.prefix[0], `,"seq":`...)
 	l.prefix[1] = strconv.AppendQuote([]byte(`,"agent":`), agent)
@@ -324,7 +325,7 @@ func (l *Log) Commit(before func(line []byte)) error {
 	if before != nil {
 		// Read back rather than kept: a batch may hold an event that is larger
 		// than what is worth holding.
-		batch := &Log{file: l.file, size: l.base, closed: true, changed: l.changed}
+		batch := &Log{file: l.file, size: l.base, closed: true}
 		c := &Cursor{log: batch, offset: l.size}
 		if err := c.Lines(context.Background(), func(line []byte) bool { before(line); return true }); err != nil {
 			return err
@@ -336,8 +337,7 @@ func (l *Log) Commit(before func(line []byte)) error {
 	for _, offset := range l.starts {
 		l.index = append(l.index, mark{uint64(len(l.index)) * indexEvery, offset})
 	}
-	close(l.changed)
-	l.changed = make(chan struct{})
+	l.changed()
 	l.mu.Unlock()
 	l.pending, l.starts = 0, l.starts[:0]
 	if l.sums.sum = l.sums.flushed; seal {
@@ -384,9 +384,20 @@ func (l *Log) Finish() {
 	defer l.mu.Unlock()
 	if !l.closed {
 		l.closed = true
-		close(l.changed)
-		l.changed = make(chan struct{})
+		l.changed()
 	}
+}
+
+// changed wakes the cursors that wait. It is called with mu held.
+func (l *Log) changed() {
+	for i, c := range l.waiting {
+		l.waiting[i], c.waits = nil, false
+		select {
+		case c.wake <- struct{}{}:
+		default: // it was woken before and has not looked yet
+		}
+	}
+	l.waiting = l.waiting[:0]
 }
 
 // Close closes the file. Cursors that are still open read on from the file as it
@@ -405,22 +416,16 @@ type Cursor struct {
 	offset int64
 	skip   uint64
 	buf    []byte
+	wake   chan struct{} // gets one when the log has changed
+	waits  bool          // with log.mu: for that
 }
 
-// readSize is what a cursor reads at once, leastRead its smallest buffer: that of a
-// run which says a line now and then.
-const (
-	readSize  = 64 << 10
-	leastRead = 4 << 10
-)
+// readSize is what a cursor reads at once.
+const readSize = 64 << 10
 
-// small are buffers of leastRead bytes; a cursor has one for as long as it reads.
-var small = sync.Pool{New: func() any { return new([leastRead]byte) }}
-
+// release gives back the buffer of a cursor that waits.
 func (c *Cursor) release() {
-	if cap(c.buf) == leastRead {
-		small.Put((*[leastRead]byte)(c.buf[:leastRead]))
-	}
+	readbuf.Put(c.buf)
 	c.buf = nil
 }
 
@@ -477,15 +482,18 @@ func (l *Log) skim(size int64) int64 {
 func (c *Cursor) Next(ctx context.Context) ([]byte, error) {
 	for {
 		c.log.mu.Lock()
-		size, closed, changed := c.log.size, c.log.closed, c.log.changed
+		size, closed := c.log.size, c.log.closed
+		if c.offset >= size && !closed {
+			c.wait()
+		}
 		c.log.mu.Unlock()
 		if c.offset >= size {
+			c.release()
 			if closed {
 				return nil, io.EOF
 			}
-			c.release()
 			select {
-			case <-changed:
+			case <-c.wake:
 				continue
 			case <-ctx.Done():
 				return nil, ctx.Err()
@@ -494,11 +502,7 @@ func (c *Cursor) Next(ctx context.Context) ([]byte, error) {
 		want := int(min(readSize, size-c.offset))
 		if cap(c.buf) < want {
 			c.release()
-			if want <= leastRead {
-				c.buf = small.Get().(*[leastRead]byte)[:]
-			} else {
-				c.buf = make([]byte, want)
-			}
+			c.buf = readbuf.Get(want)
 		}
 		n, err := c.log.file.ReadAt(c.buf[:want], c.offset)
 		if n == 0 && err != nil {
@@ -521,6 +525,17 @@ func (c *Cursor) Next(ctx context.Context) ([]byte, error) {
 		if len(data) > 0 {
 			return data, nil
 		}
+	}
+}
+
+// wait asks to be woken by the next change. It is called with log.mu held.
+func (c *Cursor) wait() {
+	if c.wake == nil {
+		c.wake = make(chan struct{}, 1)
+	}
+	if !c.waits {
+		c.waits = true
+		c.log.waiting = append(c.log.waiting, c)
 	}
 }
 

@@ -24,6 +24,7 @@ import (
 
 	"github.com/amux-dev/amux/internal/sys/aside"
 	"github.com/amux-dev/amux/internal/sys/rawio"
+	"github.com/amux-dev/amux/internal/sys/readbuf"
 )
 
 // Kind says what a record is. Numbers are written to disk and never reused.
@@ -264,9 +265,6 @@ type Reader struct {
 // goes through the plugin in few, large batches. It is given back by Release.
 const readAhead = 256 << 10
 
-// leastRead is the smallest buffer: that of a run which says a line now and then.
-const leastRead = 4 << 10
-
 // NewReader checks the header and starts at the first record.
 func NewReader(src io.ReaderAt) (*Reader, error) {
 	var header [headerSize]byte
@@ -351,10 +349,6 @@ func (r *Reader) Next(limit int64) (Record, error) {
 	return rec, nil
 }
 
-// small are buffers of leastRead bytes for the readers of runs that say a line now
-// and then: each has one for as long as it reads.
-var small = sync.Pool{New: func() any { return new([leastRead]byte) }}
-
 // Span is where a record stands.
 type Span struct {
 	Kind   Kind
@@ -410,9 +404,7 @@ func Walk(src io.ReaderAt, offset, limit int64, f func(s Span, part []byte) bool
 // Release gives the read buffer back: a reader that waits for an idle run holds
 // nothing.
 func (r *Reader) Release() {
-	if cap(r.buf) == leastRead {
-		small.Put((*[leastRead]byte)(r.buf[:leastRead]))
-	}
+	readbuf.Put(r.buf)
 	r.buf = nil
 }
 
@@ -429,11 +421,7 @@ func (r *Reader) bytes(offset int64, n int, limit int64) ([]byte, error) {
 		// not kept.
 		if cap(r.buf) < want || cap(r.buf) > 4*readAhead && want <= readAhead {
 			r.Release()
-			if want <= leastRead {
-				r.buf = small.Get().(*[leastRead]byte)[:]
-			} else {
-				r.buf = make([]byte, want)
-			}
+			r.buf = readbuf.Get(want)
 		}
 		r.buf = r.buf[:want]
 		r.start = offset

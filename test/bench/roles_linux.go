@@ -399,7 +399,7 @@ func (l library) watch(lines, rate int) ([]float64, error) {
 	if err := r.End(context.Background()); err != nil {
 		return nil, err
 	}
-	var d delays
+	d := delays{all: make([]float64, 0, lines)}
 	if err := r.CopyEvents(context.Background(), &d, 1); err != nil {
 		return nil, err
 	}

@@ -83,8 +83,7 @@ func (f *feeder) feed(ctx context.Context) error {
 			}
 			continue
 		}
-		f.batch.Inputs = nil
-		f.reader.Release()
+		f.rest()
 		p.mu.Lock()
 		p.events.log.Idle()
 		p.mu.Unlock()
@@ -105,6 +104,21 @@ func (f *feeder) feed(ctx context.Context) error {
 			return err
 		}
 	}
+}
+
+// rest gives back what an idle run does not need: all but the room for a few lines, for a
+// run that says one now and then.
+func (f *feeder) rest() {
+	const few = 4
+	if cap(f.batch.Inputs) > few {
+		f.batch.Inputs = nil
+	}
+	for _, in := range f.batch.Inputs[:cap(f.batch.Inputs)] {
+		if in != nil {
+			in.Data = nil // part of the buffer that the reader gives back
+		}
+	}
+	f.reader.Release()
 }
 
 // read feeds the records up to an offset.
@@ -490,7 +504,7 @@ func (f *feeder) flush() error {
 	last := f.batch.FirstN + uint64(len(f.batch.Inputs)) - 1
 	p.mu.Lock()
 	f.publish()
-	p.order.open = append(p.order.open, last)
+	p.order.open.add(last)
 	p.order.sent = last
 	lineSize := p.receiver.longLine(f.longest)
 	f.longest = 0

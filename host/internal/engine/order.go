@@ -9,8 +9,8 @@ type order struct {
 	n      uint64   // inputs so far, as of the last flush or item
 	sent   uint64   // inputs that were sent
 	done   uint64   // inputs that are fully answered
-	open   []uint64 // the last input of each batch that is not answered
-	stamps []stamp
+	open   fifo[uint64] // the last input of each batch that is not answered
+	stamps fifo[stamp]
 	items  []item
 	undone []item // done since the mark
 }
@@ -31,7 +31,7 @@ type item struct {
 // fed takes in inputs up to n.
 func (o *order) fed(n uint64, fresh []stamp) {
 	o.n = n
-	o.stamps = append(o.stamps, fresh...)
+	o.stamps.add(fresh...)
 }
 
 // add puts an item behind the inputs so far.
@@ -51,21 +51,21 @@ func (o *order) before(n uint64) {
 
 // timeOf is the time of the record that input n came from.
 func (o *order) timeOf(n uint64) time.Time {
-	for len(o.stamps) > 1 && o.stamps[0].n < n {
-		o.stamps = o.stamps[1:]
+	for o.stamps.len() > 1 && o.stamps.at(0).n < n {
+		o.stamps.drop()
 	}
-	return o.stamps[0].time
+	return o.stamps.at(0).time
 }
 
 // answered notes that the inputs up to done are fully answered, and returns how many
 // batches are with them.
 func (o *order) answered(done uint64) (batches int) {
 	o.done = done
-	for len(o.stamps) > 1 && o.stamps[0].n <= done {
-		o.stamps = o.stamps[1:]
+	for o.stamps.len() > 1 && o.stamps.at(0).n <= done {
+		o.stamps.drop()
 	}
-	for len(o.open) > 0 && o.open[0] <= done {
-		o.open = o.open[1:]
+	for o.open.len() > 0 && o.open.at(0) <= done {
+		o.open.drop()
 		batches++
 	}
 	return batches

@@ -308,7 +308,7 @@ func (p *pass) commit() {
 		if err == nil {
 			p.mark = mark{p.events.seq, p.order.done, p.receiver.last, p.ledger.clone()}
 			p.order.undone = nil
-			if len(p.order.open) == 0 {
+			if p.order.open.len() == 0 {
 				p.events.log.Idle()
 			}
 			return

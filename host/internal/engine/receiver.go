@@ -151,10 +151,10 @@ func (r *receiver) answered(done uint64) {
 		r.volume = 0
 	}
 	p.feeder.release(p.order.answered(done))
-	if len(p.order.open) == 0 {
+	if p.order.open.len() == 0 {
 		r.lineSize = 0
 	}
-	p.watchdog.open(len(p.order.open), progress)
+	p.watchdog.open(p.order.open.len(), progress)
 }
 
 // longLine notes a line in pieces that is sent, and returns the size of the longest
