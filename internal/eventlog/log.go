@@ -16,7 +16,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"io"
 	"os"
 	"slices"
@@ -24,6 +23,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/amux-dev/amux/internal/sys/checksum"
 	"github.com/amux-dev/amux/internal/sys/rawio"
 	"github.com/amux-dev/amux/internal/sys/readbuf"
 	"github.com/amux-dev/amux/pluginapi"
@@ -279,7 +279,7 @@ func (l *Log) sumWithBuf() (uint32, error) {
 	if err := l.rehash(); err != nil {
 		return 0, err
 	}
-	return crc32.Update(l.sums.flushed, castagnoli, l.buf), nil
+	return checksum.Update(l.sums.flushed, l.buf), nil
 }
 
 // write is flush with a sum that the caller has computed.

@@ -4,12 +4,12 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"io"
 	"io/fs"
 	"os"
 	"strings"
 
+	"github.com/amux-dev/amux/internal/sys/checksum"
 	"github.com/amux-dev/amux/internal/sys/rawio"
 	"github.com/amux-dev/amux/pluginapi/code"
 )
@@ -29,10 +29,7 @@ const (
 	blockSize = 64 << 10
 )
 
-var (
-	sumsMagic  = [sumsHeader]byte{'A', 'M', 'U', 'X', 'S', 'U', 'M', 'S', 1}
-	castagnoli = crc32.MakeTable(crc32.Castagnoli)
-)
+var sumsMagic = [sumsHeader]byte{'A', 'M', 'U', 'X', 'S', 'U', 'M', 'S', 1}
 
 // endsBlock are the events that a block ends with, whatever its length: those at
 // which the log is to be on the disk.
@@ -55,7 +52,7 @@ func (b block) append(to []byte) []byte {
 	to = binary.LittleEndian.AppendUint64(to, uint64(b.end))
 	to = binary.LittleEndian.AppendUint64(to, b.count)
 	to = binary.LittleEndian.AppendUint32(to, b.sum)
-	return binary.LittleEndian.AppendUint32(to, crc32.Checksum(to[at:], castagnoli))
+	return binary.LittleEndian.AppendUint32(to, checksum.Of(to[at:]))
 }
 
 // parseBlock reads an entry that follows before.
@@ -63,7 +60,7 @@ func parseBlock(data []byte, before block) (b block, ok bool) {
 	b = block{
 		int64(binary.LittleEndian.Uint64(data)), binary.LittleEndian.Uint64(data[8:]), binary.LittleEndian.Uint32(data[16:]),
 	}
-	return b, binary.LittleEndian.Uint32(data[20:]) == crc32.Checksum(data[:20], castagnoli) &&
+	return b, binary.LittleEndian.Uint32(data[20:]) == checksum.Of(data[:20]) &&
 		b.end > before.end && b.count > before.count
 }
 
@@ -176,7 +173,7 @@ func (l *Log) rehash() (err error) {
 
 // sumOf is the CRC-32C of a part of a file.
 func sumOf(file io.ReaderAt, from, to int64) (uint32, error) {
-	h := crc32.New(castagnoli)
+	h := checksum.New()
 	n, err := io.Copy(h, io.NewSectionReader(file, from, to-from))
 	if err == nil && n < to-from {
 		err = io.ErrUnexpectedEOF

@@ -3,6 +3,8 @@ package journal
 import (
 	"encoding/binary"
 	"io"
+
+	"github.com/amux-dev/amux/internal/sys/checksum"
 )
 
 // searchBytes bounds how much followed sums up: agents can print what looks like the
@@ -26,7 +28,7 @@ func followed(src io.ReaderAt, offset, size int64) bool {
 		if head[16] == 0 || head[17]|head[18]|head[19] != 0 || end > len(data) {
 			continue
 		}
-		if budget -= end - at; binary.LittleEndian.Uint32(head[4:]) == checksum(data[at+8:end]) {
+		if budget -= end - at; binary.LittleEndian.Uint32(head[4:]) == checksum.Of(data[at+8:end]) {
 			return true
 		}
 	}

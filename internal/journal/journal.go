@@ -14,7 +14,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"io"
 	"os"
 	"path/filepath"
@@ -23,6 +22,7 @@ import (
 	"time"
 
 	"github.com/amux-dev/amux/internal/sys/aside"
+	"github.com/amux-dev/amux/internal/sys/checksum"
 	"github.com/amux-dev/amux/internal/sys/rawio"
 	"github.com/amux-dev/amux/internal/sys/readbuf"
 )
@@ -69,11 +69,6 @@ const (
 )
 
 var magic = [8]byte{'A', 'M', 'U', 'X', 'J', 'R', 'N', 'L'}
-
-// castagnoli takes 0.2 ms to make, in a program that may be asked for its version.
-var castagnoli = sync.OnceValue(func() *crc32.Table { return crc32.MakeTable(crc32.Castagnoli) })
-
-func checksum(data []byte) uint32 { return crc32.Checksum(data, castagnoli()) }
 
 // Errors of reading.
 var (
@@ -228,7 +223,7 @@ func (w *Writer) AppendFramed(kind Kind, buf []byte) error {
 	binary.LittleEndian.PutUint32(buf[0:], uint32(payload))
 	binary.LittleEndian.PutUint64(buf[8:], uint64(now))
 	buf[16], buf[17], buf[18], buf[19] = byte(kind), 0, 0, 0
-	binary.LittleEndian.PutUint32(buf[4:], checksum(buf[8:]))
+	binary.LittleEndian.PutUint32(buf[4:], checksum.Of(buf[8:]))
 	offset := w.size.Load()
 	if _, err := w.file.WriteAt(buf, offset); err != nil {
 		// On a full disk a part may have been written; without it the file is
@@ -336,7 +331,7 @@ func (r *Reader) Next(limit int64) (Record, error) {
 	if err != nil {
 		return Record{}, err
 	}
-	if binary.LittleEndian.Uint32(data[4:]) != checksum(data[8:]) {
+	if binary.LittleEndian.Uint32(data[4:]) != checksum.Of(data[8:]) {
 		return Record{}, &Damage{File: "journal", Offset: r.offset, What: "a record does not match its checksum"}
 	}
 	rec := Record{

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"io"
 	"sync"
+
+	"github.com/amux-dev/amux/internal/sys/checksum"
 )
 
 // A journal that nobody writes any more can be packed: it is the same bytes in less room. The
@@ -130,18 +132,18 @@ func Pack(dst io.Writer, src io.ReaderAt, size, piece int64) error {
 		}
 		from := len(index)
 		index = binary.LittleEndian.AppendUint32(index, uint32(packed.Len()))
-		index = binary.LittleEndian.AppendUint32(index, checksum(packed.Bytes()))
+		index = binary.LittleEndian.AppendUint32(index, checksum.Of(packed.Bytes()))
 		for _, n := range []int64{mark.Offset, mark.Ends, mark.Begun[0], mark.Begun[1]} {
 			index = binary.LittleEndian.AppendUint64(index, uint64(n))
 		}
-		index = binary.LittleEndian.AppendUint32(index, checksum(index[from:]))
+		index = binary.LittleEndian.AppendUint32(index, checksum.Of(index[from:]))
 		at += int64(packed.Len())
 	}
 	trail := binary.LittleEndian.AppendUint64(nil, uint64(size))
 	trail = binary.LittleEndian.AppendUint64(trail, uint64(at))
 	trail = binary.LittleEndian.AppendUint64(trail, uint64(len(begins)))
 	trail = binary.LittleEndian.AppendUint32(trail, 0)
-	_, err = dst.Write(append(index, binary.LittleEndian.AppendUint32(trail, checksum(trail))...))
+	_, err = dst.Write(append(index, binary.LittleEndian.AppendUint32(trail, checksum.Of(trail))...))
 	return err
 }
 
@@ -200,7 +202,7 @@ func OpenPacked(src io.ReaderAt, fileSize int64) (*Packed, error) {
 	}
 	size, at, count := int64(binary.LittleEndian.Uint64(trail[:])), int64(binary.LittleEndian.Uint64(trail[8:])), int64(binary.LittleEndian.Uint64(trail[16:]))
 	switch {
-	case binary.LittleEndian.Uint32(trail[28:]) != checksum(trail[:28]):
+	case binary.LittleEndian.Uint32(trail[28:]) != checksum.Of(trail[:28]):
 		return nil, damage("its end does not match its checksum")
 	case count < 1 || count > maxPieces || size <= (count-1)*one || size > count*one || at != fileSize-trailSize-count*entrySize:
 		return nil, damage("its end makes no sense")
@@ -217,7 +219,7 @@ func OpenPacked(src io.ReaderAt, fileSize int64) (*Packed, error) {
 		p.pieces[i] = piece{
 			offset, int(binary.LittleEndian.Uint32(e)), binary.LittleEndian.Uint32(e[4:]), Mark{number(8), number(16), [2]int64{number(24), number(32)}},
 		}
-		if binary.LittleEndian.Uint32(e[40:]) != checksum(e[:40]) {
+		if binary.LittleEndian.Uint32(e[40:]) != checksum.Of(e[:40]) {
 			return nil, damage(fmt.Sprintf("entry %d of its index does not match its checksum", i))
 		}
 		m := p.pieces[i].mark
@@ -300,7 +302,7 @@ func (p *Packed) load(i int) error {
 		}
 		return err
 	}
-	if checksum(packed) != e.sum {
+	if checksum.Of(packed) != e.sum {
 		return damage("a packed piece does not match its checksum")
 	}
 	if err := p.flate.(flate.Resetter).Reset(bytes.NewReader(packed), nil); err != nil {
