@@ -27,6 +27,16 @@ func TestAgentIsAsAmongAll(t *testing.T) {
 		"a manifest that names nothing": func(w *world) {
 			w.write(filepath.Join(w.bundled, "b", manifestName), "manifest = 1\nname = \"b\"\nversion = \"1.0.0\"\n[protocol]\nmajor = [1]\n", 0o644)
 		},
+		"a manifest that names nothing, and another that wants its agent": func(w *world) {
+			w.write(filepath.Join(w.bundled, "b", manifestName), "manifest = 1\nname = \"b\"\nversion = \"1.0.0\"\n[protocol]\nmajor = [1]\n", 0o644)
+			w.install("x", "1.0.0", "x1", "b1")
+			w.userLock(w.locked("x", "1.0.0"))
+		},
+		"a manifest with escapes, and another that wants its agent": func(w *world) {
+			w.write(filepath.Join(w.bundled, "b", manifestName), "manifest = 1\nname = \"b\"\nversion = \"1.0.0\"\n[protocol]\nmajor = [1]\n[[agent]]\nid = \"\\u00621\"\n", 0o644)
+			w.install("x", "1.0.0", "x1", "b1")
+			w.userLock(w.locked("x", "1.0.0"))
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"bytes"
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
@@ -233,11 +234,11 @@ func (r *Registry) fromBundle(name, only string) Plugin {
 // plugin of this amux must be. only is the id of the one agent that is looked for, or empty:
 // the description of a plugin whose manifest names other agents is not read then.
 func (r *Registry) load(p *Plugin, only string) {
-	if err := r.loadManifest(p); err != nil || p.Err != nil {
+	if err := r.loadManifest(p, only); err != nil || p.Err != nil {
 		p.Err = cmp.Or(p.Err, err)
 		return
 	}
-	if only != "" && len(p.Manifest.Agents) > 0 && !slices.Contains(p.named(), only) {
+	if only != "" && (p.Manifest == nil || len(p.Manifest.Agents) > 0 && !slices.Contains(p.named(), only)) {
 		return
 	}
 	path := filepath.Join(p.Dir, describeName)
@@ -284,7 +285,14 @@ func (r *Registry) load(p *Plugin, only string) {
 	}
 }
 
-func (r *Registry) loadManifest(p *Plugin) error {
+// namesOthers reports that a manifest names agents, and surely not that one, without parsing it.
+func namesOthers(manifest []byte, id string) bool {
+	return bytes.Contains(manifest, []byte("[[agent]]")) && !bytes.Contains(manifest, []byte(id)) && !bytes.ContainsRune(manifest, '\\')
+}
+
+// loadManifest reads the manifest; only is as in load. One that names other agents plainly is not parsed,
+// and p.Manifest stays nil.
+func (r *Registry) loadManifest(p *Plugin, only string) error {
 	path := filepath.Join(p.Dir, manifestName)
 	file, err := r.read.open(path, maxTOML)
 	if errors.Is(err, fs.ErrNotExist) && p.Origin == OriginOverride {
@@ -297,6 +305,9 @@ func (r *Registry) loadManifest(p *Plugin) error {
 	}
 	if err := p.checkFile(manifestName, file.data); err != nil {
 		return err
+	}
+	if only != "" && namesOthers(file.data, only) {
+		return nil
 	}
 	m, err := file.manifest()
 	p.Manifest = m

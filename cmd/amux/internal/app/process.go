@@ -28,7 +28,7 @@ type Process struct {
 	Env        []string // NAME=VALUE
 	Home       string   // empty if there is none
 	Cwd        string   // empty if the folder was removed
-	Executable string
+	Executable string   // what started, not a link to it
 	Version    string
 	Commit     string // that it was built from; empty if that is not known
 	Date       string // of the commit
@@ -86,13 +86,7 @@ func (p *Process) RuntimeDir() string {
 }
 
 // Beside returns a path next to the amux executable.
-func (p *Process) Beside(name string) string {
-	self := p.Executable
-	if resolved, err := filepath.EvalSymlinks(self); err == nil {
-		self = resolved
-	}
-	return filepath.Join(filepath.Dir(self), name)
-}
+func (p *Process) Beside(name string) string { return filepath.Join(filepath.Dir(p.Executable), name) }
 
 // Whole returns an error if amux was built alone: without the programs that start agents
 // and without plugins.

@@ -70,46 +70,49 @@ func NewCmd(a *app.App, rest Rest) *cobra.Command {
 	// Not cobra's own flag: its text is a template, with which the linker keeps each method of
 	// each type, since a template could name it.
 	showVersion := root.Flags().BoolP("version", "v", false, "version for amux")
-	root.AddCommand(
-		run.NewCmd(a),
-		run.NewCmdRerun(a),
-		agents.NewCmd(a, rest.Agents),
-		config.NewCmd(a),
-		rest.Plugin(a),
-		sessions.NewCmd(a),
-		records.NewCmdPs(a),
-		rest.Top(a),
-		records.NewCmdHistory(a),
-		records.NewCmdCost(a),
-		records.NewCmdLogs(a),
-		run.NewCmdAttach(a),
-		inbox.NewCmd(a),
-		records.NewCmdWait(a),
-		records.NewCmdScreen(a),
-		control.NewCmdSend(a),
-		control.NewCmdApprove(a),
-		control.NewCmdDeny(a),
-		control.NewCmdAnswer(a),
-		control.NewCmdInterrupt(a),
-		control.NewCmdPause(a),
-		control.NewCmdResume(a),
-		control.NewCmdStop(a),
-		control.NewCmdKill(a),
-		records.NewCmdRm(a),
-		records.NewCmdClean(a),
-		records.NewCmdInspect(a),
-		records.NewCmdDiff(a),
-		records.NewCmdUndo(a),
-		records.NewCmdCompare(a),
-		rest.Place(a),
-		worktree.NewCmd(a, records.NewCmdWorktreeDiff(a)),
-		records.NewCmdReplay(a),
-		serve.NewCmd(a, rest.HTTP),
-		mcp.NewCmd(a, rest.MCP),
-		acp.NewCmd(a, rest.ACP),
-		doctor.NewCmd(a),
-		version.NewCmd(a),
-	)
+	commands := []command{
+		{"run", run.NewCmd},
+		{"rerun", run.NewCmdRerun},
+		{"agents", func(a *app.App) *cobra.Command { return agents.NewCmd(a, rest.Agents) }},
+		{"config", config.NewCmd},
+		{"plugin", rest.Plugin},
+		{"sessions", sessions.NewCmd},
+		{"ps", records.NewCmdPs},
+		{"top", rest.Top},
+		{"history", records.NewCmdHistory},
+		{"cost", records.NewCmdCost},
+		{"logs", records.NewCmdLogs},
+		{"attach", run.NewCmdAttach},
+		{"inbox", inbox.NewCmd},
+		{"wait", records.NewCmdWait},
+		{"screen", records.NewCmdScreen},
+		{"send", control.NewCmdSend},
+		{"approve", control.NewCmdApprove},
+		{"deny", control.NewCmdDeny},
+		{"answer", control.NewCmdAnswer},
+		{"interrupt", control.NewCmdInterrupt},
+		{"pause", control.NewCmdPause},
+		{"resume", control.NewCmdResume},
+		{"stop", control.NewCmdStop},
+		{"kill", control.NewCmdKill},
+		{"rm", records.NewCmdRm},
+		{"clean", records.NewCmdClean},
+		{"inspect", records.NewCmdInspect},
+		{"diff", records.NewCmdDiff},
+		{"undo", records.NewCmdUndo},
+		{"compare", records.NewCmdCompare},
+		{"place", rest.Place},
+		{"worktree", func(a *app.App) *cobra.Command { return worktree.NewCmd(a, records.NewCmdWorktreeDiff(a)) }},
+		{"replay", records.NewCmdReplay},
+		{"serve", func(a *app.App) *cobra.Command { return serve.NewCmd(a, rest.HTTP) }},
+		{"mcp", func(a *app.App) *cobra.Command { return mcp.NewCmd(a, rest.MCP) }},
+		{"acp", func(a *app.App) *cobra.Command { return acp.NewCmd(a, rest.ACP) }},
+		{"doctor", doctor.NewCmd},
+		{"version", version.NewCmd},
+	}
+	for _, c := range asked(commands, a.Args) {
+		root.AddCommand(c.make(a))
+	}
 	if !whole {
 		a.HelpHandedOver(root)
 	}
@@ -129,6 +132,23 @@ func NewCmd(a *app.App, rest Rest) *cobra.Command {
 		completeFlags(a, root)
 	}
 	return root
+}
+
+// command is one of the commands of amux, which make makes with all its flags.
+type command struct {
+	name string
+	make func(*app.App) *cobra.Command
+}
+
+// asked are the commands that a command line needs: the one that it begins with, or else all. To
+// make all takes half a millisecond of each start.
+func asked(commands []command, args []string) []command {
+	for i, c := range commands {
+		if len(args) > 0 && args[0] == c.name {
+			return commands[i : i+1]
+		}
+	}
+	return commands
 }
 
 // completeFlags has the shell complete the values of flags that name something.

@@ -63,6 +63,29 @@ func TestCommandsAreListedOnce(t *testing.T) {
 	}
 }
 
+// A command that is made alone is the same as among all others.
+func TestCommandMadeAlone(t *testing.T) {
+	t.Parallel()
+	all := NewCmd(app.New(&app.Process{IO: iostreams.System(func(string) string { return "" })}), rest).Commands()
+	if len(all) < 30 {
+		t.Fatalf("there are %d commands", len(all))
+	}
+	for _, cmd := range all {
+		a := app.New(&app.Process{IO: iostreams.System(func(string) string { return "" })})
+		a.Args = []string{cmd.Name()}
+		if alone := NewCmd(a, rest).Commands(); len(alone) != 1 || alone[0].Name() != cmd.Name() {
+			t.Errorf("amux %s makes %d commands", cmd.Name(), len(alone))
+		}
+		alone, among := newBench(t, ""), newBench(t, "")
+		if code := alone.Main(cmd.Name(), "--help"); code != 0 {
+			t.Errorf("amux %s --help: exit %d, %s", cmd.Name(), code, alone.Err)
+		}
+		if code := among.Main("help", cmd.Name()); code != 0 || alone.Out.String() != among.Out.String() {
+			t.Errorf("amux help %s: exit %d, %s\n%s\nnot\n%s", cmd.Name(), code, among.Err, among.Out, alone.Out)
+		}
+	}
+}
+
 func TestBadCommandLines(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {

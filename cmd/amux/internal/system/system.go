@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"runtime"
 	"runtime/debug"
 	"slices"
@@ -34,6 +35,11 @@ func Process(b Build) *app.Process {
 	home, _ := os.UserHomeDir()      // empty: the configuration folder must be named
 	cwd, _ := os.Getwd()             // empty: relative paths stay relative
 	executable, _ := os.Executable() // empty: what lies beside it is reported missing
+	if runtime.GOOS != "linux" {     // where it is what the kernel has started
+		if resolved, err := filepath.EvalSymlinks(executable); err == nil {
+			executable = resolved
+		}
+	}
 	return &app.Process{
 		IO:            iostreams.System(os.Getenv),
 		Env:           inRun(process.Environ(os.Environ()), process.Enclosing()),
