@@ -4,6 +4,7 @@ import (
 	"mime"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 
 	"github.com/amux-dev/amux/host/internal/policy"
@@ -77,12 +78,10 @@ func caller(agent *pluginapi.Agent, env []string, cwd string, extra map[string]s
 	c := &pb.Caller{
 		Env: map[string]string{}, Cwd: cwd, Os: runtime.GOOS, Arch: runtime.GOARCH,
 	}
+	patterns := slices.Concat(callerEnv, agent.GetCallerEnv())
 	see := func(name, value string) {
-		for _, pattern := range append(callerEnv, agent.GetCallerEnv()...) {
-			if rule.Glob(pattern, name) {
-				c.Env[name] = value
-				return
-			}
+		if slices.ContainsFunc(patterns, func(pattern string) bool { return rule.Glob(pattern, name) }) {
+			c.Env[name] = value
 		}
 	}
 	for _, variable := range env {

@@ -221,11 +221,10 @@ func (r *rule) denies(q *Request, script *script) (Effect, string) {
 
 // Glob matches * with any text.
 func Glob(pattern, text string) bool {
-	parts := strings.Split(pattern, "*")
-	if len(parts) == 1 {
+	if strings.IndexByte(pattern, '*') < 0 {
 		return pattern == text
 	}
-	return inOrder(parts, text)
+	return inOrder(strings.Split(pattern, "*"), text)
 }
 
 // inOrder reports whether text begins with the first of two or more parts, ends with
