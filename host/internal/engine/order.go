@@ -6,9 +6,9 @@ import "time"
 // the host makes of records between them. The feeder adds to it, the receiver works it
 // off.
 type order struct {
-	n      uint64   // inputs so far, as of the last flush or item
-	sent   uint64   // inputs that were sent
-	done   uint64   // inputs that are fully answered
+	n      uint64       // inputs so far, as of the last flush or item
+	sent   uint64       // inputs that were sent
+	done   uint64       // inputs that are fully answered
 	open   fifo[uint64] // the last input of each batch that is not answered
 	stamps fifo[stamp]
 	items  []item
