@@ -32,6 +32,7 @@ func settle() {
 	time.Sleep(settled)
 	endSpareThreads()
 	startup.LetGoOfCode()
+	endSpareThreads() // of a busy system that answered late what LetGoOfCode asks
 }
 
 // settled is when what the start has to do at once is over.
