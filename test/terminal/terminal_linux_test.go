@@ -419,7 +419,9 @@ func TestAttachCutOff(t *testing.T) {
 	gone.sees("size 80x24")
 	gone.master.Close()
 	<-gone.over
-	_ = gone.cmd.Wait()
+	if _ = gone.cmd.Wait(); gone.cmd.ProcessState.ExitCode() == -1 {
+		t.Errorf("it did not give the terminal back: %v", gone.cmd.ProcessState)
+	}
 	again := d.attach(70, 20)
 	again.sees("size 70x20")
 	again.types("q")

@@ -78,7 +78,13 @@ func attachTerminal(o *AttachOptions, run app.Recorded, w *writer) error {
 		return pluginapi.Errorf(pluginapi.CodeInternal, "prepare the terminal: %w", err)
 	}
 	a := &attachment{process: o.Process, print: o.Print, run: run, writer: w, out: o.Process.IO.Out}
+	// A terminal that vanishes ends what is typed, and may send its signal after that: it must not end this process
+	// before the right to type is given back.
+	_, release := o.Process.Signals()
 	detached, caught := a.stay(ctx, first, pieces, o.DetachKey)
+	if !detached && caught == nil {
+		release() // the end of the run may be waited for
+	}
 	a.leave()
 	if err := restore(); err != nil {
 		o.Print.Warnf("restore the terminal: %v", err)
