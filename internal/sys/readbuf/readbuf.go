@@ -1,5 +1,5 @@
-// Package readbuf lends buffers to those who read files: of a busy run each part that was
-// written meanwhile, of a quiet one a line now and then, between which they hold none.
+// Package readbuf lends the buffers into which files that grow are read. A reader takes one of the
+// size of what is there to read, and gives it back before it waits for more.
 package readbuf
 
 import "sync"

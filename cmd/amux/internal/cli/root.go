@@ -134,7 +134,7 @@ func NewCmd(a *app.App, rest Rest) *cobra.Command {
 	return root
 }
 
-// command is one of the commands of amux, which make makes with all its flags.
+// command is the name of a command of amux, and what makes it with its flags.
 type command struct {
 	name string
 	make func(*app.App) *cobra.Command
