@@ -301,6 +301,9 @@ func TestTraceParentOfAgents(t *testing.T) {
 		if got := strings.TrimSpace(u.amux("run", "env", "x", "--run-id", id)); got != want {
 			t.Errorf("on %v: the agent has %s, want %s", on, got, want)
 		}
+		if on { // an exporter that outlived the test would write where its folder is removed
+			await(t, "the trace", func() bool { return len(c.spans()) > 0 })
+		}
 	}
 }
 
