@@ -411,9 +411,9 @@ func (s *Store) run(ctx context.Context, dir string, argv ...string) ([]byte, er
 		return nil, pluginapi.Errorf(pluginapi.CodeAgentNotInstalled, "%s prints more than %d MiB", argv[0], maxDocument>>20)
 	}
 	if got.ExitCode != 0 {
-		why := cmp.Or(telling(got.Stderr), sandbox.Telling(out.kept), "it says nothing")
+		why := cmp.Or(telling(got.Stderr), sandbox.Telling(out.kept), fmt.Sprintf("exit code %d, and it says nothing", got.ExitCode))
 		return nil, pluginapi.Errorf(pluginapi.CodeAgentNotInstalled, "%s failed: %s", filepath.Base(argv[0]), printable.Line(why)).
-			WithHint("nothing was installed; check the network, or try another way with --method")
+			WithHint("nothing was installed; check the network and the room on the disk, or try another way with --method")
 	}
 	return out.kept, nil
 }
