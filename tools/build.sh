@@ -28,7 +28,11 @@ build() {
 # it a millisecond sooner. Of larger pieces it would map more than is used.
 place() {
 	if ! cmp -s "$1" "$2"; then
-		dd if="$1" of="$2.new" bs=65536 2>/dev/null
+		if ! copied=$(dd if="$1" of="$2.new" bs=65536 2>&1); then
+			echo "$copied" >&2
+			rm -f "$2.new"
+			exit 1
+		fi
 		chmod 755 "$2.new"
 		mv "$2.new" "$2"
 	fi
