@@ -1,7 +1,9 @@
 package e2e
 
 import (
+	"bytes"
 	"os"
+	"path/filepath"
 	"testing"
 )
 
@@ -16,6 +18,30 @@ func TestSizeOfPrograms(t *testing.T) {
 		}
 		if info.Size() > most {
 			t.Errorf("%s has %.1f MB, more than %.1f", program, float64(info.Size())/(1<<20), float64(most)/(1<<20))
+		}
+	}
+}
+
+// What registers gRPC's reflection links protobuf's descriptors, which are unpacked at each
+// start: tools/goplugin.sh takes it out.
+func TestProgramsWithoutReflection(t *testing.T) {
+	t.Parallel()
+	plugins, err := filepath.Glob("../../bin/plugins/*/amux-plugin-*")
+	if err != nil || len(plugins) < 5 {
+		t.Fatalf("bin has the plugins %q (%v): make build", plugins, err)
+	}
+	for _, path := range append(plugins, "../../bin/amux", "../../bin/amux-api") {
+		program, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Contains(program, []byte("grpc.health.v1.Health")) {
+			t.Errorf("%s does not link go-plugin's server: this test sees nothing", path)
+		}
+		for _, has := range []string{"grpc.reflection.v1.ServerReflection", "protobuf/types/descriptorpb"} {
+			if bytes.Contains(program, []byte(has)) {
+				t.Errorf("%s links %s", path, has)
+			}
 		}
 	}
 }

@@ -7,6 +7,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -115,6 +116,11 @@ func kind(all []string) string {
 	return "see below"
 }
 
+// changed says how a module is changed when it is linked, and by what.
+var changed = map[string]string{
+	"github.com/hashicorp/go-plugin": "without two lines that tools/goplugin.sh of amux's source takes out",
+}
+
 func notice() ([]byte, error) {
 	modules, err := linked()
 	if err != nil {
@@ -143,7 +149,7 @@ func notice() ([]byte, error) {
 		name := strings.TrimSpace(path + " " + m.Version)
 		fmt.Fprintf(&b, "%s, %s\n", name, kind(all))
 		if kind(all) == "MPL-2.0" {
-			fmt.Fprintf(&b, "    its source, unchanged: https://%s, version %s\n", path, m.Version)
+			fmt.Fprintf(&b, "    its source, %s: https://%s, version %s\n", cmp.Or(changed[path], "unchanged"), path, m.Version)
 		}
 		for _, text := range all {
 			users[text] = append(users[text], name)
