@@ -82,6 +82,10 @@ func measure(bin string, count int, only string, keep, verbose bool) (over bool,
 			chosen = append(chosen, p)
 		}
 	}
+	still, err := watchPauses()
+	if err != nil {
+		return false, err
+	}
 	t := newTable()
 	begin := time.Now()
 	// All probes take turns, so that what the machine does meanwhile falls on all
@@ -105,6 +109,7 @@ func measure(bin string, count int, only string, keep, verbose bool) (over bool,
 		}
 	}
 	over = t.print(os.Stdout)
+	fmt.Println(still)
 	fmt.Printf("%d samples in %v; %s\n", count, time.Since(begin).Round(time.Second), machine())
 	return over, nil
 }
