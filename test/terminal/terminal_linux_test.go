@@ -284,6 +284,26 @@ func TestAttach(t *testing.T) {
 	late.leaves("has ended: completed")
 }
 
+// Who types has the size: also who had it before somebody else did.
+func TestAttachInTurn(t *testing.T) {
+	d := sit(t, "tui")
+	first := d.attach(100, 30)
+	first.sees("size 100x30")
+	second := d.attach(80, 24, "--steal")
+	second.sees("size 80x24")
+	second.types("a")
+	second.sees(`typed "a"`)
+	first.sees("size 80x24")
+	second.types(detach)
+	second.leaves("goes on")
+	first.types("b")
+	first.sees("size 100x30")
+	first.sees(`typed "ab"`)
+	first.types("q")
+	first.leaves("has ended: completed")
+	d.ended()
+}
+
 // A shell has no screen that it redraws: what it has printed is there, and
 // job control is that of any terminal.
 func TestAttachShell(t *testing.T) {

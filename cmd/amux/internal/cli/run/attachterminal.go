@@ -164,6 +164,7 @@ func (a *attachment) stay(ctx context.Context, first host.TerminalPiece, pieces 
 			}
 			before, _, found := bytes.Cut(keys, []byte{key.code()})
 			if len(before) > 0 && a.writer.may() {
+				a.fit(ctx)
 				a.ignore(a.run.Keys(ctx, before))
 			}
 			if found {
@@ -233,6 +234,19 @@ func (a *attachment) paint() {
 func (a *attachment) resize(ctx context.Context) {
 	if cols, rows, err := a.process.IO.Size(); err == nil && a.writer.had {
 		a.ignore(a.run.Resize(ctx, cols, rows))
+	}
+}
+
+// fit is resize if the run's terminal has another size, that of somebody who typed meanwhile: it
+// is told once, and not before each key.
+func (a *attachment) fit(ctx context.Context) {
+	if a.modes == nil {
+		return
+	}
+	hasCols, hasRows := a.modes.Size()
+	if cols, rows, err := a.process.IO.Size(); err == nil && (cols != hasCols || rows != hasRows) {
+		a.modes.Resize(cols, rows)
+		a.resize(ctx)
 	}
 }
 
