@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -17,8 +18,11 @@ import (
 
 	"github.com/coder/acp-go-sdk"
 
+	"github.com/amux-dev/amux/internal/test/agents"
 	"github.com/amux-dev/amux/internal/test/home"
 )
+
+func TestMain(m *testing.M) { agents.Run(m) }
 
 // editor is a client of one amux acp.
 type editor struct {
@@ -414,6 +418,43 @@ func TestMode(t *testing.T) {
 		t.Errorf("with --approve auto the modes are %+v, %v", s.Modes, err)
 	} else if _, err := fixed.SetSessionMode(fixed.patient(), acp.SetSessionModeRequest{SessionId: s.SessionId, ModeId: "ask"}); err == nil {
 		t.Error("with --approve auto a mode is taken")
+	}
+}
+
+// A mode that is chosen after the end of the run is that of the run in which the session goes on.
+func TestModeOfNextRun(t *testing.T) {
+	t.Parallel()
+	h := home.New(t)
+	plugins := t.TempDir()
+	if err := agents.Install(plugins, agents.Resumer, agents.Healthy); err != nil {
+		t.Fatal(err)
+	}
+	e := open(t, h, allow, "--agent", agents.Resumer, "--plugin", agents.Resumer+"="+filepath.Join(plugins, agents.Resumer))
+	s, err := e.NewSession(e.patient(), acp.NewSessionRequest{Cwd: h.Dir, McpServers: []acp.McpServer{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := s.SessionId
+	e.say(id, "ask before\nexit 0")
+	<-e.asked
+	h.Sh(nil, h.Amux, "wait", string(id))
+	if _, err := e.SetSessionMode(e.patient(), acp.SetSessionModeRequest{SessionId: id, ModeId: "deny"}); err != nil {
+		t.Fatal(err)
+	}
+	loaded, err := e.LoadSession(e.patient(), acp.LoadSessionRequest{SessionId: id, Cwd: h.Dir, McpServers: []acp.McpServer{}})
+	if err != nil || loaded.Modes == nil || loaded.Modes.CurrentModeId != "deny" {
+		t.Errorf("loaded, the modes are %+v, %v", loaded.Modes, err)
+	}
+	e.say(id, "sleep 0.5\nask after\nexit 0")
+	if len(e.asked) != 0 {
+		t.Errorf("it asks %+v", <-e.asked)
+	}
+	runs := strings.Split(h.Sh(nil, h.Amux, "ps", "-a", "-q"), "\n")
+	if len(runs) != 2 {
+		t.Fatalf("the runs are %q", runs)
+	}
+	if log := h.Sh(nil, h.Amux, "logs", runs[0], "--json"); strings.Count(log, `"type":"approval_denied"`) != 1 {
+		t.Errorf("nothing is denied in\n%s", log)
 	}
 }
 

@@ -241,18 +241,21 @@ func (g *agent) find(ctx context.Context, id string) (app.Recorded, error) {
 // follow follows the run of a session for the client, in place of what followed it before.
 func (g *agent) follow(s *session, from uint64, replay bool) *session {
 	s.agent, s.shown, s.asked = g, make(chan struct{}), map[string]context.CancelFunc{}
+	s.known = sync.OnceFunc(func() { close(s.shown) })
 	s.ctx, s.cancel = context.WithCancel(g.ctx)
 	g.mu.Lock()
 	old := g.sessions[string(s.id)]
 	if old != nil {
-		s.model = old.chosen()
+		old.mu.Lock()
+		s.model, s.approve = old.model, old.approve
+		old.mu.Unlock()
 	}
 	g.sessions[string(s.id)] = s
 	g.mu.Unlock()
 	if old != nil {
 		old.cancel()
 	}
-	go s.follow(from, replay)
+	s.begin(s.run, from, replay)
 	return s
 }
 

@@ -2,6 +2,7 @@ package acpagent
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -75,7 +76,7 @@ func (s *session) settings(ctx context.Context) (now settings) {
 	}
 	info := r.Info()
 	if info.Spec.Approve == host.ApproveAsk && s.agent.asks(ctx, info.Agent) {
-		now.approve = info.ApproveNow()
+		now.approve = s.approves(info)
 	}
 	models := s.agent.models(ctx, info.Agent)
 	if len(models) == 0 {
@@ -195,7 +196,8 @@ func (g *agent) setMode(ctx context.Context, in acp.SetSessionModeRequest) (out 
 	return out, err
 }
 
-// setApprove changes who answers from now on when the agent asks.
+// setApprove changes who answers from now on when the agent asks. Where the run has ended the one
+// in which the session goes on begins with it.
 func (s *session) setApprove(ctx context.Context, mode host.ApproveMode) error {
 	now := s.settings(ctx)
 	if now.approve == "" {
@@ -211,10 +213,15 @@ func (s *session) setApprove(ctx context.Context, mode host.ApproveMode) error {
 	if err != nil {
 		return err
 	}
-	if r.Info().End != nil {
-		return pluginapi.Errorf(pluginapi.CodeRunNotActive, "the agent does not run").WithHint("send a prompt first")
+	if r.Info().End == nil {
+		if err := r.SetApprove(ctx, mode); !errors.Is(err, pluginapi.CodeRunNotActive) {
+			return err
+		}
 	}
-	return r.SetApprove(ctx, mode)
+	s.mu.Lock()
+	s.approve = mode
+	s.mu.Unlock()
+	return nil
 }
 
 // setModel has the agent use another model from its next turn on.

@@ -1,6 +1,7 @@
 package acpagent
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -26,21 +27,33 @@ type session struct {
 	ctx    context.Context
 	cancel context.CancelFunc
 	shown  chan struct{} // closed when all is sent that there was
+	known  func()        // closes it; it may be called again
 
 	mu       sync.Mutex
-	run      string // a session that has ended goes on in another run
-	active   bool   // a turn goes on, whoever has begun it
-	model    string // that the client has chosen; empty: none
-	turn     *turn  // that the client waits for
-	question string // that waits for a text, which the next prompt is
+	run      string           // a session that has ended goes on in another run
+	active   bool             // a turn goes on, whoever has begun it
+	model    string           // that the client has chosen; empty: none
+	approve  host.ApproveMode // that it has chosen since the run has ended; empty: none
+	turn     *turn            // that the client waits for
+	question string           // that waits for a text, which the next prompt is
 	asked    map[string]context.CancelFunc
+	followed chan struct{} // closed when the run has ended and all of it is sent
+	over     end           // of the run that has ended last
+}
+
+// end is how a run has ended, for the turn that it was in.
+type end struct {
+	run    string
+	reason acp.StopReason
+	err    error
 }
 
 // turn is what a prompt of the client waits for.
 type turn struct {
 	text   string
-	begun  bool // its message is among the events
-	behind bool // the turn of somebody else's prompt went on then, and has not ended
+	run    string // that has got the prompt; empty: none yet
+	begun  bool   // its message is among the events
+	behind bool   // the turn of somebody else's prompt went on then, and has not ended
 	folded *time.Timer
 	end    chan struct{}
 	reason acp.StopReason
@@ -63,41 +76,76 @@ func (s *session) finish(reason acp.StopReason, err error) {
 	}
 }
 
+// runEnded ends the turn that the run was in. Where the prompt is still on its way to the run, it is
+// seen later whether that has got it: see sent. It is called with s.mu held, and may be so again.
+func (s *session) runEnded(run string, reason acp.StopReason, err error) {
+	if s.over.run != run {
+		s.over = end{run, reason, err}
+	}
+	if s.turn != nil && s.turn.run == run {
+		s.finish(s.over.reason, s.over.err)
+	}
+}
+
+// sent notes which run has got the prompt of the turn.
+func (s *session) sent(run string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.turn != nil {
+		s.turn.run = run
+	}
+	if s.over.run == run {
+		s.runEnded(run, "", nil)
+	}
+}
+
+// begin follows a run behind the one before.
+func (s *session) begin(run string, from uint64, replay bool) {
+	before, done := s.followed, make(chan struct{})
+	s.followed = done
+	go func() { // until the run has ended, or the session is closed
+		defer close(done)
+		if before != nil {
+			<-before
+		}
+		s.follow(run, from, replay)
+	}()
+}
+
 // follow sends what happens, until the session is closed or the run has ended.
-func (s *session) follow(from uint64, replay bool) {
+func (s *session) follow(run string, from uint64, replay bool) {
 	last := uint64(0)
-	if r, err := s.agent.host.Open(s.ctx, s.run); err == nil && replay {
+	if r, err := s.agent.host.Open(s.ctx, run); err == nil && replay {
 		last = r.Info().Events
 	}
-	known := sync.OnceFunc(func() { close(s.shown) })
 	if last < from {
-		known()
+		s.known()
 	}
 	var to translator
-	err := s.agent.follows.Events(s.ctx, s.run, from, func(seq uint64, line []byte) error {
+	err := s.agent.follows.Events(s.ctx, run, from, func(seq uint64, line []byte) error {
 		var head struct {
 			Type pluginapi.Type `json:"type"`
 		}
 		if json.Unmarshal(line, &head) == nil {
 			to.seq = seq
-			s.event(&to, host.Event{Type: head.Type, Raw: line}, seq <= last)
+			s.event(run, &to, host.Event{Type: head.Type, Raw: line}, seq <= last)
 		}
 		if seq >= last {
-			known()
+			s.known()
 		}
 		return s.ctx.Err()
 	})
-	known()
+	s.known()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err == nil || s.ctx.Err() != nil {
 		err = pluginapi.Errorf(pluginapi.CodeRunNotActive, "the session has ended")
 	}
-	s.finish("", err)
+	s.runEnded(run, "", err)
 }
 
 // event sends one event. old says that it is of before the session was loaded.
-func (s *session) event(to *translator, e host.Event, old bool) {
+func (s *session) event(run string, to *translator, e host.Event, old bool) {
 	payload := e.Payload()
 	s.mu.Lock()
 	if m, ok := payload.(pluginapi.UserMessage); ok && !old && m.ParentID == "" && s.turn != nil && !s.turn.begun && s.turn.text == m.Text {
@@ -151,7 +199,7 @@ func (s *session) event(to *translator, e host.Event, old bool) {
 	case pluginapi.RunEnd:
 		reason, err := to.turnEnds()
 		s.mu.Lock()
-		s.finish(reason, err)
+		s.runEnded(run, reason, err)
 		s.mu.Unlock()
 	}
 }
@@ -239,9 +287,16 @@ func (s *session) send(ctx context.Context, id, question, text string) error {
 	info := r.Info()
 	switch {
 	case info.End == nil && question != "":
-		return r.Answer(ctx, question, answerTo(r, question, text))
+		if err := r.Answer(ctx, question, answerTo(r, question, text)); err != nil {
+			return err
+		}
+		s.sent(id)
+		return nil
 	case info.End == nil:
 		err := r.Send(ctx, text)
+		if err == nil {
+			s.sent(id)
+		}
 		if !errors.Is(err, pluginapi.CodeStdinNotAvailable) && !errors.Is(err, pluginapi.CodeRunNotActive) {
 			return err
 		}
@@ -253,8 +308,9 @@ func (s *session) send(ctx context.Context, id, question, text string) error {
 	if err != nil {
 		return err
 	}
-	s.agent.goOn(s, next)
-	if mode := info.ApproveNow(); mode != info.Spec.Approve {
+	mode := s.approves(info)
+	s.goOn(next)
+	if mode != info.Spec.Approve {
 		if r, err := s.agent.host.Open(ctx, next); err == nil {
 			err = r.SetApprove(ctx, mode)
 			return err
@@ -277,12 +333,22 @@ func (s *session) chosen() string {
 	return s.model
 }
 
-// goOn has a session go on in another run, for which its client waits.
-func (g *agent) goOn(s *session, next string) {
+// approves is who answers when the agent asks, in the run of the session or, if that has ended, in the next one.
+func (s *session) approves(info host.RunInfo) host.ApproveMode {
 	s.mu.Lock()
-	s.run = next
-	s.mu.Unlock()
-	go s.follow(1, false)
+	defer s.mu.Unlock()
+	return cmp.Or(s.approve, info.ApproveNow())
+}
+
+// goOn has the session go on in another run, for which its client waits.
+func (s *session) goOn(next string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.run, s.approve = next, ""
+	if s.turn != nil {
+		s.turn.run = next
+	}
+	s.begin(next, 1, false)
 }
 
 // interrupt interrupts the agent's turn.
