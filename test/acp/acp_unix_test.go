@@ -3,8 +3,10 @@
 package acp
 
 import (
+	"bufio"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"os"
@@ -421,21 +423,23 @@ func TestMode(t *testing.T) {
 	}
 }
 
-// A mode that is chosen after the end of the run is that of the run in which the session goes on.
-func TestModeOfNextRun(t *testing.T) {
+// After the end of its run a session goes on in another one, with the mode that is chosen meanwhile,
+// and is still one session.
+func TestSessionGoesOn(t *testing.T) {
 	t.Parallel()
 	h := home.New(t)
 	plugins := t.TempDir()
 	if err := agents.Install(plugins, agents.Resumer, agents.Healthy); err != nil {
 		t.Fatal(err)
 	}
-	e := open(t, h, allow, "--agent", agents.Resumer, "--plugin", agents.Resumer+"="+filepath.Join(plugins, agents.Resumer))
+	args := []string{"--agent", agents.Resumer, "--plugin", agents.Resumer + "=" + filepath.Join(plugins, agents.Resumer)}
+	e := open(t, h, allow, args...)
 	s, err := e.NewSession(e.patient(), acp.NewSessionRequest{Cwd: h.Dir, McpServers: []acp.McpServer{}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	id := s.SessionId
-	e.say(id, "ask before\nexit 0")
+	e.say(id, "say first\nask before\nexit 0")
 	<-e.asked
 	h.Sh(nil, h.Amux, "wait", string(id))
 	if _, err := e.SetSessionMode(e.patient(), acp.SetSessionModeRequest{SessionId: id, ModeId: "deny"}); err != nil {
@@ -445,7 +449,7 @@ func TestModeOfNextRun(t *testing.T) {
 	if err != nil || loaded.Modes == nil || loaded.Modes.CurrentModeId != "deny" {
 		t.Errorf("loaded, the modes are %+v, %v", loaded.Modes, err)
 	}
-	e.say(id, "sleep 0.5\nask after\nexit 0")
+	e.say(id, "sleep 0.5\nsay second\nask after\nexit 0")
 	if len(e.asked) != 0 {
 		t.Errorf("it asks %+v", <-e.asked)
 	}
@@ -455,6 +459,60 @@ func TestModeOfNextRun(t *testing.T) {
 	}
 	if log := h.Sh(nil, h.Amux, "logs", runs[0], "--json"); strings.Count(log, `"type":"approval_denied"`) != 1 {
 		t.Errorf("nothing is denied in\n%s", log)
+	}
+	h.Sh(nil, h.Amux, "wait", runs[0])
+	e.say(id, "say third")
+	all, _, _ := e.seen()
+
+	two := open(t, h, allow, args...)
+	list, err := two.ListSessions(two.patient(), acp.ListSessionsRequest{})
+	if err != nil || len(list.Sessions) != 1 || list.Sessions[0].SessionId != id {
+		t.Errorf("the list is %+v, %v", list.Sessions, err)
+	}
+	if _, err := two.LoadSession(two.patient(), acp.LoadSessionRequest{SessionId: id, Cwd: h.Dir, McpServers: []acp.McpServer{}}); err != nil {
+		t.Fatal(err)
+	}
+	if agent, said, _ := two.seen(); !strings.HasSuffix(all, agent) || strings.Count(agent, "first")*strings.Count(agent, "second")*strings.Count(agent, "third") != 1 || !strings.Contains(said, "say third") {
+		t.Errorf("loaded, the agent says %q, not %q, the user %q", agent, all, said)
+	}
+	two.say(id, "say fourth")
+	h.Until("the first editor sees it", func() bool {
+		agent, _, _ := e.seen()
+		return strings.HasSuffix(agent, "fourth\n")
+	})
+	if n := len(strings.Split(h.Sh(nil, h.Amux, "ps", "-a", "-q"), "\n")); n != 3 {
+		t.Errorf("there are %d runs", n)
+	}
+	three := open(t, h, allow, args...)
+	if _, err := three.ResumeSession(three.patient(), acp.ResumeSessionRequest{SessionId: id, Cwd: h.Dir}); err != nil {
+		t.Fatal(err)
+	}
+	three.say(id, "say fifth")
+	if agent, _, _ := three.seen(); strings.Contains(agent, "fourth") || strings.Count(agent, "fifth") != 1 {
+		t.Errorf("resumed, the agent says %q", agent)
+	}
+	// The SDK has no session/delete.
+	plain := exec.Command(h.Amux, append([]string{"acp"}, args...)...)
+	plain.Dir, plain.Env = h.Dir, h.Env
+	in, err := plain.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := plain.StdoutPipe()
+	if err == nil {
+		err = plain.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	fmt.Fprintf(in, `{"jsonrpc":"2.0","id":1,"method":"session/delete","params":{"sessionId":%q}}`+"\n", id)
+	answer, err := bufio.NewReader(out).ReadString('\n')
+	if in.Close(); err != nil || strings.Contains(answer, "error") {
+		t.Errorf("session/delete: %q, %v", answer, err)
+	}
+	_ = plain.Wait()
+	if left := h.Sh(nil, h.Amux, "ps", "-a", "-q"); left != "" {
+		t.Errorf("deleted, there are the runs %q", left)
 	}
 }
 

@@ -144,7 +144,7 @@ func (g *agent) newSession(ctx context.Context, in acp.NewSessionRequest) (acp.N
 	if err != nil {
 		return acp.NewSessionResponse{}, err
 	}
-	s := g.follow(&session{id: acp.SessionId(id), run: id}, 1, false)
+	s := g.open(&session{id: acp.SessionId(id), first: id}, []string{id}, 1, false)
 	now := s.settings(ctx)
 	return acp.NewSessionResponse{SessionId: acp.SessionId(id), Modes: now.modes(), ConfigOptions: now.options()}, nil
 }
@@ -163,7 +163,7 @@ func (g *agent) start(ctx context.Context, t run.Task) (string, error) {
 	if t.Model == "" {
 		t.Model = g.options.Model
 	}
-	t.Conversation, t.Tags = true, []string{command.Tag}
+	t.Conversation, t.Tags = true, append([]string{command.Tag}, t.Tags...)
 	return run.Start(ctx, g.app, t)
 }
 
@@ -200,7 +200,8 @@ func (g *agent) loadSession(ctx context.Context, in acp.LoadSessionRequest) (acp
 	if err != nil {
 		return acp.LoadSessionResponse{}, err
 	}
-	s := g.follow(&session{id: in.SessionId, run: r.ID()}, 1, true)
+	first, runs := g.runs(ctx, r.Info())
+	s := g.open(&session{id: in.SessionId, first: first}, runs, 1, true)
 	select {
 	case <-s.shown:
 	case <-ctx.Done():
@@ -216,8 +217,13 @@ func (g *agent) resumeSession(ctx context.Context, in acp.ResumeSessionRequest) 
 	if err != nil {
 		return acp.ResumeSessionResponse{}, err
 	}
+	first, runs := g.runs(ctx, r.Info())
+	last := runs[len(runs)-1:]
+	if r, err = g.find(ctx, last[0]); err != nil {
+		return acp.ResumeSessionResponse{}, err
+	}
 	info := r.Info()
-	s := g.follow(&session{id: in.SessionId, run: r.ID(), active: inTurn(info)}, info.Events+1, false)
+	s := g.open(&session{id: in.SessionId, first: first, active: inTurn(info)}, last, info.Events+1, false)
 	for _, q := range r.Questions() {
 		s.ask(q.ID)
 	}
@@ -238,10 +244,40 @@ func (g *agent) find(ctx context.Context, id string) (app.Recorded, error) {
 	return r, nil
 }
 
-// follow follows the run of a session for the client, in place of what followed it before.
-func (g *agent) follow(s *session, from uint64, replay bool) *session {
+// tagOf is the tag of the runs in which a session went on, behind the end of the run that it began with.
+func tagOf(first string) string { return command.Tag + "-" + first }
+
+// firstOf is the run that the session of a run has begun with.
+func firstOf(i host.RunInfo) string {
+	for _, tag := range i.Tags {
+		if id, ok := strings.CutPrefix(tag, tagOf("")); ok {
+			return id
+		}
+	}
+	return i.ID
+}
+
+// runs are the runs of a session, from the given one on, the oldest first; and the one that it has
+// begun with.
+func (g *agent) runs(ctx context.Context, from host.RunInfo) (first string, runs []string) {
+	first = firstOf(from)
+	for i, err := range g.host.RunsBefore(ctx, "") { // the newest first
+		if err != nil || i.ID <= from.ID {
+			break
+		}
+		if slices.Contains(i.Tags, tagOf(first)) {
+			runs = append(runs, i.ID)
+		}
+	}
+	slices.Reverse(runs)
+	return first, append([]string{from.ID}, runs...)
+}
+
+// open follows the runs of a session for the client, in place of what followed it before. from is of
+// the first of them.
+func (g *agent) open(s *session, runs []string, from uint64, replay bool) *session {
+	s.run = runs[len(runs)-1]
 	s.agent, s.shown, s.asked = g, make(chan struct{}), map[string]context.CancelFunc{}
-	s.known = sync.OnceFunc(func() { close(s.shown) })
 	s.ctx, s.cancel = context.WithCancel(g.ctx)
 	g.mu.Lock()
 	old := g.sessions[string(s.id)]
@@ -255,7 +291,14 @@ func (g *agent) follow(s *session, from uint64, replay bool) *session {
 	if old != nil {
 		old.cancel()
 	}
-	s.begin(s.run, from, replay)
+	for _, id := range runs {
+		known := func() {}
+		if id == s.run {
+			known = sync.OnceFunc(func() { close(s.shown) })
+		}
+		s.begin(id, from, replay, known)
+		from = 1
+	}
 	return s
 }
 
@@ -277,12 +320,18 @@ func (g *agent) listSessions(ctx context.Context, in acp.ListSessionsRequest) (a
 		before = *in.Cursor
 	}
 	out := acp.ListSessionsResponse{Sessions: []acp.SessionInfo{}}
+	latest := map[string]host.RunInfo{} // in which sessions went on, by the first run
 	for i, err := range g.host.RunsBefore(ctx, before) {
 		switch {
 		case err != nil:
 			return acp.ListSessionsResponse{}, err
 		case !slices.Contains(i.Tags, command.Tag), g.options.Agent != "" && i.Agent != g.options.Agent,
 			in.Cwd != nil && filepath.Clean(*in.Cwd) != filepath.FromSlash(i.Cwd), in.Cursor != nil && i.ID >= *in.Cursor:
+			continue
+		case g.goesOn(ctx, i):
+			if first := firstOf(i); latest[first].ID == "" {
+				latest[first] = i
+			}
 			continue
 		case len(out.Sessions) == sessionsInPage:
 			last := string(out.Sessions[sessionsInPage-1].SessionId)
@@ -293,6 +342,9 @@ func (g *agent) listSessions(ctx context.Context, in acp.ListSessionsRequest) (a
 		if title := render.Excerpt(i.Prompt, 80); title != "" {
 			info.Title = &title
 		}
+		if later, ok := latest[i.ID]; ok {
+			i = later
+		}
 		updated := i.Created
 		if i.Ended != nil {
 			updated = *i.Ended
@@ -302,6 +354,16 @@ func (g *agent) listSessions(ctx context.Context, in acp.ListSessionsRequest) (a
 		out.Sessions = append(out.Sessions, info)
 	}
 	return out, nil
+}
+
+// goesOn reports whether a session that is there goes on in a run.
+func (g *agent) goesOn(ctx context.Context, i host.RunInfo) bool {
+	first := firstOf(i)
+	if first == i.ID {
+		return false
+	}
+	r, err := g.host.Open(ctx, first)
+	return err == nil && r.ID() == first
 }
 
 // closeSession ends the conversation.
@@ -328,21 +390,22 @@ func (g *agent) closeSession(ctx context.Context, in acp.CloseSessionRequest) (a
 // deletionTime is how long a run may take to stop before its record is deleted.
 const deletionTime = 30 * time.Second
 
-// deleteSession stops the run, if it goes on, and deletes its record. A session that there
+// deleteSession stops the run, if it goes on, and deletes the records of the session. A session that there
 // is not is deleted already.
 func (g *agent) deleteSession(ctx context.Context, in deleteSession) (deleted struct{}, _ error) {
 	g.mu.Lock()
 	s := g.sessions[string(in.ID)]
 	delete(g.sessions, string(in.ID))
 	g.mu.Unlock()
-	ids := []string{string(in.ID)}
 	if s != nil {
 		s.cancel()
-		if id := s.runID(); id != ids[0] {
-			ids = append(ids, id)
-		}
 	}
-	for _, id := range ids {
+	r, err := g.host.Open(ctx, string(in.ID))
+	if err != nil || r.ID() != string(in.ID) {
+		return deleted, nil
+	}
+	_, ids := g.runs(ctx, r.Info())
+	for _, id := range slices.Backward(ids) { // what is left, if one cannot be deleted, is the session still
 		r, err := g.host.Open(ctx, id)
 		if err != nil || r.ID() != id || !slices.Contains(r.Info().Tags, command.Tag) {
 			continue

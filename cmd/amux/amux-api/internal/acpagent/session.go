@@ -24,10 +24,10 @@ import (
 type session struct {
 	agent  *agent
 	id     acp.SessionId
+	first  string // run of the session; its later ones are tagged with it
 	ctx    context.Context
 	cancel context.CancelFunc
 	shown  chan struct{} // closed when all is sent that there was
-	known  func()        // closes it; it may be called again
 
 	mu       sync.Mutex
 	run      string           // a session that has ended goes on in another run
@@ -99,8 +99,8 @@ func (s *session) sent(run string) {
 	}
 }
 
-// begin follows a run behind the one before.
-func (s *session) begin(run string, from uint64, replay bool) {
+// begin follows a run behind the one before. known is called, perhaps more than once, when all is sent that there was.
+func (s *session) begin(run string, from uint64, replay bool, known func()) {
 	before, done := s.followed, make(chan struct{})
 	s.followed = done
 	go func() { // until the run has ended, or the session is closed
@@ -108,18 +108,18 @@ func (s *session) begin(run string, from uint64, replay bool) {
 		if before != nil {
 			<-before
 		}
-		s.follow(run, from, replay)
+		s.follow(run, from, replay, known)
 	}()
 }
 
 // follow sends what happens, until the session is closed or the run has ended.
-func (s *session) follow(run string, from uint64, replay bool) {
+func (s *session) follow(run string, from uint64, replay bool, known func()) {
 	last := uint64(0)
 	if r, err := s.agent.host.Open(s.ctx, run); err == nil && replay {
 		last = r.Info().Events
 	}
 	if last < from {
-		s.known()
+		known()
 	}
 	var to translator
 	err := s.agent.follows.Events(s.ctx, run, from, func(seq uint64, line []byte) error {
@@ -131,11 +131,11 @@ func (s *session) follow(run string, from uint64, replay bool) {
 			s.event(run, &to, host.Event{Type: head.Type, Raw: line}, seq <= last)
 		}
 		if seq >= last {
-			s.known()
+			known()
 		}
 		return s.ctx.Err()
 	})
-	s.known()
+	known()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err == nil || s.ctx.Err() != nil {
@@ -199,6 +199,7 @@ func (s *session) event(run string, to *translator, e host.Event, old bool) {
 	case pluginapi.RunEnd:
 		reason, err := to.turnEnds()
 		s.mu.Lock()
+		s.active = false
 		s.runEnded(run, reason, err)
 		s.mu.Unlock()
 	}
@@ -304,7 +305,7 @@ func (s *session) send(ctx context.Context, id, question, text string) error {
 	if info.SessionID == "" {
 		return pluginapi.Errorf(pluginapi.CodeRunNotActive, "the session has ended").WithHint("begin a new one")
 	}
-	next, err := s.agent.start(ctx, run.Task{Cwd: info.Cwd, Resume: info.SessionID, Prompt: text, Model: s.chosen()})
+	next, err := s.agent.start(ctx, run.Task{Cwd: info.Cwd, Resume: info.SessionID, Prompt: text, Model: s.chosen(), Tags: []string{tagOf(s.first)}})
 	if err != nil {
 		return err
 	}
@@ -348,7 +349,7 @@ func (s *session) goOn(next string) {
 	if s.turn != nil {
 		s.turn.run = next
 	}
-	s.begin(next, 1, false)
+	s.begin(next, 1, false, func() {})
 }
 
 // interrupt interrupts the agent's turn.
