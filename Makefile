@@ -30,7 +30,7 @@ run: ## build all but what containers and clusters need, and run the main job wi
 	@QUICK="amux-place-docker amux-place-kubernetes" sh tools/build.sh bin
 	@sh tools/demo.sh "$(PROMPT)"
 
-test: build agents ## every test, with what they need; of real agents that are unchanged since their proof only the core (AMUX_TEST_OFFLINE=1: none)
+test: room build agents ## every test, with what they need; of real agents that are unchanged since their proof only the core (AMUX_TEST_OFFLINE=1: none)
 	@sh tools/debian.sh zip rpm chromium bwrap:bubblewrap ssh:openssh-client sshd:openssh-server dockerd:docker.io busybox:busybox-static \
 		podman newuidmap:uidmap crun /usr/libexec/podman/catatonit:catatonit
 	@$(GO) mod graph >/dev/null # a workspace of somebody's plugin asks for more of it than a build
@@ -50,6 +50,10 @@ kubernetes: build ## runs in a real Kubernetes cluster of one node, which is bui
 
 drift: build agents ## the real agents' newest versions against the pinned ones; AGENT=x for one
 	@$(GO) run ./test/real/drift $(if $(AGENT),-agent $(AGENT))
+
+.PHONY: room
+room:
+	@sh tools/room.sh "make test" 4 . "$${TMPDIR:-/tmp}" "$$($(GO) env GOCACHE)"
 
 .PHONY: agents
 agents:
