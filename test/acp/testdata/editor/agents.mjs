@@ -1,7 +1,7 @@
 // Two editors made with the official SDK, one after the other, on one session of an agent.
 // What they receive is checked by the SDK's own schema. It prints one line of JSON.
 // Arguments: amux, the folder, the prompts (JSON), the options of amux acp.
-import { spawn } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
 import { Readable, Writable } from "node:stream";
 import { client, methods, ndJsonStream } from "@agentclientprotocol/sdk";
 
@@ -59,7 +59,7 @@ const quiet = async (told) => {
   }
 };
 
-let sessionId;
+let sessionId, begun;
 const say = async (ctx, name, prompt) => {
   const turn = ctx.request(methods.agent.session.prompt, { sessionId, prompt: [{ type: "text", text: prompt }] });
   const { stopReason } = await turn.catch((error) => ((seen.errors[name] = error.message), {}));
@@ -69,6 +69,7 @@ const say = async (ctx, name, prompt) => {
 await edit(async (ctx, told) => {
   const session = await ctx.request(methods.agent.session.new, { cwd, mcpServers: [] });
   sessionId = seen.session = session.sessionId;
+  begun = new Date().getMinutes();
   seen.modes = session.modes?.availableModes.map((m) => m.id);
   seen.options = (session.configOptions ?? []).map((o) => o.id);
   await say(ctx, "text", text);
@@ -106,4 +107,24 @@ await edit(async (ctx, told) => {
   }
   await ctx.request(methods.agent.session.close, { sessionId });
 });
+
+// What was closed goes on in another run, and is one session.
+spawnSync(program, ["wait", sessionId], { timeout: 60_000 }); // however it has ended
+while (options.includes("gemini") && new Date().getMinutes() === begun) // it names its files by the minute, and overwrites what it opens again in the same
+  await new Promise((done) => setTimeout(done, 1000));
+await edit(async (ctx, told) => {
+  await ctx.request(methods.agent.session.load, { sessionId, cwd, mcpServers: [] });
+  await quiet(told);
+  const before = told.text.length;
+  const turn = ctx.request(methods.agent.session.prompt, { sessionId, prompt: [{ type: "text", text }] });
+  const { stopReason } = await turn.catch((error) => {
+    if (!/cannot resume/.test(error.message)) throw error;
+    return { stopReason: "end_turn" };
+  });
+  const { sessions } = await ctx.request(methods.agent.session.list, { cwd });
+  if (stopReason !== "end_turn" || told.text.length === before || sessions.length !== seen.listed.length)
+    throw new Error(`after its end the session goes on to ${stopReason}, says ${told.text.slice(before)}, and there are ${sessions.length} sessions`);
+  await ctx.request(methods.agent.session.close, { sessionId });
+});
+spawnSync(program, ["wait", "--tag", `acp-${sessionId}`], { timeout: 60_000 });
 console.log(JSON.stringify(seen));
