@@ -276,9 +276,11 @@ func (g *agent) runs(ctx context.Context, from host.RunInfo) (first string, runs
 // open follows the runs of a session for the client, in place of what followed it before. from is of
 // the first of them.
 func (g *agent) open(s *session, runs []string, from uint64, replay bool) *session {
-	s.run = runs[len(runs)-1]
-	s.agent, s.shown, s.asked = g, make(chan struct{}), map[string]context.CancelFunc{}
+	last := runs[len(runs)-1]
+	s.agent, s.run, s.shown, s.asked = g, last, make(chan struct{}), map[string]context.CancelFunc{}
 	s.ctx, s.cancel = context.WithCancel(g.ctx)
+	s.mu.Lock() // a prompt may come as soon as it is known
+	defer s.mu.Unlock()
 	g.mu.Lock()
 	old := g.sessions[string(s.id)]
 	if old != nil {
@@ -293,7 +295,7 @@ func (g *agent) open(s *session, runs []string, from uint64, replay bool) *sessi
 	}
 	for _, id := range runs {
 		known := func() {}
-		if id == s.run {
+		if id == last {
 			known = sync.OnceFunc(func() { close(s.shown) })
 		}
 		s.begin(id, from, replay, known)
