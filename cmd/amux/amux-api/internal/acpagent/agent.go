@@ -59,7 +59,9 @@ func Serve(a *app.App, o *command.Options) error {
 		}
 	}
 	g := &agent{app: a, options: o, host: h, follows: follow.New(a, h), ctx: ctx, sessions: map[string]*session{}, listed: map[string][]*pluginapi.Model{}}
-	g.client.conn = connect(g.methods(), a.IO.Out, a.IO.In)
+	conn, begin := connect(g.methods(), a.IO.Out, a.IO.In)
+	g.client.conn = conn
+	begin()
 	sigs, stop := a.Signals()
 	defer stop()
 	for {

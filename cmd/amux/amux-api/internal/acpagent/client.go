@@ -137,9 +137,11 @@ func told[In any, P interface {
 	return answer[In, any, P](func(ctx context.Context, in In) (any, error) { return nil, f(ctx, in) })
 }
 
-// connect serves methods on the two streams.
-func connect(methods map[string]method, in io.Writer, out io.Reader) *acp.Connection {
-	conn := acp.NewConnection(func(ctx context.Context, name string, params json.RawMessage) (any, *acp.RequestError) {
+// connect serves methods on the two streams from begin on. Without that the SDK reads what comes before its caller
+// has the connection.
+func connect(methods map[string]method, in io.Writer, out io.Reader) (conn *acp.Connection, begin func()) {
+	begun := make(chan struct{})
+	conn = acp.NewConnection(func(ctx context.Context, name string, params json.RawMessage) (any, *acp.RequestError) {
 		do := methods[name]
 		if do == nil {
 			return nil, acp.NewMethodNotFound(name)
@@ -149,7 +151,18 @@ func connect(methods map[string]method, in io.Writer, out io.Reader) *acp.Connec
 			return nil, failed(err)
 		}
 		return result, nil
-	}, in, out)
+	}, in, late{out, begun})
 	conn.SetLogger(slog.New(slog.DiscardHandler))
-	return conn
+	return conn, func() { close(begun) }
+}
+
+// late is a reader that gives nothing before begun is closed.
+type late struct {
+	io.Reader
+	begun <-chan struct{}
+}
+
+func (l late) Read(b []byte) (int, error) {
+	<-l.begun
+	return l.Reader.Read(b)
 }
