@@ -10,7 +10,10 @@ here=$(cd "$(dirname "$0")" && pwd)
 mkdir -p "$here/../.cache"
 cache=$(cd "$here/../.cache" && pwd)
 from=$($GO mod download -json github.com/hashicorp/go-plugin | sed -n 's/^.*"Dir": "\(.*\)",*$/\1/p')
-[ "$from" ] || { $GO mod download github.com/hashicorp/go-plugin && exit 1; } # which says why
+if [ ! "$from" ]; then
+	$GO mod download github.com/hashicorp/go-plugin || true # which says why
+	exit 1
+fi
 stamp="$from $(cksum <"$0")"
 copy=go-plugin # as the programs say where it comes from: ./.cache/go-plugin
 if [ "$(cat "$cache/$copy/.from" 2>/dev/null)" != "$stamp" ]; then
