@@ -116,11 +116,7 @@ await edit(async (ctx, told) => {
   await ctx.request(methods.agent.session.load, { sessionId, cwd, mcpServers: [] });
   await quiet(told);
   const before = told.text.length;
-  const turn = ctx.request(methods.agent.session.prompt, { sessionId, prompt: [{ type: "text", text }] });
-  const { stopReason } = await turn.catch((error) => {
-    if (!/cannot resume/.test(error.message)) throw error;
-    return { stopReason: "end_turn" };
-  });
+  const { stopReason } = await ctx.request(methods.agent.session.prompt, { sessionId, prompt: [{ type: "text", text }] });
   const { sessions } = await ctx.request(methods.agent.session.list, { cwd });
   if (stopReason !== "end_turn" || told.text.length === before || sessions.length !== seen.listed.length)
     throw new Error(`after its end the session goes on to ${stopReason}, says ${told.text.slice(before)}, and there are ${sessions.length} sessions`);
