@@ -25,7 +25,7 @@ type pauses struct {
 }
 
 func (p pauses) String() string {
-	return fmt.Sprintf("with nothing to do it stood still for 1 ms or more in %.1f %% of the time, the longest was %.1f ms",
+	return fmt.Sprintf("before the first sample others had a processor for 1 ms or more at a time, %.1f %% of the time together; the longest was %.1f ms",
 		100*p.lost.Seconds()/p.watched.Seconds(), 1e3*p.longest.Seconds())
 }
 

@@ -99,7 +99,8 @@ func (s *session) sent(run string) {
 	}
 }
 
-// begin follows a run behind the one before. It is called with s.mu held. known is called, perhaps more than once, when all is sent that there was.
+// begin follows a run behind the one before. known is called, perhaps more than once, when all is
+// sent that there was. begin is called with s.mu held.
 func (s *session) begin(run string, from uint64, replay bool, known func()) {
 	before, done := s.followed, make(chan struct{})
 	s.followed = done
