@@ -11,8 +11,8 @@ case ${GOFLAGS:-} in
 *-overlay=*) ;;
 *) export GOFLAGS="${GOFLAGS:-} $(sh tools/lean.sh)" ;;
 esac
-goplugin=$(sh tools/goplugin.sh)
-export GOFLAGS="$GOFLAGS $goplugin"
+modules=$(sh tools/modules.sh)
+export GOFLAGS="$GOFLAGS $modules"
 exe=$($GO env GOEXE)
 of=$($GO env GOOS)-$($GO env GOARCH)
 native=

@@ -2,8 +2,8 @@
 # Builds and vets for the platforms that the tests do not run on.
 set -eu
 : "${GO:=go}"
-goplugin=$(sh tools/goplugin.sh)
-export GOFLAGS="${GOFLAGS:-} $goplugin" # as tools/build.sh has it, so that it is compiled once
+modules=$(sh tools/modules.sh)
+export GOFLAGS="${GOFLAGS:-} $modules" # as tools/build.sh has it, so that it is compiled once
 for platform in windows/amd64 darwin/arm64; do
 	GOOS=${platform%/*} GOARCH=${platform#*/} $GO vet ./...
 	GOOS=${platform%/*} GOARCH=${platform#*/} $GO build ./cmd/... ./plugins/...

@@ -53,7 +53,12 @@ func TestNotice(t *testing.T) {
 	if n := strings.Count(lines, ", MPL-2.0\n    its source, "); n < 2 || n != strings.Count(lines, ", MPL-2.0\n") {
 		t.Errorf("NOTICE says of %d modules under MPL-2.0 where their source is", n)
 	}
-	if !strings.Contains(lines, "\n    its source, without two lines that tools/goplugin.sh of amux's source takes out: https://github.com/hashicorp/go-plugin, version v") {
-		t.Error("NOTICE does not say that go-plugin is changed")
+	for _, says := range []string{
+		"without two lines that tools/modules.sh of amux's source takes out: https://github.com/hashicorp/go-plugin, version v",
+		"with regular expressions that tools/modules.sh of amux's source has compiled when they are used: https://github.com/Masterminds/semver/v3, version v",
+	} {
+		if !strings.Contains(lines, "\n    its source, "+says) {
+			t.Errorf("NOTICE does not say of a module that it is changed: %s", says)
+		}
 	}
 }

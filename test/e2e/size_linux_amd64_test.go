@@ -23,8 +23,8 @@ func TestSizeOfPrograms(t *testing.T) {
 }
 
 // What registers gRPC's reflection links protobuf's descriptors, which are unpacked at each
-// start: tools/goplugin.sh takes it out.
-func TestProgramsWithoutReflection(t *testing.T) {
+// start, and semver compiles six regular expressions then: tools/modules.sh changes both.
+func TestProgramsLinkCopiesOfModules(t *testing.T) {
 	t.Parallel()
 	plugins, err := filepath.Glob("../../bin/plugins/*/amux-plugin-*")
 	if err != nil || len(plugins) < 5 {
@@ -42,6 +42,9 @@ func TestProgramsWithoutReflection(t *testing.T) {
 			if bytes.Contains(program, []byte(has)) {
 				t.Errorf("%s links %s", path, has)
 			}
+		}
+		if versions := []byte("Masterminds/semver/v3."); bytes.Contains(program, versions) && !bytes.Contains(program, append(versions, "(*whenUsed)."...)) {
+			t.Errorf("%s links semver as it is published", path)
 		}
 	}
 }

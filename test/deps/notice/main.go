@@ -118,7 +118,8 @@ func kind(all []string) string {
 
 // changed says how a module is changed when it is linked, and by what.
 var changed = map[string]string{
-	"github.com/hashicorp/go-plugin": "without two lines that tools/goplugin.sh of amux's source takes out",
+	"github.com/hashicorp/go-plugin":   "without two lines that tools/modules.sh of amux's source takes out",
+	"github.com/Masterminds/semver/v3": "with regular expressions that tools/modules.sh of amux's source has compiled when they are used",
 }
 
 func notice() ([]byte, error) {
@@ -148,7 +149,7 @@ func notice() ([]byte, error) {
 		}
 		name := strings.TrimSpace(path + " " + m.Version)
 		fmt.Fprintf(&b, "%s, %s\n", name, kind(all))
-		if kind(all) == "MPL-2.0" {
+		if changed[path] != "" || kind(all) == "MPL-2.0" {
 			fmt.Fprintf(&b, "    its source, %s: https://%s, version %s\n", cmp.Or(changed[path], "unchanged"), path, m.Version)
 		}
 		for _, text := range all {
