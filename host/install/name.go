@@ -6,6 +6,7 @@ import (
 
 	"github.com/Masterminds/semver/v3"
 
+	"github.com/amux-dev/amux/internal/registry"
 	"github.com/amux-dev/amux/internal/sys/pattern"
 	"github.com/amux-dev/amux/pluginapi"
 )
@@ -30,7 +31,6 @@ const (
 )
 
 var (
-	nameRule     = pattern.New(`^[a-z][a-z0-9]*(-[a-z0-9]+)*$`)
 	deviceRule   = pattern.New(`^(?i:con|prn|aux|nul|com[0-9¹²³]|lpt[0-9¹²³]|conin\$|conout\$)$`)
 	platformRule = pattern.New(`^[a-z0-9]+/[a-z0-9]+$`)
 	hashRule     = pattern.New(`^[0-9a-f]{64}$`)
@@ -38,7 +38,7 @@ var (
 
 // CheckName says what is wrong with a plugin's name.
 func CheckName(name string) error {
-	if nameRule.MatchString(name) && len(name) <= 40 && !deviceRule.MatchString(name) {
+	if registry.IsName(name) {
 		return nil
 	}
 	err := pluginapi.Errorf(pluginapi.CodeValidation, "%.80q is no name for a plugin", name)
@@ -65,7 +65,7 @@ func legalName(name string) string {
 	if deviceRule.MatchString(near) {
 		near += "-agent"
 	}
-	if !nameRule.MatchString(near) {
+	if !registry.IsName(near) {
 		return ""
 	}
 	return near

@@ -84,9 +84,18 @@ func InstallHint(agent *pluginapi.Agent) string {
 
 // Older reports whether a version is known to be older than another.
 func Older(version, minimum string) bool {
-	v, err1 := semver.NewVersion(version)
-	m, err2 := semver.NewVersion(minimum)
+	v, err1 := parseVersion(version)
+	m, err2 := parseVersion(minimum)
 	return err1 == nil && err2 == nil && v.LessThan(m)
+}
+
+// parseVersion reads a version as CLIs tell it, perhaps "v1.2". Most are strict ones, which are read without a regular
+// expression: to compile that takes a tenth of a millisecond, at each start.
+func parseVersion(text string) (*semver.Version, error) {
+	if v, err := semver.StrictNewVersion(text); err == nil {
+		return v, nil
+	}
+	return semver.NewVersion(text)
 }
 
 // versionEntry is what programs.json remembers of a CLI, for as long as its file stays the same.

@@ -17,7 +17,6 @@ import (
 
 	"github.com/amux-dev/amux/internal/sys/fault"
 	"github.com/amux-dev/amux/internal/sys/foreign"
-	"github.com/amux-dev/amux/internal/sys/pattern"
 	"github.com/amux-dev/amux/pluginapi"
 )
 
@@ -123,14 +122,33 @@ func (p Plugin) errorf(code pluginapi.Code, format string, args ...any) *plugina
 	return pluginapi.Errorf(code, p.label()+": "+format, args...)
 }
 
-var (
-	nameRule   = pattern.New(`^[a-z][a-z0-9]*(-[a-z0-9]+)*$`)
-	deviceRule = pattern.New(`^(con|prn|aux|nul|com[0-9]|lpt[0-9])$`)
-)
+// IsName says whether a plugin can have this name: at most 40 of a-z, 0-9 and single hyphens within, with a letter at the
+// beginning, and none of Windows' names of devices. It uses no regular expression: each start looks at names, and
+// compiling one takes a fifth of a millisecond.
+func IsName(name string) bool {
+	if name == "" || len(name) > 40 || !isLower(name[0]) || strings.HasSuffix(name, "-") || strings.Contains(name, "--") {
+		return false
+	}
+	for i := range len(name) {
+		if c := name[i]; !isLower(c) && !isDigit(c) && c != '-' {
+			return false
+		}
+	}
+	switch name {
+	case "con", "prn", "aux", "nul":
+		return false
+	}
+	port := strings.HasPrefix(name, "com") || strings.HasPrefix(name, "lpt")
+	return !port || len(name) != 4 || !isDigit(name[3])
+}
+
+func isLower(c byte) bool { return c >= 'a' && c <= 'z' }
+
+func isDigit(c byte) bool { return c >= '0' && c <= '9' }
 
 // checkName says what is wrong with a plugin's name.
 func checkName(name string) error {
-	if !nameRule.MatchString(name) || len(name) > 40 || deviceRule.MatchString(name) {
+	if !IsName(name) {
 		return pluginapi.Errorf(pluginapi.CodePluginInvalid, "%q is no name for a plugin", name).
 			WithHint("a name has at most 40 of a-z, 0-9 and single hyphens, begins with a letter, and is no device name")
 	}
