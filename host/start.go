@@ -100,13 +100,24 @@ func (h *Host) Start(ctx context.Context, spec RunSpec) (_ *Run, retErr error) {
 	// The plugin's start is the longest part, so it begins first, and nothing waits for it that does not need it.
 	patience := adapter.NewPatience(h.limits.Call)
 	connected := make(chan error, 1)
+	since := time.Now()
+	begun, err := h.plugins.Begin(l.plugin)
+	if err != nil {
+		return nil, err
+	}
 	go func() {
-		since := time.Now()
-		process, err := h.plugins.Connect(ctx, l.plugin)
+		process, err := begun.Wait(ctx)
 		patience.Spend(time.Since(since))
 		l.process = process
 		connected <- err
 	}()
+	// The folder is made after that: the new process would wait for a processor that this one keeps busy, up to a
+	// millisecond where there are two.
+	select {
+	case <-begun.Forked:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 	l.slot = h.opts.Queue.take()
 	queued := l.slot.waits()
 	if err := l.createDir(queued); err != nil {

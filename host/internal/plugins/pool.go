@@ -51,7 +51,7 @@ type Pool struct {
 	Options
 
 	mu     sync.Mutex
-	shared map[string]*slot // by name and hash
+	shared map[string]*Begun // by name and hash
 	all    map[*adapter.Process]*use
 
 	closing context.Context // ends with close, and every start with it
@@ -61,7 +61,7 @@ type Pool struct {
 
 // New makes a pool. It starts nothing.
 func New(o Options) *Pool {
-	p := &Pool{Options: o, shared: map[string]*slot{}, all: map[*adapter.Process]*use{}}
+	p := &Pool{Options: o, shared: map[string]*Begun{}, all: map[*adapter.Process]*use{}}
 	p.closing, p.end = context.WithCancel(context.Background())
 	return p
 }
@@ -76,8 +76,10 @@ type use struct {
 	retired       bool
 }
 
-// slot is a shared process, or the one that is being started.
-type slot struct {
+// Begun is a shared process, or the one that is being started.
+type Begun struct {
+	// Forked is closed when there is a process, which needs no more than time to be ready, or when there will be none.
+	Forked  chan struct{}
 	ready   chan struct{}
 	process *adapter.Process
 	err     error
@@ -85,7 +87,11 @@ type slot struct {
 
 // Get returns the shared process of a plugin, starting it if there is none.
 func (p *Pool) Get(ctx context.Context, v registry.Verified) (*adapter.Process, error) {
-	process, err := p.Connect(ctx, v)
+	begun, err := p.Begin(v)
+	if err != nil {
+		return nil, err
+	}
+	process, err := begun.Wait(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -95,12 +101,12 @@ func (p *Pool) Get(ctx context.Context, v registry.Verified) (*adapter.Process, 
 	return process, nil
 }
 
-// Connect is Get without the check that the process is what its files say. Who has asked it
+// Begin begins a Get, and leaves out the check that the process is what its files say: who has asked it
 // something makes nothing of the answer before Check.
-func (p *Pool) Connect(ctx context.Context, v registry.Verified) (*adapter.Process, error) {
+func (p *Pool) Begin(v registry.Verified) (*Begun, error) {
 	p.mu.Lock()
+	defer p.mu.Unlock()
 	if p.closing.Err() != nil {
-		p.mu.Unlock()
 		return nil, ErrClosed()
 	}
 	key := v.Plugin.Name + " " + v.SHA256
@@ -115,24 +121,27 @@ func (p *Pool) Connect(ctx context.Context, v registry.Verified) (*adapter.Proce
 		}
 	}
 	if s == nil {
-		s = &slot{ready: make(chan struct{})}
+		s = &Begun{Forked: make(chan struct{}), ready: make(chan struct{})}
 		p.shared[key] = s
 		p.work.Go(func() {
 			if dead != nil {
 				p.drop(dead) // clears up what it has left
 			}
-			// Not ctx: other runs wait for the same start.
-			s.process, s.err = p.start(p.closing, v)
+			forked := sync.OnceFunc(func() { close(s.Forked) })
+			// No caller's context: other runs wait for the same start.
+			s.process, s.err = p.start(p.closing, v, forked)
+			forked()
 			close(s.ready)
 		})
 	}
-	p.mu.Unlock()
+	return s, nil
+}
+
+// Wait waits until the process can be asked.
+func (b *Begun) Wait(ctx context.Context) (*adapter.Process, error) {
 	select {
-	case <-s.ready:
-		if s.err != nil {
-			return nil, s.err
-		}
-		return s.process, nil
+	case <-b.ready:
+		return b.process, b.err
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
@@ -151,12 +160,17 @@ func (p *Pool) Check(ctx context.Context, process *adapter.Process, plugin regis
 	return err
 }
 
-// start starts a process of its own, which the caller ends by drop.
-func (p *Pool) start(ctx context.Context, v registry.Verified) (*adapter.Process, error) {
+// start starts a process of its own, which the caller ends by drop. forked is called when there is one.
+func (p *Pool) start(ctx context.Context, v registry.Verified, forked func()) (*adapter.Process, error) {
 	process, err := p.Start(ctx, adapter.Options{
 		Name: v.Plugin.Name, Path: v.Path, SocketDir: p.Folder, Env: Env(p.Env, v.Plugin.Manifest.Process.Env),
 		AutoMTLS: p.AutoMTLS, StartTime: p.Limits.Start, CallTime: p.Limits.Call, Memory: p.Limits.Memory,
-		Logger: p.Logger.Named("plugin"), Starting: p.starting,
+		Logger: p.Logger.Named("plugin"),
+		Starting: func(start func() (int, error)) error {
+			err := p.starting(start)
+			forked()
+			return err
+		},
 	})
 	if err != nil {
 		return nil, err

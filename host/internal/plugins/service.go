@@ -24,7 +24,7 @@ func (s *Service) Converse(ctx context.Context, own bool) (reading engine.Readin
 	switch {
 	case own:
 		s.End()
-		if s.own, err = s.Pool.start(ctx, s.Verified); err == nil {
+		if s.own, err = s.Pool.start(ctx, s.Verified, func() {}); err == nil {
 			if _, err = s.own.Described(ctx); err != nil {
 				s.End()
 			}
