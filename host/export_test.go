@@ -1,6 +1,11 @@
 package host
 
-import "time"
+import (
+	"context"
+	"time"
+
+	"github.com/amux-dev/amux/internal/adapter"
+)
 
 // WholeFile is the diff of a request that writes a file whole.
 var WholeFile = wholeFile
@@ -23,3 +28,12 @@ func (h *Host) LimitMemory(bytes int64) { h.limits.Memory = bytes }
 
 // LimitStall bounds what the plugin processes of a run take together without progress.
 func (h *Host) LimitStall(d time.Duration) { h.limits.Stall = d }
+
+// CountDescribed has a host call f for each plugin process it starts, with whether that will be asked for its description.
+func (h *Host) CountDescribed(f func(asked bool)) {
+	start := h.edges.plugin
+	h.edges.plugin = func(ctx context.Context, o adapter.Options) (*adapter.Process, error) {
+		f(o.Description == nil)
+		return start(ctx, o)
+	}
+}

@@ -173,6 +173,7 @@ func New(opts Options) (*Host, error) {
 	h.queries.host, h.teller.host, h.recovery.host = h, h, h
 	h.edges = machine(&h.archive)
 	h.plugins = plugins.New(plugins.Options{
+		Honest: h.registry.RememberHonest,
 		Start:  func(ctx context.Context, o adapter.Options) (*adapter.Process, error) { return h.edges.plugin(ctx, o) },
 		Pinned: h.registry.Pinned, Env: opts.Env, AutoMTLS: opts.AutoMTLS, Subreaper: opts.Subreaper, Logger: opts.Logger, Limits: &h.limits.Limits,
 		Folder: plugins.NewFolder(opts.RuntimeDir),

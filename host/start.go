@@ -140,7 +140,7 @@ func (h *Host) Start(ctx context.Context, spec RunSpec) (_ *Run, retErr error) {
 		if l.away != nil {
 			l.away.close() // until it is the run's turn
 		}
-		if err := h.plugins.Check(ctx, l.process, l.plugin.Plugin); err != nil {
+		if err := h.plugins.Check(ctx, l.process, l.plugin); err != nil {
 			return nil, err
 		}
 		return l.queue(ctx)
@@ -163,7 +163,7 @@ const maxPlans = 3
 func (l *launch) makePlan(ctx context.Context, patience *adapter.Patience) (*pluginapi.Plan, error) {
 	plan, err := l.plan(ctx, patience)
 	if !l.process.Died(err) {
-		if lie := l.h.plugins.Check(ctx, l.process, l.plugin.Plugin); lie != nil {
+		if lie := l.h.plugins.Check(ctx, l.process, l.plugin); lie != nil {
 			return nil, lie
 		}
 	}

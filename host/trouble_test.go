@@ -213,3 +213,52 @@ func TestReplayAfterAnUpgrade(t *testing.T) {
 	_, err := later.Start(context.Background(), host.RunSpec{Agent: "grown", Prompt: "say hi"})
 	wantError(t, "grown", err, pluginapi.CodePluginInvalid, `says that it has version "1.0.0", and describe.json "2.0.0"`)
 }
+
+// A plugin is asked what it is until it has said so once, and again when its files have changed. One that says
+// something else is asked each time.
+func TestPluginsAreAskedOnce(t *testing.T) {
+	t.Parallel()
+	s := agents.NewStage(t, "plain", "healthy", "liar", string(agents.OtherVersion))
+	start := func(agent string) (asked []bool, err error) {
+		h := hurried(t, s.Options())
+		h.CountDescribed(func(is bool) { asked = append(asked, is) })
+		r, err := h.Start(t.Context(), host.RunSpec{Agent: agent, Prompt: "say hi"})
+		if err == nil {
+			_, err = r.Wait(t.Context())
+		}
+		return asked, err
+	}
+	asks := func(after string) bool {
+		t.Helper()
+		asked, err := start("plain")
+		if err != nil || len(asked) != 1 {
+			t.Fatalf("%s: asked is %v, %v", after, asked, err)
+		}
+		return asked[0]
+	}
+	// Files that are new may change unnoticed, for a moment.
+	untilKnown := func() {
+		t.Helper()
+		for tries := 1; asks("again"); tries++ {
+			if tries == 50 {
+				t.Fatal("it is asked each time")
+			}
+		}
+	}
+	if !asks("first start") {
+		t.Error("first start: it is not asked")
+	}
+	untilKnown()
+	replaceIn(t, filepath.Join(s.Plugins, "plain", "describe.json"), "{", "{ ")
+	if !asks("describe.json was written again") {
+		t.Error("describe.json was written again: it is not asked")
+	}
+	untilKnown()
+	for range 3 {
+		asked, err := start("liar")
+		wantError(t, "liar", err, pluginapi.CodePluginInvalid, `says that it has version "9.9.9"`)
+		if len(asked) != 1 || !asked[0] {
+			t.Errorf("a liar: asked is %v", asked)
+		}
+	}
+}

@@ -55,7 +55,7 @@ func Serve(name, version string, adapters ...Adapter) {
 	if fd := os.Getenv(pluginapi.LifelineEnv); fd != "" {
 		go exitWithHost(fd)
 	}
-	go s.learn() // until the host has connected
+	go learn() // until the host has connected
 	plugin.Serve(&plugin.ServeConfig{
 		HandshakeConfig: pluginapi.Handshake,
 		VersionedPlugins: map[int]plugin.PluginSet{

@@ -50,6 +50,9 @@ type Options struct {
 	// Starting calls what starts the process, for a host that must know its own
 	// children; nil just calls it.
 	Starting func(start func() (pid int, err error)) error
+	// Description is what the plugin says of itself, where that is known of this executable: it is not asked
+	// then. nil: nobody knows.
+	Description *pluginapi.Description
 }
 
 // Process is one running plugin.
@@ -184,7 +187,7 @@ func Connect(ctx context.Context, opts Options) (_ *Process, retErr error) {
 			}
 		}
 	}()
-	learn()
+	learn(opts.Description == nil)
 	protocol, err := client.Client()
 	if err != nil {
 		client.Kill() // and waits for its last words
@@ -200,6 +203,10 @@ func Connect(ctx context.Context, opts Options) (_ *Process, retErr error) {
 	}
 	patience := NewPatience(p.callTime)
 	patience.Spend(time.Since(since))
+	if p.description = opts.Description; p.description != nil {
+		close(p.described)
+		return p, nil
+	}
 	go func() {
 		defer close(p.described)
 		p.description, p.describeErr = p.describe(ctx, patience)
@@ -233,13 +240,22 @@ func (p *Process) Described(ctx context.Context) (*pluginapi.Description, error)
 
 // learn has the protobuf code look at the messages of a start: it does so when one is encoded for the first time,
 // which takes half a millisecond. While a plugin starts there is time for it.
-var learn = sync.OnceFunc(func() {
+func learn(describe bool) {
 	go func() {
+		learnPlan()
+		if describe {
+			learnDescription()
+		}
+	}()
+}
+
+var (
+	learnPlan = sync.OnceFunc(func() {
 		_ = proto.Size(&pb.PlanRequest{Caller: &pb.Caller{}, Options: &pb.RunOptions{}})
 		_ = proto.Size(&pb.PlanResponse{Result: &pb.PlanResponse_Plan{Plan: &pb.SpawnPlan{}}})
-		_ = proto.Size(&pb.DescribeResponse{Agents: []*pb.Agent{{}}})
-	}()
-})
+	})
+	learnDescription = sync.OnceFunc(func() { _ = proto.Size(&pb.DescribeResponse{Agents: []*pb.Agent{{}}}) })
+)
 
 // clientSide is the host's half of what go-plugin wants.
 type clientSide struct{ plugin.NetRPCUnsupportedPlugin }

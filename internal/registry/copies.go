@@ -17,7 +17,7 @@ func (r *Registry) UnusedCopies(keep func(hash string) bool, age time.Duration) 
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for path, known := range r.readReceipts().Files {
+	for path, known := range r.receipts().read() {
 		if sameFile(path, known.Source) {
 			current[known.SHA256] = true
 		}

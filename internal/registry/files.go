@@ -48,7 +48,7 @@ func (f *files) open(path string, limit int64) (*file, error) {
 	f.mu.Lock()
 	known := f.byPath[path]
 	f.mu.Unlock()
-	if known != nil && known.identity == is && known.read.Sub(time.Unix(0, max(is.Ctime, is.Mtime))) >= racy {
+	if known != nil && known.identity == is && known.settled() {
 		return known, nil
 	}
 	data, err := foreign.ReadOpen(opened, path, rule)
@@ -63,6 +63,11 @@ func (f *files) open(path string, limit int64) (*file, error) {
 	}
 	f.byPath[path] = fresh
 	return fresh, nil
+}
+
+// settled says that each later change of the file shows in its identity.
+func (f *file) settled() bool {
+	return f.read.Sub(time.Unix(0, max(f.identity.Ctime, f.identity.Mtime))) >= racy
 }
 
 // manifest is what is in one; it is there, as far as it goes, beside an error.

@@ -71,6 +71,7 @@ type Plugin struct {
 	lockFile bool
 	granted  []string          // agents that the user chose it for
 	files    map[string]string // what each file must hash to, if it was installed
+	describe identity          // of the file that Description is from; none: it may have changed since
 }
 
 // Manifest is the part of amux-plugin.toml that matters here.
@@ -298,6 +299,9 @@ func (r *Registry) load(p *Plugin, only string) {
 		return
 	}
 	p.Version, p.Description = description.Version, description
+	if file.settled() {
+		p.describe = file.identity
+	}
 	if err := cmp.Or(p.checkExecutable(), p.checkExtra()); err != nil {
 		p.Err = err
 	}

@@ -3,7 +3,6 @@ package registry
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"io"
 	"os"
 	"path/filepath"
@@ -20,6 +19,9 @@ type Verified struct {
 	Plugin Plugin
 	Path   string // the copy to start
 	SHA256 string
+	// Honest says that a process of this executable was seen to be what describe.json says, which is still the
+	// same file.
+	Honest bool
 }
 
 // identity tells whether a file is still the one that was hashed. Who restores
@@ -30,19 +32,6 @@ type identity struct {
 	Size  int64  `json:"size"`
 	Mtime int64  `json:"mtime_ns"`
 	Ctime int64  `json:"ctime_ns"`
-}
-
-// receipts is verified.json.
-type receipts struct {
-	Version int                `json:"verified"`
-	Files   map[string]checked `json:"files"` // by path of the source
-}
-
-// checked says that source and copy had this hash.
-type checked struct {
-	SHA256 string   `json:"sha256"`
-	Source identity `json:"source"`
-	Copy   identity `json:"copy"`
 }
 
 // racy is how much later than its last change a file must have been hashed for
@@ -63,11 +52,12 @@ func (r *Registry) Verify(p Plugin) (Verified, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 
-	known, isKnown := r.readReceipts().Files[p.Executable]
+	known, isKnown := r.receipts().read()[p.Executable]
 	if isKnown && !r.opts.AlwaysVerify && (p.SHA256 == "" || p.SHA256 == known.SHA256) {
 		copyPath := r.copyPath(known.SHA256, p.Executable)
 		if sameFile(p.Executable, known.Source) && sameFile(copyPath, known.Copy) {
-			return Verified{Plugin: p, Path: copyPath, SHA256: known.SHA256}, nil
+			honest := p.describe != (identity{}) && p.describe == known.Describe
+			return Verified{Plugin: p, Path: copyPath, SHA256: known.SHA256, Honest: honest}, nil
 		}
 	}
 	return r.verifyFully(p)
@@ -124,9 +114,25 @@ func (r *Registry) verifyFully(p Plugin) (Verified, error) {
 		}
 	}
 	if copied, err := identifyPath(path); err == nil && before.Ctime+int64(racy) < fresh.Ctime {
-		r.remember(p.Executable, checked{SHA256: sum, Source: before, Copy: copied})
+		r.receipts().write(p.Executable, checked{SHA256: sum, Source: before, Copy: copied})
 	}
 	return Verified{Plugin: p, Path: path, SHA256: sum}, nil
+}
+
+// RememberHonest writes down that a process of v was seen to be what describe.json says. To ask it at each start
+// takes a millisecond, and its executable says the same each time.
+func (r *Registry) RememberHonest(v Verified) {
+	if v.Plugin.describe == (identity{}) {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	known, ok := r.receipts().read()[v.Plugin.Executable]
+	if !ok || known.SHA256 != v.SHA256 || known.Describe == v.Plugin.describe {
+		return
+	}
+	known.Describe = v.Plugin.describe
+	r.receipts().write(v.Plugin.Executable, known)
 }
 
 func (p Plugin) untrusted(found string) error {
@@ -165,7 +171,7 @@ func (r *Registry) pinnedCopy(hash string) (string, bool) {
 	defer r.mu.Unlock()
 	dir := filepath.Join(r.runDir(), hash)
 	entries, _ := os.ReadDir(dir)
-	known := r.readReceipts().Files
+	known := r.receipts().read()
 	for _, entry := range entries {
 		path := filepath.Join(dir, entry.Name())
 		if !r.opts.AlwaysVerify {
@@ -263,49 +269,4 @@ func identifyPath(path string) (identity, error) {
 func sameFile(path string, want identity) bool {
 	got, err := identifyPath(path)
 	return err == nil && got == want
-}
-
-func (r *Registry) receiptsPath() string {
-	return filepath.Join(r.opts.ConfigDir, "plugins", "verified.json")
-}
-
-// readReceipts returns what was verified before. A file that cannot be read
-// costs a hash, no more.
-func (r *Registry) readReceipts() receipts {
-	var got receipts
-	data, err := foreign.Read(r.receiptsPath(), foreign.Rule{Limit: maxSmall, Private: true})
-	if err != nil || json.Unmarshal(data, &got) != nil || got.Version != 1 {
-		return receipts{}
-	}
-	return got
-}
-
-// remember writes down what was verified. Of two processes that do so at once
-// one may lose its line, which costs a hash at the next start. A folder that
-// cannot be written is no reason not to run.
-func (r *Registry) remember(path string, c checked) {
-	all := r.readReceipts()
-	all.Version = 1
-	if all.Files == nil {
-		all.Files = map[string]checked{}
-	}
-	for other := range all.Files {
-		if _, err := os.Lstat(other); err != nil {
-			delete(all.Files, other)
-		}
-	}
-	all.Files[path] = c
-	data, err := json.MarshalIndent(all, "", " ")
-	if err != nil {
-		return
-	}
-	temp, err := os.CreateTemp(filepath.Dir(r.receiptsPath()), ".verified-*")
-	if err != nil {
-		return
-	}
-	defer os.Remove(temp.Name())
-	_, err = temp.Write(append(data, '\n'))
-	if closeErr := temp.Close(); err == nil && closeErr == nil {
-		_ = replace(temp.Name(), r.receiptsPath())
-	}
 }

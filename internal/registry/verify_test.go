@@ -47,7 +47,7 @@ func TestVerifyRemembers(t *testing.T) {
 	if want := filepath.Join(w.config, "plugins", "run", first.SHA256, executableName("acme")); first.Path != want {
 		t.Errorf("the copy is %s, want %s", first.Path, want)
 	}
-	if len(r.readReceipts().Files) != 1 {
+	if len(r.receipts().read()) != 1 {
 		t.Fatal("what was verified is not remembered")
 	}
 	// A second registry believes the receipt: it does not read the source.
@@ -90,7 +90,7 @@ func TestTampering(t *testing.T) {
 			r := w.registry()
 			p := mustAgent(t, r, "acme")
 			good := mustVerify(t, r, p)
-			before, _ := os.ReadFile(r.receiptsPath())
+			before, _ := os.ReadFile(string(r.receipts()))
 			time.Sleep(racy)
 			test.tamper(w, exe)
 			_, err := r.Verify(mustAgent(t, r, "acme"))
@@ -106,7 +106,7 @@ func TestTampering(t *testing.T) {
 			if strings.Contains(e.Error(), "\n") || e.Hint == "" {
 				t.Errorf("text %q, hint %q", e.Error(), e.Hint)
 			}
-			after, _ := os.ReadFile(r.receiptsPath())
+			after, _ := os.ReadFile(string(r.receipts()))
 			if string(before) != string(after) {
 				t.Error("verified.json was altered")
 			}
@@ -257,7 +257,7 @@ func TestAlwaysVerify(t *testing.T) {
 	// Forge the receipt as the tamperer of the future may.
 	source, _ := identifyPath(exe)
 	copied, _ := identifyPath(good.Path)
-	r.remember(exe, checked{SHA256: good.SHA256, Source: source, Copy: copied})
+	r.receipts().write(exe, checked{SHA256: good.SHA256, Source: source, Copy: copied})
 	if _, err := r.Verify(p); err != nil {
 		t.Fatalf("the receipt is not believed: %v", err)
 	}
@@ -310,4 +310,60 @@ func BenchmarkVerify(b *testing.B) {
 			mustVerify(b, r, p)
 		}
 	})
+}
+
+// What a process was seen to say is known of the files that it was seen with, and of no others.
+func TestHonest(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	exe := w.bundle("acme", "1.0.0", "acme")
+	describe := filepath.Join(filepath.Dir(exe), describeName)
+	verify := func(r *Registry) Verified {
+		t.Helper()
+		return mustVerify(t, r, mustAgent(t, r, "acme"))
+	}
+	want := func(after string, is bool) Verified {
+		t.Helper()
+		v := verify(w.registry())
+		if v.Honest != is {
+			t.Errorf("%s: honest is %v", after, v.Honest)
+		}
+		return v
+	}
+	dated := func(at time.Time) {
+		t.Helper()
+		if err := os.Chtimes(describe, at, at); err != nil {
+			t.Fatal(err)
+		}
+	}
+	dated(time.Now().Add(time.Hour))
+	w.registry().RememberHonest(verify(w.registry()))
+	want("seen with a file that may change once more unnoticed", false)
+	dated(time.Now().Add(-time.Hour))
+	time.Sleep(2 * racy) // and ctime is now
+	v := want("hashed", false)
+	w.registry().RememberHonest(v)
+	want("seen", true)
+	w.opts.AlwaysVerify = true
+	want("seen, with --verify always", false)
+	w.opts.AlwaysVerify = false
+	other := v
+	other.SHA256 = strings.Repeat("0", 64)
+	w.registry().RememberHonest(other)
+
+	data, err := os.ReadFile(describe)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.write(describe, string(data)+"\n", 0o644)
+	want("describe.json changed", false)
+	time.Sleep(2 * racy)
+	want("describe.json changed a while ago", false)
+	w.registry().RememberHonest(v)
+	want("what was seen is of the file before", false)
+	w.registry().RememberHonest(verify(w.registry()))
+	want("seen again", true)
+
+	w.write(string(w.registry().receipts()), "{", 0o600)
+	want("verified.json is lost", false)
 }

@@ -38,6 +38,7 @@ type Limits struct {
 type Options struct {
 	Start     func(context.Context, adapter.Options) (*adapter.Process, error) // as adapter.Connect
 	Pinned    func(sha256 string) (path string, err error)                     // finds the copy of an executable
+	Honest    func(registry.Verified)                                          // is told of one whose process was seen to be what its files say
 	Folder    string                                                           // for their private folders
 	Env       []string                                                         // of the caller
 	AutoMTLS  bool
@@ -95,7 +96,7 @@ func (p *Pool) Get(ctx context.Context, v registry.Verified) (*adapter.Process, 
 	if err != nil {
 		return nil, err
 	}
-	if err := p.Check(ctx, process, v.Plugin); err != nil {
+	if err := p.Check(ctx, process, v); err != nil {
 		return nil, err
 	}
 	return process, nil
@@ -149,12 +150,15 @@ func (b *Begun) Wait(ctx context.Context) (*adapter.Process, error) {
 
 // Check waits until the process has said what it is, and wants that to be what its files say. One that
 // fails is not given to anybody again.
-func (p *Pool) Check(ctx context.Context, process *adapter.Process, plugin registry.Plugin) error {
+func (p *Pool) Check(ctx context.Context, process *adapter.Process, v registry.Verified) error {
 	said, err := process.Described(ctx)
 	if err == nil {
-		err = honest(said, plugin)
+		err = honest(said, v.Plugin)
 	}
-	if err != nil && ctx.Err() == nil {
+	switch {
+	case err == nil && !v.Honest:
+		p.Honest(v)
+	case err != nil && ctx.Err() == nil:
 		p.retire(process)
 	}
 	return err
@@ -162,10 +166,14 @@ func (p *Pool) Check(ctx context.Context, process *adapter.Process, plugin regis
 
 // start starts a process of its own, which the caller ends by drop. forked is called when there is one.
 func (p *Pool) start(ctx context.Context, v registry.Verified, forked func()) (*adapter.Process, error) {
+	var known *pluginapi.Description
+	if v.Honest {
+		known = v.Plugin.Description
+	}
 	process, err := p.Start(ctx, adapter.Options{
 		Name: v.Plugin.Name, Path: v.Path, SocketDir: p.Folder, Env: Env(p.Env, v.Plugin.Manifest.Process.Env),
 		AutoMTLS: p.AutoMTLS, StartTime: p.Limits.Start, CallTime: p.Limits.Call, Memory: p.Limits.Memory,
-		Logger: p.Logger.Named("plugin"),
+		Logger: p.Logger.Named("plugin"), Description: known,
 		Starting: func(start func() (int, error)) error {
 			err := p.starting(start)
 			forked()
