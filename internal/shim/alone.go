@@ -40,19 +40,23 @@ func (s *supervisor) hostGone(dead Hello) {
 
 func (t *tree) lives(pid int, start uint64) bool { return t.processes.Start(pid) == start }
 
-// clearHost removes what a host has left that has died.
+// clearHost removes what a host has left that has died. Its connection ends a moment before its
+// process. A host of a thousand runs has as many shims that look here, and would need seconds to
+// die if they all looked every millisecond.
 func clearHost(dead Hello, lives func(pid int, start uint64) bool) {
 	if dead.HostDir == "" {
 		return
 	}
-	for range 200 { // its connection ends a moment before its process
+	for pause := time.Millisecond; pause <= longestLook; pause *= 2 {
 		if !lives(dead.HostPID, dead.HostStart) {
 			_ = os.RemoveAll(dead.HostDir)
 			return
 		}
-		time.Sleep(time.Millisecond)
+		time.Sleep(pause)
 	}
 }
+
+const longestLook = 256 * time.Millisecond // the last pause between two looks at a host that is dying
 
 // endAlone ends everything without anybody to tell. The shim may leave then.
 func (s *supervisor) endAlone(reason journal.EndReason) {
