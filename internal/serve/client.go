@@ -23,6 +23,12 @@ func Call(ctx context.Context, dir string, req Request) (Reply, error) {
 		return reply, fmt.Errorf("the request has %d MiB, and %d are the limit", len(line)>>20, maxLine>>20)
 	}
 	conn, err := dial(ctx, filepath.Join(dir, socketName))
+	if ctx.Err() != nil {
+		if err == nil {
+			conn.Close()
+		}
+		return reply, ctx.Err() // not ErrNone: it was not looked whether there is one
+	}
 	if err != nil {
 		return reply, fmt.Errorf("%w: %w", ErrNone, err)
 	}

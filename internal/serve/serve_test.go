@@ -99,6 +99,23 @@ func TestCall(t *testing.T) {
 	}
 }
 
+// Whose time is over learns that, and not that nobody serves: to that, callers start a server and ask again.
+func TestCallWithoutTime(t *testing.T) {
+	for name, listens := range map[string]bool{"nobody serves": false, "somebody serves": true} {
+		t.Run(name, func(t *testing.T) {
+			dir := folder(t)
+			if listens {
+				listen(t, dir, func(context.Context, serve.Request) serve.Reply { return serve.Reply{} })
+			}
+			ctx, cancel := context.WithTimeout(context.Background(), 0)
+			defer cancel()
+			if _, err := serve.Call(ctx, dir, serve.Request{Op: serve.OpAdopt}); !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, serve.ErrNone) {
+				t.Errorf("%v", err)
+			}
+		})
+	}
+}
+
 // A client that does not wait any more ends its request.
 func TestClientLeaves(t *testing.T) {
 	dir := folder(t)

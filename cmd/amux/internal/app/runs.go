@@ -54,12 +54,15 @@ func (r *Runs) Recover(h Records, ref string) {
 // RecoverAll does the same for all runs.
 func (r *Runs) RecoverAll(h Host) {
 	ctx, cancel := context.WithTimeout(context.Background(), recoverTime)
-	defer cancel()
-	if err := h.Recover(ctx); err != nil {
+	err := h.Recover(ctx)
+	cancel()
+	if err != nil {
 		r.print.Debugf("%v", err)
 	}
 	// Inside a run there may be no server, and none can be started.
 	if len(h.Orphans()) > 0 {
+		ctx, cancel := context.WithTimeout(context.Background(), recoverTime)
+		defer cancel()
 		if err := r.server.FindHost(ctx); err != nil {
 			r.print.Debugf("%v", err)
 		}
