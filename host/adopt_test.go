@@ -89,6 +89,9 @@ func TestAdopt(t *testing.T) {
 		Agent: "fake", Prompt: "leave setsid\nticks " + strconv.Itoa(lines) + " 1\nask go", Detached: true, Permissions: host.Permissions{Approve: host.ApproveAsk},
 	})
 	endRun(t, s, r.ID())
+	if host.AnyUnhosted(first) || host.AnyUnhosted(next(t, s)) {
+		t.Error("it is hosted, and said not to be")
+	}
 	var hosts sync.Mutex // who looks for a host waits for the one that is coming
 	watch := s.Options()
 	watch.OnOrphan = func(context.Context) error { hosts.Lock(); defer hosts.Unlock(); return nil }
@@ -107,8 +110,8 @@ func TestAdopt(t *testing.T) {
 			if end, _ := r.Wait(context.Background()); !errors.Is(end.Err, pluginapi.CodeHostGone) {
 				t.Errorf("who waits for it at the closed host is told %v", end.Err)
 			}
-			if ids := watcher.Orphans(); len(ids) != 1 || ids[0] != r.ID() {
-				t.Errorf("orphans: %v", ids)
+			if ids := watcher.Orphans(); len(ids) != 1 || ids[0] != r.ID() || !host.AnyUnhosted(watcher) {
+				t.Errorf("orphans: %v; any without a host: %v", ids, host.AnyUnhosted(watcher))
 			}
 			must(t, watcher.Recover(context.Background())) // is not to end it
 		}
@@ -231,10 +234,13 @@ func TestEndsWithoutHost(t *testing.T) {
 	id := killedHost(t, s, host.RunSpec{Prompt: "say here\nsleep 0.3\nleave setsid\nlines 20\nexit 3"}, `"delta":"here`)
 	agents.Eventually(t, time.Minute, "all processes leave", func() bool { return len(agents.OfRun(id)) == 0 })
 	h := next(t, s)
-	if ids := h.Orphans(); len(ids) > 0 {
-		t.Errorf("orphans: %v", ids)
+	if ids := h.Orphans(); len(ids) > 0 || !host.AnyUnhosted(h) {
+		t.Errorf("orphans: %v; any without a host: %v", ids, host.AnyUnhosted(h))
 	}
 	must(t, h.Recover(context.Background()))
+	if host.AnyUnhosted(h) {
+		t.Error("it has ended, and is said to have no host")
+	}
 	r, err := h.Open(context.Background(), id)
 	must(t, err)
 	if end, _ := r.Wait(context.Background()); end.State != "failed" || !errors.Is(end.Err, pluginapi.CodeAgentFailed) || *end.End.ExitCode != 3 {

@@ -61,6 +61,15 @@ func (h *Host) RecoverRun(ctx context.Context, ref string) (orphan bool, err err
 	return err == nil && dir.Active() && record.Detached(meta) && record.Orphaned(dir), nil
 }
 
+// AnyUnhosted reports whether Recover or Adopt may have something to do: some run that is marked as not
+// ended has no host, or no shim that lives. Where all have both it costs half of what Recover does, and of a
+// run that has just begun it may be true.
+func AnyUnhosted(h *Host) bool {
+	return slices.ContainsFunc(h.store.Active(), func(id string) bool {
+		return !h.runs.has(id) && !record.Attended(h.store.Run(id))
+	})
+}
+
 // Abandoned lists the runs that have no end, and neither a host nor a shim that lives:
 // RecoverRun ends them.
 func (h *Host) Abandoned() []string {
@@ -94,7 +103,7 @@ func (c *recovery) sweep() {
 
 func (c *recovery) recoverOne(ctx context.Context, id string) error {
 	dir := c.host.store.Run(id)
-	if _, lives := record.Shim(dir); lives && dir.Held() {
+	if record.Attended(dir) {
 		return nil // as most often: it has all that it needs
 	}
 	err := c.recoverRun(ctx, id)

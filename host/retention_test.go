@@ -269,6 +269,17 @@ func TestRunsBefore(t *testing.T) {
 	if got := page(ids[3]); len(got) != 0 {
 		t.Errorf("behind the last: %v", got)
 	}
+	active := filepath.Join(o.ConfigDir, "runs", "active")
+	must(t, os.MkdirAll(active, 0o700))
+	must(t, os.WriteFile(filepath.Join(active, ids[1]), nil, 0o600))
+	var ended []string
+	for r, err := range host.EndedBefore(t.Context(), h, "") {
+		must(t, err)
+		ended = append(ended, r.ID)
+	}
+	if want := []string{ids[0], ids[2], ids[3]}; !slices.Equal(ended, want) {
+		t.Errorf("ended are %v, want %v", ended, want)
+	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	for _, err := range host.RunsBefore(ctx, h, "") {

@@ -99,9 +99,22 @@ func AnyRun(h *Host) bool { return h.store.Any() }
 // run is looked at when it is its turn, so that a page of the newest costs little for any number
 // of others. It is not for use by two goroutines at once.
 func RunsBefore(ctx context.Context, h *Host, id string) iter.Seq2[RunInfo, error] {
+	return runsBefore(ctx, h, id, func(string) bool { return true })
+}
+
+// EndedBefore is RunsBefore without the runs that are marked as not ended, at which it does not look.
+func EndedBefore(ctx context.Context, h *Host, id string) iter.Seq2[RunInfo, error] {
+	active := map[string]bool{}
+	for _, id := range h.store.Active() {
+		active[id] = true
+	}
+	return runsBefore(ctx, h, id, func(id string) bool { return !active[id] })
+}
+
+func runsBefore(ctx context.Context, h *Host, id string, fits func(id string) bool) iter.Seq2[RunInfo, error] {
 	return func(yield func(RunInfo, error) bool) {
 		for _, name := range h.store.List() {
-			if id != "" && name >= id {
+			if id != "" && name >= id || !fits(name) {
 				continue
 			}
 			if err := ctx.Err(); err != nil {

@@ -48,6 +48,12 @@ func Orphaned(dir *store.Run) bool {
 	return lives && !dir.Held()
 }
 
+// Attended reports whether a run has all that it needs: a shim that lives, and a host.
+func Attended(dir *store.Run) bool {
+	_, lives := Shim(dir)
+	return lives && dir.Held()
+}
+
 // Hosted reports whether somebody will write the rest of a run's events.
 func Hosted(dir *store.Run) bool {
 	_, lives := Shim(dir)

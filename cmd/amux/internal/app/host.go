@@ -70,7 +70,9 @@ type Records interface {
 	Open(ctx context.Context, ref string) (Recorded, error)
 	Live(ctx context.Context) ([]host.RunInfo, error)
 	RunsBefore(ctx context.Context, id string) iter.Seq2[host.RunInfo, error]
+	EndedBefore(ctx context.Context, id string) iter.Seq2[host.RunInfo, error]
 	AnyRun() bool
+	AnyUnhosted() bool
 	Recover(ctx context.Context) error
 	RecoverRun(ctx context.Context, ref string) (orphan bool, err error)
 	ReplayWith(ctx context.Context, ref string, o host.ReplayOptions, w io.Writer) error
@@ -181,8 +183,16 @@ func (h realHost) RunsBefore(ctx context.Context, id string) iter.Seq2[host.RunI
 	return host.RunsBefore(ctx, h.Host, id)
 }
 
+// EndedBefore is host.EndedBefore.
+func (h realHost) EndedBefore(ctx context.Context, id string) iter.Seq2[host.RunInfo, error] {
+	return host.EndedBefore(ctx, h.Host, id)
+}
+
 // AnyRun is host.AnyRun.
 func (h realHost) AnyRun() bool { return host.AnyRun(h.Host) }
+
+// AnyUnhosted is host.AnyUnhosted.
+func (h realHost) AnyUnhosted() bool { return host.AnyUnhosted(h.Host) }
 
 // Start keeps a nil *host.Run from becoming a Run that is not nil.
 func (h realHost) Start(ctx context.Context, spec host.RunSpec) (Run, error) {

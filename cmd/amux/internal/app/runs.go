@@ -53,6 +53,9 @@ func (r *Runs) Recover(h Records, ref string) {
 
 // RecoverAll does the same for all runs.
 func (r *Runs) RecoverAll(h Host) {
+	if !h.AnyUnhosted() {
+		return
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), recoverTime)
 	err := h.Recover(ctx)
 	cancel()

@@ -46,6 +46,10 @@ func (h *fakeHost) RunsBefore(context.Context, string) iter.Seq2[host.RunInfo, e
 	}
 }
 
+func (h *fakeHost) EndedBefore(ctx context.Context, id string) iter.Seq2[host.RunInfo, error] {
+	return h.RunsBefore(ctx, id)
+}
+
 func (h *fakeHost) Live(context.Context) ([]host.RunInfo, error) { return h.runs, nil }
 
 func (h *fakeHost) Cancel(_ context.Context, ref string, _ bool) (host.Outcome, error) {
@@ -117,6 +121,16 @@ func TestScopeOfARunIsWhatItStarted(t *testing.T) {
 	runs, err := AllRuns(ctx, in)
 	if err != nil || len(runs) != 2 || runs[0].ID != "CHILD" || runs[1].ID != "GRAND" {
 		t.Errorf("Runs returns %v, %v", runs, err)
+	}
+	var ended []string
+	for r, err := range in.EndedBefore(ctx, "") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		ended = append(ended, r.ID)
+	}
+	if !slices.Equal(ended, []string{"CHILD", "GRAND"}) {
+		t.Errorf("EndedBefore returns %v", ended)
 	}
 }
 

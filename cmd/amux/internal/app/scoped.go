@@ -50,8 +50,16 @@ func (h scoped) Live(ctx context.Context) ([]host.RunInfo, error) {
 }
 
 func (h scoped) RunsBefore(ctx context.Context, id string) iter.Seq2[host.RunInfo, error] {
+	return h.seen(h.Host.RunsBefore(ctx, id))
+}
+
+func (h scoped) EndedBefore(ctx context.Context, id string) iter.Seq2[host.RunInfo, error] {
+	return h.seen(h.Host.EndedBefore(ctx, id))
+}
+
+func (h scoped) seen(runs iter.Seq2[host.RunInfo, error]) iter.Seq2[host.RunInfo, error] {
 	return func(yield func(host.RunInfo, error) bool) {
-		for info, err := range h.Host.RunsBefore(ctx, id) {
+		for info, err := range runs {
 			if (err != nil || h.scope.Sees(info)) && !yield(info, err) {
 				return
 			}

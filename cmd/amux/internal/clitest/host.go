@@ -200,6 +200,19 @@ func (h *Host) RunsBefore(ctx context.Context, id string) iter.Seq2[host.RunInfo
 	}
 }
 
+// EndedBefore are those of RunsBefore that have ended.
+func (h *Host) EndedBefore(ctx context.Context, id string) iter.Seq2[host.RunInfo, error] {
+	return func(yield func(host.RunInfo, error) bool) {
+		for r, err := range h.RunsBefore(ctx, id) {
+			if (err != nil || r.End != nil) && !yield(r, err) {
+				return
+			}
+		}
+	}
+}
+
+func (h *Host) AnyUnhosted() bool { return false }
+
 func (h *Host) AnyRun() bool { return len(h.RunList) > 0 }
 
 func (h *Host) Live(context.Context) ([]host.RunInfo, error) {
