@@ -18,8 +18,8 @@ import (
 
 const (
 	every = time.Second // from the end of a look to the next
-	// again is how often all runs are listed again: some were removed, others ended
-	// between two looks.
+	// again is how often all runs are listed again, if that takes a moment: some were removed, others
+	// ended between two looks.
 	again = 30 * time.Second
 	// hostless is how often another host is looked for.
 	hostless = 5 * time.Second
@@ -38,6 +38,7 @@ type records struct {
 
 	mu     sync.Mutex
 	listed time.Time
+	took   time.Duration   // to list them all
 	found  time.Time       // when that was last tried
 	live   map[string]bool // at the last look
 	spent  map[string]*tally
@@ -70,19 +71,13 @@ func (r *records) look(onScreen []string, open string) tea.Msg {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	l := look{doing: map[string]string{}, cost: map[string]string{}}
-	if now := time.Now(); now.Sub(r.listed) > again {
+	if now := time.Now(); now.Sub(r.listed) > max(again, 20*r.took) {
 		r.listed, l.all = now, true
-		for run, err := range r.host.RunsBefore(r.ctx, "") {
-			if err != nil {
-				return look{err: err}
-			}
-			if !r.fits(run) || !app.HasEnded(run) {
-				continue
-			}
-			if l.ended = append(l.ended, run); len(l.ended) == most {
-				break
-			}
+		var err error
+		if l.ended, err = r.ended(); err != nil {
+			return look{err: err}
 		}
+		r.took = time.Since(now)
 	}
 	live, err := r.host.Live(r.ctx)
 	lost := func(run host.RunInfo) bool { return run.End == nil && run.State == code.StateLost }
@@ -107,7 +102,7 @@ func (r *records) look(onScreen []string, open string) tea.Msg {
 	}
 	maps.DeleteFunc(r.spent, func(id string, _ *tally) bool { return !r.live[id] })
 	for id := range was {
-		if !r.live[id] && !l.all {
+		if !r.live[id] && !slices.ContainsFunc(l.ended, func(run host.RunInfo) bool { return run.ID == id }) {
 			if run, err := r.host.Open(r.ctx, id); err == nil {
 				l.ended = append(l.ended, run.Info())
 			}
@@ -128,6 +123,22 @@ func (r *records) look(onScreen []string, open string) tea.Msg {
 		l.open = r.read(open)
 	}
 	return l
+}
+
+// ended are the ended runs that are listed.
+func (r *records) ended() (runs []host.RunInfo, err error) {
+	for run, err := range r.host.EndedBefore(r.ctx, "") {
+		if err != nil {
+			return nil, err
+		}
+		if !r.fits(run) || !app.HasEnded(run) {
+			continue
+		}
+		if runs = append(runs, run); len(runs) == most {
+			break
+		}
+	}
+	return runs, nil
 }
 
 // output looks at the output of a run alone.

@@ -32,7 +32,6 @@ type Options struct {
 // Runs lists the runs.
 type Runs interface {
 	SelectLive(s *app.Selection) ([]host.RunInfo, error)
-	SelectNewest(s *app.Selection, n int, also func(host.RunInfo) bool) ([]host.RunInfo, error)
 	RecoverAll(h app.Host)
 }
 
@@ -69,14 +68,14 @@ func top(o *Options) error {
 	if err != nil {
 		return err
 	}
-	newest, err := o.Runs.SelectNewest(&o.Selection, most, app.HasEnded)
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	r := &records{host: h, fits: fits, recover: func() { o.Runs.RecoverAll(h) }, ctx: ctx}
+	ended, err := r.ended()
 	if err != nil {
 		return err
 	}
-	first = append(first, newest...)
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	m := newModel(&records{host: h, fits: fits, recover: func() { o.Runs.RecoverAll(h) }, ctx: ctx}, first, o.IO.Color)
+	m := newModel(r, append(first, ended...), o.IO.Color)
 	_, err = tea.NewProgram(m, tea.WithInput(o.IO.In), tea.WithOutput(o.IO.Terminal), tea.WithEnvironment(o.Env), tea.WithFPS(20)).Run()
 	if errors.Is(err, tea.ErrInterrupted) {
 		return app.ExitError(130)

@@ -201,6 +201,21 @@ func TestLooks(t *testing.T) {
 	}
 }
 
+// A run whose end is recorded a moment before its mark goes is in neither list then. It stays on screen.
+func TestRunBetweenTheLists(t *testing.T) {
+	t.Parallel()
+	ending := clitest.Finished()
+	h := &clitest.Host{Run: ending}
+	r := &records{host: h, fits: func(host.RunInfo) bool { return true }, recover: func() {}, ctx: t.Context()}
+	live := host.RunInfo{ID: ending.ID(), State: code.StateRunning}
+	newModel(r, []host.RunInfo{live}, false)
+	r.listed = time.Time{} // all are listed again
+	l, ok := r.look(nil, "").(look)
+	if !ok || l.err != nil || !l.all || len(l.live) != 0 || len(l.ended) != 1 || l.ended[0].ID != ending.ID() {
+		t.Errorf("%+v", l)
+	}
+}
+
 // Without a terminal that it can draw on there is no dashboard.
 func TestNoTerminal(t *testing.T) {
 	t.Parallel()
