@@ -7,10 +7,15 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 func dialer(socket string) func(context.Context, string, string) (net.Conn, error) {
@@ -111,6 +116,26 @@ func (w *world) live(n int, t *table) error {
 		}
 		t.add("ps with "+count(n)+" live runs", none, took)
 	}
+	first, percent, err := w.top(fmt.Sprintf("%d live", n))
+	if err != nil {
+		return err
+	}
+	t.add("top with "+count(n)+" live runs: first screen", none, first)
+	if n == 1000 {
+		t.add("  of a processor, later", none, percent)
+	}
+	if err := w.overHTTP(func(client *http.Client, server *exec.Cmd) error {
+		first, percent, err := page(client, server, n)
+		if err == nil {
+			t.add("page with "+count(n)+" live runs: all are there", none, first)
+		}
+		if err == nil && n == 1000 {
+			t.add("  of a processor for the server, later", none, percent)
+		}
+		return err
+	}); err != nil {
+		return err
+	}
 	if n == 1000 {
 		took, err := timed(w.amux(nil, "inbox", "--list"))
 		if err != nil {
@@ -160,10 +185,11 @@ func (w *world) live(n int, t *table) error {
 	_ = server.Wait() // killed
 	name := "server with " + count(n) + " live runs killed: "
 	// A follower has the runs hosted again by itself; so has any command.
-	looked := make(chan error, 1)
+	looked, slowest := make(chan error, 1), 0.0
 	go func() {
 		runs, _, err := w.ps()
-		t.add(name+"ps shows all", none, milliseconds(time.Since(killed)))
+		slowest = milliseconds(time.Since(killed))
+		t.add(name+"ps shows all", none, slowest)
 		if err == nil && len(runs) != n-stopped {
 			err = fmt.Errorf("%d runs are listed after the server was killed, of %d", len(runs), n-stopped)
 		}
@@ -187,7 +213,47 @@ func (w *world) live(n int, t *table) error {
 		}
 	}
 	t.add(name+"a follower waits", none, milliseconds(waited))
-	return errors.Join(<-looked, follower.Process.Signal(syscall.Signal(0)))
+	if err := errors.Join(<-looked, follower.Process.Signal(syscall.Signal(0))); err != nil {
+		return err
+	}
+	for range 5 {
+		pid, err := serverOf(filepath.Join(w.sockets, "amux", "serve.sock"))
+		if err != nil {
+			return err
+		}
+		killed := time.Now()
+		if err := errors.Join(syscall.Kill(pid, syscall.SIGKILL), gone([]int{pid}, 10*time.Second)); err != nil {
+			return err
+		}
+		runs, _, err := w.ps()
+		took := milliseconds(time.Since(killed))
+		if err != nil || len(runs) != n-stopped-1 {
+			return fmt.Errorf("%d runs are listed after the server was killed again: %w", len(runs), err)
+		}
+		t.add(name+"ps shows all", none, took)
+		slowest = max(slowest, took)
+	}
+	t.add(name+"the slowest of six", none, slowest)
+	return nil
+}
+
+// serverOf is the process that listens on a socket.
+func serverOf(socket string) (pid int, err error) {
+	conn, err := net.Dial("unix", socket)
+	if err != nil {
+		return 0, err
+	}
+	defer conn.Close()
+	raw, err := conn.(*net.UnixConn).SyscallConn()
+	if err != nil {
+		return 0, err
+	}
+	var peer *unix.Ucred
+	var told error
+	if err := raw.Control(func(fd uintptr) { peer, told = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED) }); err != nil || told != nil {
+		return 0, errors.Join(err, told)
+	}
+	return int(peer.Pid), nil
 }
 
 // stopAll ends every run; the server that was started for them leaves by itself.

@@ -2,17 +2,13 @@ package main
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 )
 
@@ -256,8 +252,25 @@ func endedRuns(w *world, t *table) error {
 			}
 		}
 		if last {
-			if err := other.overHTTP(t); err != nil {
+			if err := other.overHTTP(func(client *http.Client, _ *exec.Cmd) error {
+				for range 3 {
+					begin := time.Now()
+					if err := newestRuns(client, 100); err != nil {
+						return err
+					}
+					t.add("HTTP: the newest 100 of 100,000 runs", none, milliseconds(time.Since(begin)))
+				}
+				return nil
+			}); err != nil {
 				return err
+			}
+			for range 3 {
+				first, percent, err := other.top("0 live · 1000 ended")
+				if err != nil {
+					return err
+				}
+				t.add("top with 100,000 ended runs: first screen", none, first)
+				t.add("  of a processor, with 100,000 ended runs", none, percent)
 			}
 			for range 3 { // what is looked at every ten minutes falls on the first
 				begin := time.Now()
@@ -320,42 +333,6 @@ func (w *world) ended(n int) error {
 		lines = append(lines, bytes.ReplaceAll(index, []byte(id), []byte(copied))...)
 	}
 	return os.WriteFile(filepath.Join(w.config, "run-index.jsonl"), lines, 0o600)
-}
-
-// overHTTP asks the API for a page of the runs.
-func (w *world) overHTTP(t *table) error {
-	socket := filepath.Join(w.sockets, "amux", "http.sock")
-	server := w.amux(nil, "serve", "--http")
-	server.Stderr = nil
-	if err := server.Start(); err != nil {
-		return err
-	}
-	defer func() { _ = server.Process.Signal(syscall.SIGTERM); _ = server.Wait() }()
-	client := http.Client{Transport: &http.Transport{DialContext: dialer(socket)}}
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
-		if conn, err := net.Dial("unix", socket); err == nil {
-			conn.Close()
-			break
-		} else if time.Now().After(deadline) {
-			return err
-		}
-	}
-	for range 3 {
-		begin := time.Now()
-		answer, err := client.Get("http://amux/v1/runs?all=true&limit=100")
-		if err != nil {
-			return err
-		}
-		data, err := io.ReadAll(answer.Body)
-		answer.Body.Close()
-		took := milliseconds(time.Since(begin))
-		var page struct{ Runs []json.RawMessage }
-		if err := errors.Join(err, json.Unmarshal(data, &page)); err != nil || len(page.Runs) != 100 {
-			return fmt.Errorf("%s: %.200s: %d runs, %w", answer.Status, data, len(page.Runs), err)
-		}
-		t.add("HTTP: the newest 100 of 100,000 runs", none, took)
-	}
-	return nil
 }
 
 // storedSessions are conversations that Claude Code keeps itself.
