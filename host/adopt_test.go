@@ -94,7 +94,7 @@ func TestAdopt(t *testing.T) {
 	}
 	var hosts sync.Mutex // who looks for a host waits for the one that is coming
 	watch := s.Options()
-	watch.OnOrphan = func(context.Context) error { hosts.Lock(); defer hosts.Unlock(); return nil }
+	watch.OnOrphan = func(context.Context, string) error { hosts.Lock(); defer hosts.Unlock(); return nil }
 	watcher, err := host.New(watch)
 	must(t, err)
 	t.Cleanup(func() { _ = watcher.Close(context.Background()) })
@@ -123,6 +123,14 @@ func TestAdopt(t *testing.T) {
 		for i := range rivals {
 			all[i] = next(t, s)
 			wg.Go(func() {
+				if i == 0 { // somebody waits for this one
+					run, err := host.AdoptRun(context.Background(), all[i], r.ID())
+					if err != nil {
+						t.Errorf("round %d: %v", round, err)
+					}
+					got[i] = run
+					return
+				}
 				runs, err := all[i].Adopt(context.Background())
 				if err != nil {
 					t.Errorf("round %d: %v", round, err)
@@ -182,6 +190,48 @@ func killedHost(t *testing.T, s *agents.Stage, spec host.RunSpec, mark string) (
 	}
 	endRun(t, s, id)
 	return id
+}
+
+// One run is taken up by its name, and the others stay as they are. Where nothing is to be done, nothing is.
+func TestAdoptRun(t *testing.T) {
+	t.Parallel()
+	s := agents.NewStage(t, "fake", "healthy")
+	named := killedHost(t, s, host.RunSpec{Name: "mine", Prompt: "lines 10\nask go", Permissions: host.Permissions{Approve: host.ApproveAsk}}, `"to":"waiting"`)
+	other := killedHost(t, s, host.RunSpec{Prompt: "lines 10\nask go", Permissions: host.Permissions{Approve: host.ApproveAsk}}, `"to":"waiting"`)
+	h := next(t, s)
+	ctx := context.Background()
+	r, err := host.AdoptRun(ctx, h, "mine")
+	must(t, err)
+	if r == nil || r.ID() != named {
+		t.Fatalf("%v is taken up", r)
+	}
+	if left := h.Orphans(); !slices.Equal(left, []string{other}) {
+		t.Errorf("without a host are %v, want %s", left, other)
+	}
+	for what, who := range map[string]struct {
+		h   *host.Host
+		ref string
+	}{"a second time": {h, named}, "by another host": {next(t, s), named}, "no run": {h, "nothing"}} {
+		if again, err := host.AdoptRun(ctx, who.h, who.ref); again != nil || err != nil {
+			t.Errorf("%s: %v, %v", what, again, err)
+		}
+	}
+	agents.Eventually(t, time.Minute, "it has told again what it asks", func() bool { return r.Waits("go") })
+	must(t, r.Approve(ctx, "", nil))
+	if end, _ := r.Wait(ctx); end.State != "completed" {
+		t.Errorf("%s, %v, %+v", end.State, end.Err, end.End)
+	}
+	wantWhole(t, h, r, 10)
+	if again, err := host.AdoptRun(ctx, h, named); again != nil || err != nil {
+		t.Errorf("ended: %v, %v", again, err)
+	}
+	rest, err := h.Adopt(ctx)
+	must(t, err)
+	if len(rest) != 1 || rest[0].ID() != other {
+		t.Fatalf("then %v are taken up", rest)
+	}
+	must(t, rest[0].Kill(ctx))
+	_, _ = rest[0].Wait(ctx)
 }
 
 // What is asked of a run while it has no host is done, and told by the next.

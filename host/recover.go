@@ -90,7 +90,51 @@ func (h *Host) Abandoned() []string {
 }
 
 // recovery ends runs whose host has died, and takes up those that go on without.
-type recovery struct{ host *Host }
+type recovery struct {
+	host *Host
+
+	mu    sync.Mutex
+	named int           // runs that are taken up for somebody who waits for them
+	none  chan struct{} // closed when there are no more
+}
+
+// hurry has others wait with what is not begun, until the returned function is called. A shim
+// that does not answer holds them up no longer than longestHurry.
+func (c *recovery) hurry() (done func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.named++; c.named == 1 {
+		c.none = make(chan struct{})
+	}
+	over := sync.OnceFunc(func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if c.named--; c.named == 0 {
+			close(c.none)
+		}
+	})
+	timer := time.AfterFunc(longestHurry, over)
+	return func() { timer.Stop(); over() }
+}
+
+const longestHurry = 200 * time.Millisecond
+
+// giveWay waits while anybody is in a hurry.
+func (c *recovery) giveWay(ctx context.Context) error {
+	for {
+		c.mu.Lock()
+		named, none := c.named, c.none
+		c.mu.Unlock()
+		if named == 0 {
+			return ctx.Err()
+		}
+		select {
+		case <-none:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
 
 // sweep clears up after hosts that were killed.
 func (c *recovery) sweep() {
@@ -320,7 +364,7 @@ func (h *Host) Adopt(ctx context.Context) (adopted []*Run, _ error) {
 		})
 	}
 	for i := range ids {
-		if errs[i] = ctx.Err(); errs[i] != nil {
+		if errs[i] = h.recovery.giveWay(ctx); errs[i] != nil {
 			break
 		}
 		next <- i
@@ -329,6 +373,26 @@ func (h *Host) Adopt(ctx context.Context) (adopted []*Run, _ error) {
 	group.Wait()
 	adopted = slices.DeleteFunc(runs, func(r *Run) bool { return r == nil })
 	return adopted, leave(errors.Join(errs...))
+}
+
+// AdoptRun is Adopt for one run, whatever its name or id, for somebody who waits for it: an Adopt of all that
+// is at work begins no other one meanwhile. nil and no error: it is not for this host, or is being
+// taken up.
+func AdoptRun(ctx context.Context, h *Host, ref string) (_ *Run, err error) {
+	ctx, leave, err := h.enter(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = leave(err) }()
+	dir, err := h.archive.Find(ref)
+	if errors.Is(err, record.ErrNone) {
+		return nil, nil
+	}
+	if err != nil || !dir.Active() {
+		return nil, err
+	}
+	defer h.recovery.hurry()()
+	return h.recovery.adopt(ctx, dir.ID)
 }
 
 // adoptAtOnce is how many runs are taken up at a time: each waits for an answer of its shim.

@@ -717,6 +717,16 @@ func (s *simulation) tend(ctx context.Context) {
 	}
 	var wg sync.WaitGroup
 	for _, h := range hosts {
+		if orphans := h.Orphans(); len(orphans) > 0 && s.rand.IntN(2) == 0 {
+			s.Count("one run is taken up before others")
+			named, after := orphans[s.rand.IntN(len(orphans))], s.span(0, 3*time.Millisecond)
+			wg.Go(func() {
+				h.do(func() {
+					time.Sleep(after)
+					_, _ = AdoptRun(ctx, h.Host, named)
+				})
+			})
+		}
 		after := s.span(0, 2*time.Millisecond)
 		wg.Go(func() {
 			h.do(func() {

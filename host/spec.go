@@ -64,10 +64,10 @@ type Options struct {
 	MaxRuns int
 	// Queue, if not nil, takes the place of MaxRuns: several hosts count together.
 	Queue *Queue `json:"-"`
-	// OnOrphan finds a host for detached runs that have none: whoever follows such
+	// OnOrphan finds a host for a detached run that has none: whoever follows such
 	// a run calls it, at most once a second, and goes on waiting. If it is nil, or
 	// fails, the follower ends with HOST_GONE.
-	OnOrphan func(ctx context.Context) error `json:"-"`
+	OnOrphan func(ctx context.Context, id string) error `json:"-"`
 	// Sync is when a run's record is brought to the disk, unless its spec says so.
 	Sync SyncMode
 	// Keep is what is kept of runs that have ended.

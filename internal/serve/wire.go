@@ -29,6 +29,8 @@ type Request struct {
 	Op       string `json:"op"`
 	World    World  `json:"world"`
 	Run      *Run   `json:"run,omitempty"`
+	// Adopt names runs for OpAdopt: the reply comes when these have been taken up, before all others.
+	Adopt []string `json:"adopt,omitempty"`
 }
 
 // World is the client's: what a host there would be made of.

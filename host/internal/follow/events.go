@@ -33,7 +33,7 @@ type Run struct {
 	Detached bool
 	Dial     shim.Dialer
 	// OnOrphan finds a host for a detached run that has none; nil: nobody can.
-	OnOrphan func(context.Context) error
+	OnOrphan func(ctx context.Context, id string) error
 }
 
 // follower reads the events of a run as they are written. It is for one goroutine, and
@@ -110,7 +110,7 @@ func (f *follower) unhosted(ctx context.Context) error {
 	e := record.HostGone(f.Dir.ID)
 	if find := f.OnOrphan; find == nil {
 		return e
-	} else if err := find(ctx); err != nil {
+	} else if err := find(ctx, f.Dir.ID); err != nil {
 		e.Msg += ", and no other is available: " + err.Error()
 		return e
 	}

@@ -91,6 +91,7 @@ type Cleaner interface {
 // Adopter takes over runs that have lost their host.
 type Adopter interface {
 	Adopt(ctx context.Context) ([]Run, error)
+	AdoptRun(ctx context.Context, ref string) (Run, error)
 	Orphans() []string
 	Abandoned() []string
 }
@@ -211,6 +212,15 @@ func (h realHost) Adopt(ctx context.Context) ([]Run, error) {
 		runs[i] = r
 	}
 	return runs, err
+}
+
+// AdoptRun is host.AdoptRun, and does what Start does.
+func (h realHost) AdoptRun(ctx context.Context, ref string) (Run, error) {
+	r, err := host.AdoptRun(ctx, h.Host, ref)
+	if r == nil {
+		return nil, err
+	}
+	return r, err
 }
 
 // Open does for recorded runs what Start does.

@@ -106,7 +106,7 @@ func (o *Opener) OptionsFor(set settings.Settings) (host.Options, error) {
 		BundledDir: p.Beside("plugins"), BundledHashes: p.BundledHashes, Plugins: overrides,
 		ShimPath: p.Beside(ProgramName("amux-shim")), Env: p.Env,
 		Agents: agents, AlwaysVerify: set.AlwaysVerify || o.flags.Verify == "always", AutoMTLS: set.AutoMTLS, Subreaper: true, Version: p.Version,
-		Places: PlacesOf(set), IndexProjects: set.ProjectIndex, Logger: o.config.print.Logger(), OnOrphan: o.server.FindHost,
+		Places: PlacesOf(set), IndexProjects: set.ProjectIndex, Logger: o.config.print.Logger(), OnOrphan: func(ctx context.Context, id string) error { return o.server.FindHost(ctx, id) },
 		Keep: KeepOf(set),
 	}, nil
 }

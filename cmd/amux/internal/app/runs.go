@@ -44,7 +44,7 @@ func (r *Runs) Recover(h Records, ref string) {
 	defer cancel()
 	orphan, err := h.RecoverRun(ctx, ref)
 	if err == nil && orphan {
-		err = r.server.FindHost(ctx)
+		err = r.server.FindHost(ctx, ref)
 	}
 	if err != nil {
 		r.print.Debugf("%v", err)

@@ -24,13 +24,14 @@ type Server struct {
 	project *Project
 }
 
-// FindHost has amux serve adopt the runs that have lost their host.
-func (s *Server) FindHost(ctx context.Context) error {
+// FindHost has amux serve adopt the runs that have lost their host, and returns when it has
+// those with these names or ids, or with none of them when it has all.
+func (s *Server) FindHost(ctx context.Context, refs ...string) error {
 	config, err := s.config.Dir()
 	if err != nil {
 		return err
 	}
-	_, err = s.Ask(ctx, serve.Request{Op: serve.OpAdopt, World: s.World(config)})
+	_, err = s.Ask(ctx, serve.Request{Op: serve.OpAdopt, World: s.World(config), Adopt: refs})
 	return err
 }
 

@@ -241,6 +241,8 @@ func (h *Host) Retain(context.Context) error {
 
 func (h *Host) Adopt(context.Context) ([]app.Run, error) { return nil, nil }
 
+func (h *Host) AdoptRun(context.Context, string) (app.Run, error) { return nil, nil }
+
 func (h *Host) Orphans() []string { return nil }
 
 func (h *Host) Abandoned() []string { return nil }

@@ -36,7 +36,7 @@ func (f *Follower) Rescue(ctx context.Context, id string) {
 	ctx, cancel := context.WithTimeout(ctx, rescueTime)
 	defer cancel()
 	if orphan, err := f.host.RecoverRun(ctx, id); err == nil && orphan {
-		_ = f.app.Server.FindHost(ctx) // who asked looks again
+		_ = f.app.Server.FindHost(ctx, id) // who asked looks again
 	}
 }
 

@@ -88,7 +88,7 @@ func (r *request) handOver(ctx context.Context, h app.Host) (string, error) {
 // startedAnyway reports whether the run lives although its server died before it
 // answered.
 func (r *request) startedAnyway(ctx context.Context, h app.Host) (bool, error) {
-	if err := r.Server.FindHost(ctx); err != nil {
+	if err := r.Server.FindHost(ctx, r.spec.RunID); err != nil {
 		return false, err
 	}
 	r.Runs.Recover(h, r.spec.RunID)

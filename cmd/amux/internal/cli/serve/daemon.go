@@ -116,6 +116,8 @@ func (d *daemon) handle(ctx context.Context, req serve.Request) (reply serve.Rep
 	}
 	defer leave()
 	switch {
+	case req.Op == serve.OpAdopt && len(req.Adopt) > 0:
+		err = d.adoptNamed(ctx, at, req.Adopt) // the others with the next look
 	case req.Op == serve.OpAdopt:
 		err = d.adopt(ctx, at)
 		d.end(at)
@@ -185,6 +187,19 @@ func (d *daemon) adopt(ctx context.Context, at *world) error {
 		d.watch(at, run, true, d.watcher(at, run, at.at.Env, run.Info().Events+1))
 	}
 	return err
+}
+
+// adoptNamed takes up these runs, of those that have lost their host.
+func (d *daemon) adoptNamed(ctx context.Context, at *world, refs []string) error {
+	var errs []error
+	for _, ref := range refs {
+		run, err := at.host.AdoptRun(ctx, ref)
+		if run != nil {
+			d.watch(at, run, true, d.watcher(at, run, at.at.Env, run.Info().Events+1))
+		}
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
 }
 
 // end ends the runs that have neither a host nor a shim: those that ended while no server
