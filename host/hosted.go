@@ -253,7 +253,8 @@ func (r *hosted) promptID() string {
 
 // main makes the run's events until it has ended. A plugin that dies or hangs gets
 // another chance in a process of the run's own, which is fed the journal again, for as
-// long as that helps.
+// long as that helps. A run that has waited for nothing when a process died that it shares is not
+// the cause, and shares the next: a thousand quiet runs are no reason for a thousand processes.
 func (r *hosted) main(ctx context.Context) {
 	defer r.letGo()
 	if r.inherited != nil && r.inherited.fault != nil {
@@ -262,9 +263,10 @@ func (r *hosted) main(ctx context.Context) {
 	}
 	var suspect plugins.Suspect
 	var past plugins.Lives
+	own := false
 	for attempt := 1; ; attempt++ {
 		since := time.Now()
-		reading, err := r.plugin.Converse(ctx, attempt > 1)
+		reading, err := r.plugin.Converse(ctx, own)
 		took := time.Since(since)
 		if err == nil {
 			if suspect.Single {
@@ -299,6 +301,11 @@ func (r *hosted) main(ctx context.Context) {
 			r.plugin.Hangs()
 		}
 		r.h.log.Named("run").Debug("conversation failed", "run_id", r.id(), "attempt", attempt, "error", err)
+		if !own && past.Shares(broken, time.Since(since)) {
+			r.plugin.Shared = nil
+			continue
+		}
+		own = true
 		// A typed error of the SDK is the adapter's own word; to ask again would
 		// give it again.
 		took += broken.Stalled

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -142,4 +143,45 @@ func TestThousandConversations(t *testing.T) {
 	t.Logf("%d conversations are open, and %d descriptors", conversations, len(fds))
 	close(begin)
 	all.Wait()
+}
+
+// A plugin that dies while its runs wait for nothing is followed by one process, which they share, and no
+// run notices.
+func TestQuietRunsShareTheNextPlugin(t *testing.T) {
+	t.Parallel()
+	s := agents.NewStage(t, "quiet", "healthy")
+	h, err := host.New(s.Options())
+	must(t, err)
+	defer h.Close(context.Background())
+	b := stand(t, s, h, "quiet", 5)
+	first := agents.Plugins(os.Getpid(), "quiet")
+	if len(first) != 1 {
+		t.Fatalf("%d plugin processes", len(first))
+	}
+	seen, over := map[int]bool{}, make(chan bool)
+	var watching sync.WaitGroup
+	watching.Go(func() {
+		for {
+			for _, p := range agents.Plugins(os.Getpid(), "quiet") {
+				seen[p.PID] = true
+			}
+			select {
+			case <-over:
+				return
+			case <-time.After(time.Millisecond):
+			}
+		}
+	})
+	must(t, syscall.Kill(first[0].PID, syscall.SIGKILL))
+	agents.Eventually(t, time.Minute, "another plugin process", func() bool {
+		now := agents.Plugins(os.Getpid(), "quiet")
+		return len(now) > 0 && now[0].PID != first[0].PID
+	})
+	b.finish(h) // all five need it
+	close(over)
+	watching.Wait()
+	delete(seen, first[0].PID)
+	if len(seen) != 1 {
+		t.Errorf("five quiet runs had %d further plugin processes", len(seen))
+	}
 }

@@ -58,6 +58,7 @@ type Pool struct {
 	closing context.Context // ends with close, and every start with it
 	end     context.CancelFunc
 	work    sync.WaitGroup // starts
+	sweeps  joint
 }
 
 // New makes a pool. It starts nothing.
@@ -271,7 +272,7 @@ func (p *Pool) drop(ended *adapter.Process) {
 // sweep kills what plugins that have ended left outside their sessions.
 func (p *Pool) sweep() {
 	if p.Subreaper {
-		process.Sweep("", true)
+		p.sweeps.do(func() { process.Sweep("", true) })
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 // further than those before.
 type Lives struct {
 	stuck, killed int
+	shared        int           // that died while nothing was waited for
 	stalled       time.Duration // what they took for it together
 }
 
@@ -21,7 +22,25 @@ func (l *Lives) Left(of Limits) time.Duration {
 	return min(of.Progress, max(of.Stall-l.stalled, of.Progress/4).Round(of.Progress/100))
 }
 
+// Shares notes that a shared process has died after a time, and reports whether its run may share the
+// next: if it has waited for no answer, and unless that was so too often. What a run has made a plugin
+// do may kill it a moment later, and then all others with it, until the run has a process of its own.
+func (l *Lives) Shares(broken *engine.Broken, lived time.Duration) bool {
+	if broken.Sent > broken.Done || !errors.Is(broken.Cause, adapter.ErrDied) && !errors.Is(broken.Cause, adapter.ErrKilled) {
+		return false
+	}
+	if lived > longLife {
+		l.shared = 0
+	}
+	l.shared++
+	return l.shared <= maxShared
+}
+
 const (
+	// So many shared processes may die in a row of which none has lived long.
+	maxShared = 3
+	longLife  = time.Minute
+
 	maxStuck = 5
 	// Of those that somebody has killed there may be more: it is no fault of theirs, and
 	// may be over soon.
