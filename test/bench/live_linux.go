@@ -143,14 +143,24 @@ func (w *world) live(n int, t *table) error {
 		}
 		t.add("inbox with 1,000 live runs", none, took)
 	}
-	const stopped = 3
-	for i := range stopped {
+	const stopped = 4
+	for i := range stopped - 1 {
 		took, err := timed(w.amux(nil, "stop", runs[10+i].ID))
 		if err != nil {
 			return err
 		}
 		t.add("stop of one among "+count(n)+" live runs", none, took)
 	}
+	plugin, _ := family(server.Process.Pid)
+	begin := time.Now()
+	if err := syscall.Kill(plugin, syscall.SIGKILL); err != nil {
+		return err
+	}
+	if err := w.amux(nil, "stop", runs[40].ID).Run(); err != nil {
+		return err
+	}
+	w.wait(runs[40].ID)
+	t.add("plugin of "+count(n)+" live runs killed: one ends", none, milliseconds(time.Since(begin)))
 	follower := w.amux(nil, "logs", "-f", "--json", speaker)
 	out, err := follower.StdoutPipe()
 	if err != nil {
@@ -230,7 +240,7 @@ func (w *world) live(n int, t *table) error {
 			}
 			t.add(name+"one is stopped", none, took)
 			left--
-			_ = w.amux(nil, "wait", runs[20+i].ID).Run() // 1, as for each run that was stopped
+			w.wait(runs[20+i].ID)
 		}
 		now, _, err := w.ps()
 		took := milliseconds(time.Since(killed))
@@ -244,6 +254,13 @@ func (w *world) live(n int, t *table) error {
 	}
 	t.add(name+"the slowest of six", none, slowest)
 	return nil
+}
+
+// wait waits for the end of a run that was stopped.
+func (w *world) wait(id string) {
+	cmd := w.amux(nil, "wait", id)
+	cmd.Stderr = nil // that it was stopped
+	_ = cmd.Run()    // and so does its exit code
 }
 
 // serverOf is the process that listens on a socket.

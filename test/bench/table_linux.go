@@ -120,6 +120,8 @@ var rows = []row{
 	{name: "  of a processor for the server, later", unit: "%", limit: 10},
 	{name: "stop of one among 100 live runs", unit: "ms", limit: 50},
 	{name: "stop of one among 1,000 live runs", unit: "ms", limit: 50},
+	{name: "plugin of 100 live runs killed: one ends", unit: "ms", limit: 200},
+	{name: "plugin of 1,000 live runs killed: one ends", unit: "ms", limit: 1000, tenth: "plugin of 100 live runs killed: one ends"},
 	{name: "server with 100 live runs killed: ps shows all", unit: "ms", limit: 200},
 	{name: "server with 1,000 live runs killed: ps shows all", unit: "ms", limit: 2000, tenth: "server with 100 live runs killed: ps shows all"},
 	{name: "server with 100 live runs killed: the slowest of six", unit: "ms", limit: 400},
