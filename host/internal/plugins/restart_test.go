@@ -9,7 +9,7 @@ import (
 	"github.com/amux-dev/amux/internal/adapter"
 )
 
-// A run shares the next process if nothing of its own was at work in the one that died, and not for ever.
+// A run shares the next process if nothing of its own was at work in the one that died, and not forever.
 func TestShares(t *testing.T) {
 	t.Parallel()
 	died := func(cause error, sent, done uint64) *engine.Broken {
