@@ -164,8 +164,14 @@ func (c *Cluster) there(kind string, selector labels.Selector) []any {
 				objects = append(objects, p.Pod)
 			}
 		}
+	case "events":
+		for _, change := range c.log {
+			if change.kind == kind {
+				objects = append(objects, change.object)
+			}
+		}
 	}
-	return objects // nobody asks for events that were
+	return objects
 }
 
 var kinds = map[string][2]string{
