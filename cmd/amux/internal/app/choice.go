@@ -122,7 +122,7 @@ func (r *Runs) SelectNewest(s *Selection, n int, also func(host.RunInfo) bool) (
 	if n == 0 {
 		return newest, nil
 	}
-	for info, err := range h.RunsBefore(context.Background(), "") {
+	for info, err := range h.RunsBefore(context.Background(), "", false) {
 		if err != nil {
 			return nil, err
 		}

@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"iter"
 	"time"
@@ -69,11 +70,11 @@ type Installer interface {
 type Records interface {
 	Open(ctx context.Context, ref string) (Recorded, error)
 	Live(ctx context.Context) ([]host.RunInfo, error)
-	RunsBefore(ctx context.Context, id string) iter.Seq2[host.RunInfo, error]
-	EndedBefore(ctx context.Context, id string) iter.Seq2[host.RunInfo, error]
+	// RunsBefore is host.RunsBefore, or host.EndedBefore.
+	RunsBefore(ctx context.Context, id string, ended bool) iter.Seq2[host.RunInfo, error]
 	AnyRun() bool
-	AnyUnhosted() bool
-	Recover(ctx context.Context) error
+	// Recover is host.Host's, and reports whether there are runs that Adopt would take up.
+	Recover(ctx context.Context) (orphans bool, err error)
 	RecoverRun(ctx context.Context, ref string) (orphan bool, err error)
 	ReplayWith(ctx context.Context, ref string, o host.ReplayOptions, w io.Writer) error
 	Check(ctx context.Context, ref string) (host.Integrity, error)
@@ -90,8 +91,8 @@ type Cleaner interface {
 
 // Adopter takes over runs that have lost their host.
 type Adopter interface {
-	Adopt(ctx context.Context) ([]Run, error)
-	AdoptRun(ctx context.Context, ref string) (Run, error)
+	// Adopt is host.Host's, or host.AdoptRun for each of the runs that are named.
+	Adopt(ctx context.Context, refs ...string) ([]Run, error)
 	Orphans() []string
 	Abandoned() []string
 }
@@ -179,21 +180,25 @@ func (h realHost) Places() Places { return host.PlacesOf(h.Host) }
 // Own is host.Host's.
 func (h realHost) Own(agent string) Own { return h.Host.Own(agent) }
 
-// RunsBefore is host.RunsBefore.
-func (h realHost) RunsBefore(ctx context.Context, id string) iter.Seq2[host.RunInfo, error] {
+// RunsBefore is host.RunsBefore, or host.EndedBefore.
+func (h realHost) RunsBefore(ctx context.Context, id string, ended bool) iter.Seq2[host.RunInfo, error] {
+	if ended {
+		return host.EndedBefore(ctx, h.Host, id)
+	}
 	return host.RunsBefore(ctx, h.Host, id)
-}
-
-// EndedBefore is host.EndedBefore.
-func (h realHost) EndedBefore(ctx context.Context, id string) iter.Seq2[host.RunInfo, error] {
-	return host.EndedBefore(ctx, h.Host, id)
 }
 
 // AnyRun is host.AnyRun.
 func (h realHost) AnyRun() bool { return host.AnyRun(h.Host) }
 
-// AnyUnhosted is host.AnyUnhosted.
-func (h realHost) AnyUnhosted() bool { return host.AnyUnhosted(h.Host) }
+// Recover looks first whether anything is to be done.
+func (h realHost) Recover(ctx context.Context) (orphans bool, err error) {
+	if !host.AnyUnhosted(h.Host) {
+		return false, nil
+	}
+	err = h.Host.Recover(ctx)
+	return len(h.Orphans()) > 0, err
+}
 
 // Start keeps a nil *host.Run from becoming a Run that is not nil.
 func (h realHost) Start(ctx context.Context, spec host.RunSpec) (Run, error) {
@@ -205,22 +210,21 @@ func (h realHost) Start(ctx context.Context, spec host.RunSpec) (Run, error) {
 }
 
 // Adopt returns the runs as Runs.
-func (h realHost) Adopt(ctx context.Context) ([]Run, error) {
-	adopted, err := h.Host.Adopt(ctx)
-	runs := make([]Run, len(adopted))
-	for i, r := range adopted {
-		runs[i] = r
+func (h realHost) Adopt(ctx context.Context, refs ...string) (runs []Run, err error) {
+	var adopted []*host.Run
+	if len(refs) == 0 {
+		adopted, err = h.Host.Adopt(ctx)
+	}
+	for _, ref := range refs {
+		r, err1 := host.AdoptRun(ctx, h.Host, ref)
+		if err = errors.Join(err, err1); r != nil {
+			adopted = append(adopted, r)
+		}
+	}
+	for _, r := range adopted {
+		runs = append(runs, r)
 	}
 	return runs, err
-}
-
-// AdoptRun is host.AdoptRun, and does what Start does.
-func (h realHost) AdoptRun(ctx context.Context, ref string) (Run, error) {
-	r, err := host.AdoptRun(ctx, h.Host, ref)
-	if r == nil {
-		return nil, err
-	}
-	return r, err
 }
 
 // Open does for recorded runs what Start does.

@@ -53,17 +53,14 @@ func (r *Runs) Recover(h Records, ref string) {
 
 // RecoverAll does the same for all runs.
 func (r *Runs) RecoverAll(h Host) {
-	if !h.AnyUnhosted() {
-		return
-	}
 	ctx, cancel := context.WithTimeout(context.Background(), recoverTime)
-	err := h.Recover(ctx)
+	orphans, err := h.Recover(ctx)
 	cancel()
 	if err != nil {
 		r.print.Debugf("%v", err)
 	}
 	// Inside a run there may be no server, and none can be started.
-	if len(h.Orphans()) > 0 {
+	if orphans {
 		ctx, cancel := context.WithTimeout(context.Background(), recoverTime)
 		defer cancel()
 		if err := r.server.FindHost(ctx); err != nil {
@@ -97,7 +94,7 @@ func (r *Runs) List() ([]host.RunInfo, error) {
 
 // AllRuns are all recorded runs, the newest first.
 func AllRuns(ctx context.Context, h Records) (runs []host.RunInfo, err error) {
-	for r, err := range h.RunsBefore(ctx, "") {
+	for r, err := range h.RunsBefore(ctx, "", false) {
 		if err != nil {
 			return nil, err
 		}
@@ -110,7 +107,7 @@ func AllRuns(ctx context.Context, h Records) (runs []host.RunInfo, err error) {
 
 // newest are at most n recorded runs, those with the newest ids.
 func newest(h Records, n int) (runs []host.RunInfo) {
-	for r, err := range h.RunsBefore(context.Background(), "") {
+	for r, err := range h.RunsBefore(context.Background(), "", false) {
 		if err != nil || len(runs) == n {
 			break
 		}

@@ -36,7 +36,7 @@ func (h *fakeHost) Open(_ context.Context, ref string) (Recorded, error) {
 	return nil, errors.New("ambiguous: secret-1, secret-2")
 }
 
-func (h *fakeHost) RunsBefore(context.Context, string) iter.Seq2[host.RunInfo, error] {
+func (h *fakeHost) RunsBefore(context.Context, string, bool) iter.Seq2[host.RunInfo, error] {
 	return func(yield func(host.RunInfo, error) bool) {
 		for _, r := range h.runs {
 			if !yield(r, nil) {
@@ -44,10 +44,6 @@ func (h *fakeHost) RunsBefore(context.Context, string) iter.Seq2[host.RunInfo, e
 			}
 		}
 	}
-}
-
-func (h *fakeHost) EndedBefore(ctx context.Context, id string) iter.Seq2[host.RunInfo, error] {
-	return h.RunsBefore(ctx, id)
 }
 
 func (h *fakeHost) Live(context.Context) ([]host.RunInfo, error) { return h.runs, nil }
@@ -123,14 +119,14 @@ func TestScopeOfARunIsWhatItStarted(t *testing.T) {
 		t.Errorf("Runs returns %v, %v", runs, err)
 	}
 	var ended []string
-	for r, err := range in.EndedBefore(ctx, "") {
+	for r, err := range in.RunsBefore(ctx, "", true) {
 		if err != nil {
 			t.Fatal(err)
 		}
 		ended = append(ended, r.ID)
 	}
 	if !slices.Equal(ended, []string{"CHILD", "GRAND"}) {
-		t.Errorf("EndedBefore returns %v", ended)
+		t.Errorf("RunsBefore returns %v", ended)
 	}
 }
 

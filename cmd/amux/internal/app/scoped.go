@@ -49,17 +49,9 @@ func (h scoped) Live(ctx context.Context) ([]host.RunInfo, error) {
 	return h.within(h.Host.Live(ctx))
 }
 
-func (h scoped) RunsBefore(ctx context.Context, id string) iter.Seq2[host.RunInfo, error] {
-	return h.seen(h.Host.RunsBefore(ctx, id))
-}
-
-func (h scoped) EndedBefore(ctx context.Context, id string) iter.Seq2[host.RunInfo, error] {
-	return h.seen(h.Host.EndedBefore(ctx, id))
-}
-
-func (h scoped) seen(runs iter.Seq2[host.RunInfo, error]) iter.Seq2[host.RunInfo, error] {
+func (h scoped) RunsBefore(ctx context.Context, id string, ended bool) iter.Seq2[host.RunInfo, error] {
 	return func(yield func(host.RunInfo, error) bool) {
-		for info, err := range runs {
+		for info, err := range h.Host.RunsBefore(ctx, id, ended) {
 			if (err != nil || h.scope.Sees(info)) && !yield(info, err) {
 				return
 			}
@@ -69,7 +61,7 @@ func (h scoped) seen(runs iter.Seq2[host.RunInfo, error]) iter.Seq2[host.RunInfo
 
 // AnyRun reports whether any run may be seen.
 func (h scoped) AnyRun() bool {
-	for _, err := range h.RunsBefore(context.Background(), "") {
+	for _, err := range h.RunsBefore(context.Background(), "", false) {
 		return err == nil
 	}
 	return false

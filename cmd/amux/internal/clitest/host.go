@@ -185,7 +185,7 @@ func (h *Host) Spending(_ context.Context, since time.Time, f func(*host.Spendin
 }
 
 // RunsBefore are the runs of RunList whose ids sort before one, in the order of the list.
-func (h *Host) RunsBefore(ctx context.Context, id string) iter.Seq2[host.RunInfo, error] {
+func (h *Host) RunsBefore(_ context.Context, id string, ended bool) iter.Seq2[host.RunInfo, error] {
 	return func(yield func(host.RunInfo, error) bool) {
 		h.Asked = append(h.Asked, "all runs")
 		if h.Refuse != nil {
@@ -193,25 +193,12 @@ func (h *Host) RunsBefore(ctx context.Context, id string) iter.Seq2[host.RunInfo
 			return
 		}
 		for _, r := range h.RunList {
-			if (id == "" || r.ID < id) && !yield(r, nil) {
+			if (id == "" || r.ID < id) && (!ended || r.End != nil) && !yield(r, nil) {
 				return
 			}
 		}
 	}
 }
-
-// EndedBefore are those of RunsBefore that have ended.
-func (h *Host) EndedBefore(ctx context.Context, id string) iter.Seq2[host.RunInfo, error] {
-	return func(yield func(host.RunInfo, error) bool) {
-		for r, err := range h.RunsBefore(ctx, id) {
-			if (err != nil || r.End != nil) && !yield(r, err) {
-				return
-			}
-		}
-	}
-}
-
-func (h *Host) AnyUnhosted() bool { return false }
 
 func (h *Host) AnyRun() bool { return len(h.RunList) > 0 }
 
@@ -239,15 +226,13 @@ func (h *Host) Retain(context.Context) error {
 	return nil
 }
 
-func (h *Host) Adopt(context.Context) ([]app.Run, error) { return nil, nil }
-
-func (h *Host) AdoptRun(context.Context, string) (app.Run, error) { return nil, nil }
+func (h *Host) Adopt(context.Context, ...string) ([]app.Run, error) { return nil, nil }
 
 func (h *Host) Orphans() []string { return nil }
 
 func (h *Host) Abandoned() []string { return nil }
 
-func (h *Host) Recover(context.Context) error { return nil }
+func (h *Host) Recover(context.Context) (bool, error) { return false, nil }
 
 func (h *Host) Check(context.Context, string) (host.Integrity, error) { return h.Integrity, nil }
 

@@ -263,7 +263,7 @@ func firstOf(i host.RunInfo) string {
 // begun with.
 func (g *agent) runs(ctx context.Context, from host.RunInfo) (first string, runs []string) {
 	first = firstOf(from)
-	for i, err := range g.host.RunsBefore(ctx, "") { // the newest first
+	for i, err := range g.host.RunsBefore(ctx, "", false) { // the newest first
 		if err != nil || i.ID <= from.ID {
 			break
 		}
@@ -325,7 +325,7 @@ func (g *agent) listSessions(ctx context.Context, in acp.ListSessionsRequest) (a
 	}
 	out := acp.ListSessionsResponse{Sessions: []acp.SessionInfo{}}
 	latest := map[string]host.RunInfo{} // in which sessions went on, by the first run
-	for i, err := range g.host.RunsBefore(ctx, before) {
+	for i, err := range g.host.RunsBefore(ctx, before, false) {
 		switch {
 		case err != nil:
 			return acp.ListSessionsResponse{}, err

@@ -288,7 +288,7 @@ func (s *api) addRuns(to huma.API) {
 }
 
 func (s *api) list(ctx context.Context, in *listQuery) (*listAnswer, error) {
-	runs := s.host.RunsBefore(ctx, in.After)
+	runs := s.host.RunsBefore(ctx, in.After, false)
 	if !in.All {
 		live, err := s.host.Live(ctx)
 		if err != nil {

@@ -116,11 +116,10 @@ func (d *daemon) handle(ctx context.Context, req serve.Request) (reply serve.Rep
 	}
 	defer leave()
 	switch {
-	case req.Op == serve.OpAdopt && len(req.Adopt) > 0:
-		err = d.adoptNamed(ctx, at, req.Adopt) // the others with the next look
 	case req.Op == serve.OpAdopt:
-		err = d.adopt(ctx, at)
-		d.end(at)
+		if err = d.adopt(ctx, at, req.Adopt...); len(req.Adopt) == 0 { // else the others with the next look
+			d.end(at)
+		}
 	case req.Op == serve.OpRun && req.Run != nil:
 		reply.RunID, err = d.run(ctx, at, req)
 	default:
@@ -181,25 +180,13 @@ func (d *daemon) run(ctx context.Context, at *world, req serve.Request) (string,
 	return run.ID(), nil
 }
 
-func (d *daemon) adopt(ctx context.Context, at *world) error {
-	runs, err := at.host.Adopt(ctx)
+// adopt takes up the runs that have lost their host, or those of them that are named.
+func (d *daemon) adopt(ctx context.Context, at *world, refs ...string) error {
+	runs, err := at.host.Adopt(ctx, refs...)
 	for _, run := range runs {
 		d.watch(at, run, true, d.watcher(at, run, at.at.Env, run.Info().Events+1))
 	}
 	return err
-}
-
-// adoptNamed takes up these runs, of those that have lost their host.
-func (d *daemon) adoptNamed(ctx context.Context, at *world, refs []string) error {
-	var errs []error
-	for _, ref := range refs {
-		run, err := at.host.AdoptRun(ctx, ref)
-		if run != nil {
-			d.watch(at, run, true, d.watcher(at, run, at.at.Env, run.Info().Events+1))
-		}
-		errs = append(errs, err)
-	}
-	return errors.Join(errs...)
 }
 
 // end ends the runs that have neither a host nor a shim: those that ended while no server

@@ -127,7 +127,7 @@ func (r *records) look(onScreen []string, open string) tea.Msg {
 
 // ended are the ended runs that are listed.
 func (r *records) ended() (runs []host.RunInfo, err error) {
-	for run, err := range r.host.EndedBefore(r.ctx, "") {
+	for run, err := range r.host.RunsBefore(r.ctx, "", true) {
 		if err != nil {
 			return nil, err
 		}
