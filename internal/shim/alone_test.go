@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"testing/synctest"
 )
 
 // A host's shims all look whether it has died: each of them seldom, or its thousand would keep it
@@ -24,12 +25,14 @@ func TestClearHostLooksSeldom(t *testing.T) {
 				t.Fatal(err)
 			}
 			looks := 0
-			clearHost(Hello{HostDir: dir, HostPID: 7, HostStart: 9}, func(pid int, start uint64) bool {
-				if pid != 7 || start != 9 {
-					t.Errorf("process %d that started at %d is looked at", pid, start)
-				}
-				looks++
-				return looks != c.dies
+			synctest.Test(t, func(t *testing.T) {
+				clearHost(Hello{HostDir: dir, HostPID: 7, HostStart: 9}, func(pid int, start uint64) bool {
+					if pid != 7 || start != 9 {
+						t.Errorf("process %d that started at %d is looked at", pid, start)
+					}
+					looks++
+					return looks != c.dies
+				})
 			})
 			if looks != c.looks {
 				t.Errorf("%d looks, want %d", looks, c.looks)

@@ -2,8 +2,8 @@ package plugins
 
 import "sync"
 
-// joint does for all who want it at once what is the same for each, and looks through all
-// processes, say.
+// joint lets callers that want the same work at the same time share one run of it: a walk through
+// all processes, for example.
 type joint struct {
 	mu   sync.Mutex
 	busy bool

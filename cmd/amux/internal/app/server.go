@@ -24,8 +24,8 @@ type Server struct {
 	project *Project
 }
 
-// FindHost has amux serve adopt the runs that have lost their host, and returns when it has
-// those with these names or ids, or with none of them when it has all.
+// FindHost has amux serve adopt the runs that have lost their host. It returns when those with these
+// names or ids have been adopted or are being adopted; without refs, when all have been.
 func (s *Server) FindHost(ctx context.Context, refs ...string) error {
 	config, err := s.config.Dir()
 	if err != nil {

@@ -18,8 +18,8 @@ import (
 
 const (
 	every = time.Second // from the end of a look to the next
-	// again is how often all runs are listed again, if that takes a moment: some were removed, others
-	// ended between two looks.
+	// again is how often all runs are listed again, and less often where that takes long: some were
+	// removed, others ended between two looks.
 	again = 30 * time.Second
 	// hostless is how often another host is looked for.
 	hostless = 5 * time.Second
