@@ -73,10 +73,15 @@ programs="amux-shim amux-bridge amux-schema amux-far amux-relay amux-place-docke
 [ "$exe" ] || programs="$programs amux-sandbox"
 built=
 folders=
+# wanted PROGRAM says whether one of amux's own is built.
+wanted() {
+	case " ${QUICK:-} " in *" $1 "*) [ -e "$out/$1$exe" ] ;; esac
+}
 for own in $programs; do
-	case " ${QUICK:-} " in *" $own "*) [ -e "$out/$own$exe" ] || continue ;; esac
-	folders="$folders ./cmd/$own"
-	built="$built $own,"
+	if wanted $own; then
+		folders="$folders ./cmd/$own"
+		built="$built $own,"
+	fi
 done
 # What goes elsewhere may be of another version, and be built at the same time.
 made=.cache/programs/$of
@@ -92,9 +97,14 @@ if [ -e .git ] && command -v git >/dev/null; then
 	commit=$(git rev-parse --short HEAD 2>/dev/null || true)
 	date=$(git show -s --format=%cs HEAD 2>/dev/null || true)
 fi
-build " -X main.version=$VERSION -X main.commit=$commit -X main.date=$date -X main.bundledHashes=$hashes" "$made" ./cmd/amux ./cmd/amux/amux-api
-for name in amux amux-api $built; do
+folders=./cmd/amux
+if wanted amux-api; then
+	folders="$folders ./cmd/amux/amux-api"
+	built="$built amux-api,"
+fi
+build " -X main.version=$VERSION -X main.commit=$commit -X main.date=$date -X main.bundledHashes=$hashes" "$made" $folders
+for name in amux $built; do
 	place "$made/${name%,}$exe" "$out/${name%,}$exe"
 done
 cp LICENSE NOTICE "$out/"
-echo "built in $out: amux,$built amux-api, and plugins:$names"
+echo "built in $out: amux,$built and plugins:$names"
