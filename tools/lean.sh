@@ -4,6 +4,10 @@
 # library that a few functions in tools/lean stand for, which fail. Without net/rpc and the trace
 # a plugin is 10.8 MB instead of 14.5; without the readers of programs amux is 16.6 instead of 16.8.
 # What reads programs itself, such as go tool pprof, is built without these flags.
+#
+# No package is compiled with what a debugger needs of it: the programs do not have it, and without
+# it everything compiles in 6 % less time and the cache of packages is a quarter smaller. A debugger
+# asks for it when it compiles.
 set -eu
 : "${GO:=go}"
 here=$(cd "$(dirname "$0")" && pwd)
@@ -26,4 +30,4 @@ overlay=$(cd "$here/../.cache" && pwd)/lean.json
 mv "$overlay.$$" "$overlay"
 flag=-overlay=$overlay
 case $flag in *[[:space:]]*) flag="'$flag'" ;; esac # GOFLAGS may quote a flag
-echo "-trimpath -tags=grpcnotrace $flag"
+echo "-trimpath -tags=grpcnotrace -gcflags=all=-dwarf=false $flag"
