@@ -58,10 +58,10 @@ func (h *Host) Agents(ctx context.Context) ([]AgentInfo, error) {
 	plugins := h.registry.List()
 	// What a lock that cannot be read has chosen is not known: its row says so, and the
 	// others what there is.
-	readable := slices.DeleteFunc(slices.Clone(plugins), registry.Plugin.IsLock)
+	all, readable := registry.NewSet(plugins), registry.NewSet(slices.DeleteFunc(slices.Clone(plugins), registry.Plugin.IsLock))
 	for _, p := range plugins {
 		if p.Err != nil {
-			if chosen, _, err := registry.Choose(plugins, p.Name); err == nil && chosen.Name != p.Name {
+			if serving := all.Serving(p.Name); serving != nil && serving.Name != p.Name {
 				continue // an agent of that name is another plugin's
 			}
 			byID[p.Name] = AgentInfo{
@@ -74,13 +74,13 @@ func (h *Host) Agents(ctx context.Context) ([]AgentInfo, error) {
 				continue // it is run under the users' own names
 			}
 			// Of two plugins for one agent the registry's choice counts.
-			if chosen, _, err := registry.Choose(readable, agent.Id); err == nil && chosen.Name == p.Name {
+			if serving := readable.Serving(agent.Id); serving != nil && serving.Name == p.Name {
 				byID[agent.Id] = h.catalog.describe(p, agent)
 			}
 		}
 	}
 	for name := range h.opts.Agents {
-		info, err := h.Agent(ctx, name)
+		info, err := h.catalog.agent(all, name)
 		if err != nil {
 			info = AgentInfo{Description: &pluginapi.Agent{Id: name}, Plugin: "config.toml", Err: err}
 		}
@@ -95,20 +95,7 @@ func (h *Host) Agents(ctx context.Context) ([]AgentInfo, error) {
 
 // Agent describes one agent.
 func (h *Host) Agent(ctx context.Context, name string) (AgentInfo, error) {
-	p, agent, launch, err := h.catalog.find(name, nil)
-	if err != nil {
-		return AgentInfo{}, err
-	}
-	info := h.catalog.describe(p, agent)
-	info.Launch = launch
-	if !info.Bundled {
-		for _, claim := range registry.Claims(h.registry.List()) {
-			if claim.Agent == agent.Id && claim.TakenOver {
-				info.InPlaceOf = claim.Others
-			}
-		}
-	}
-	return info, nil
+	return h.catalog.agent(h.registry, name)
 }
 
 // DetectAuth asks the adapter whether the user is signed in; it starts the plugin. Of an
@@ -151,24 +138,53 @@ type catalog struct {
 	programs program.Versions
 }
 
-// find finds an agent and its plugin: one that a plugin brings, or one of the
-// user's own, which launch or Options.Agents give a command.
+// agents is where agents are found: on the disk, which the registry looks at, or in what it has seen there.
+type agents interface {
+	Agent(name string) (registry.Plugin, *pluginapi.Agent, error)
+	Has(name string) *pluginapi.Agent
+}
+
+// agent describes one agent.
+func (c *catalog) agent(in agents, name string) (AgentInfo, error) {
+	p, agent, launch, err := c.findIn(in, name, nil)
+	if err != nil {
+		return AgentInfo{}, err
+	}
+	info := c.describe(p, agent)
+	info.Launch = launch
+	if !info.Bundled && p.Granted(agent.Id) {
+		for _, claim := range registry.Claims(c.registry.List()) {
+			if claim.Agent == agent.Id {
+				info.InPlaceOf = claim.Others
+			}
+		}
+	}
+	return info, nil
+}
+
+// find is findIn the registry.
 func (c *catalog) find(name string, launch *Launch) (registry.Plugin, *pluginapi.Agent, *Launch, error) {
+	return c.findIn(c.registry, name, launch)
+}
+
+// findIn finds an agent and its plugin: one that a plugin brings, or one of the
+// user's own, which launch or Options.Agents give a command.
+func (c *catalog) findIn(in agents, name string, launch *Launch) (registry.Plugin, *pluginapi.Agent, *Launch, error) {
 	if own, ok := c.opts.Agents[name]; ok && launch == nil {
 		launch = &own
 	}
 	if launch == nil {
-		plugin, agent, err := c.registry.Agent(name)
+		plugin, agent, err := in.Agent(name)
 		if err == nil && agent.Configured {
 			err = invalid("agent %s has no command of its own", name).
 				WithHint("give it one in config.toml: [agents.NAME] with adapter = %q and command = \"…\"; then: amux run NAME", name)
 		}
 		return plugin, agent, nil, err
 	}
-	if agent := c.registry.Has(name); agent != nil && !agent.Configured {
+	if agent := in.Has(name); agent != nil && !agent.Configured {
 		return registry.Plugin{}, nil, nil, configError("there is an agent %s already", name)
 	}
-	plugin, base, err := c.registry.Agent(launch.Adapter)
+	plugin, base, err := in.Agent(launch.Adapter)
 	if err != nil {
 		return plugin, nil, nil, err
 	}

@@ -181,7 +181,7 @@ func logged(log *eventlog.Log) func(func(pluginapi.Type, []byte)) {
 // describes it.
 func (t *teller) plugin(meta store.Meta, spec RunSpec, other *registry.Plugin) (registry.Verified, *pluginapi.Agent, error) {
 	if other != nil {
-		_, agent, err := registry.Choose([]registry.Plugin{*other}, spec.adapter())
+		_, agent, err := registry.NewSet([]registry.Plugin{*other}).Agent(spec.adapter())
 		if err != nil {
 			return registry.Verified{}, nil, err
 		}

@@ -19,6 +19,9 @@
 // began with. Hashes are remembered in verified.json together with device, inode,
 // size, mtime and ctime of both files; while these match nothing is hashed.
 //
+// A look for one agent reads the plugins that declare it, however many there are: which agents a
+// bundled plugin declares is in its manifest's text, and those of an installed one are kept in declared.json.
+//
 // A Registry is safe for concurrent use, also by several processes. It starts no
 // process and no goroutine, and removes no copy.
 package registry

@@ -10,7 +10,7 @@ import (
 	"github.com/amux-dev/amux/pluginapi"
 )
 
-// files are the manifests and descriptions that were read, by path. A start looks for its agent more than once, and
+// files are the manifests, descriptions and lists that were read, by path. A start looks for its agent more than once, and
 // a server for each of a thousand runs: to read and parse them all each time is most of that. Nobody changes
 // what was parsed.
 type files struct {
@@ -33,8 +33,7 @@ type file struct {
 const maxFiles = 2000
 
 // open returns a file, from before if it is the same one and nobody has changed it.
-func (f *files) open(path string, limit int64) (*file, error) {
-	rule := foreign.Rule{Limit: limit}
+func (f *files) open(path string, rule foreign.Rule) (*file, error) {
 	now := time.Now()
 	opened, err := foreign.Open(path, rule)
 	if err != nil {
@@ -70,19 +69,19 @@ func (f *file) settled() bool {
 	return f.read.Sub(time.Unix(0, max(f.identity.Ctime, f.identity.Mtime))) >= racy
 }
 
+// parsed is what is in a file, which is parsed once, and the error of that.
+func parsed[T any](f *file, parse func(data []byte) (T, error)) (T, error) {
+	f.once.Do(func() { f.parsed, f.err = parse(f.data) })
+	return f.parsed.(T), f.err
+}
+
 // manifest is what is in one; it is there, as far as it goes, beside an error.
 func (f *file) manifest() (*Manifest, error) {
-	f.once.Do(func() {
+	return parsed(f, func(data []byte) (*Manifest, error) {
 		m := &Manifest{}
-		f.err, f.parsed = toml.Unmarshal(f.data, m), m
+		return m, toml.Unmarshal(data, m)
 	})
-	return f.parsed.(*Manifest), f.err
 }
 
 // description is what is in one.
-func (f *file) description() (*pluginapi.Description, error) {
-	f.once.Do(func() {
-		f.parsed, f.err = parseDescription(f.data)
-	})
-	return f.parsed.(*pluginapi.Description), f.err
-}
+func (f *file) description() (*pluginapi.Description, error) { return parsed(f, parseDescription) }

@@ -67,23 +67,25 @@ func (r receipt) h1() string {
 	return "h1:" + base64.StdEncoding.EncodeToString(h.Sum(nil))
 }
 
-// readUserLock reads the lock in the folder of plugins, if nobody else could have
-// put it there.
-func (r *Registry) readUserLock() ([]byte, error) {
+// userLock returns the lock in the folder of plugins, if nobody else could have
+// put it there; absent is empty.
+func (r *Registry) userLock(path string) (*lockFile, error) {
 	if err := foreign.CheckFolder(r.opts.PluginDir); err != nil {
-		return nil, err
+		return parseLock(path, nil, err)
 	}
-	return foreign.Read(filepath.Join(r.opts.PluginDir, lockName), foreign.Rule{Limit: maxSmall, Private: true})
+	f, err := r.read.open(path, foreign.Rule{Limit: maxSmall, Private: true})
+	if errors.Is(err, fs.ErrNotExist) {
+		return &lockFile{}, nil
+	}
+	if err != nil {
+		return parseLock(path, nil, err)
+	}
+	return parsed(f, func(data []byte) (*lockFile, error) { return parseLock(path, data, nil) })
 }
 
-// readProjectLock reads the lock of a project, which comes with a cloned repository.
-func (r *Registry) readProjectLock() ([]byte, error) {
-	return foreign.ReadIn(r.opts.ProjectDir, ".agent-mux/"+lockName, foreign.Rule{Limit: maxTOML})
-}
-
-// readLock reads and parses a lock; absent is empty.
-func readLock(path string, read func() ([]byte, error)) (*lockFile, error) {
-	data, err := read()
+// projectLock returns the lock of a project, which comes with a cloned repository; absent is empty.
+func (r *Registry) projectLock(path string) (*lockFile, error) {
+	data, err := foreign.ReadIn(r.opts.ProjectDir, ".agent-mux/"+lockName, foreign.Rule{Limit: maxTOML})
 	if errors.Is(err, fs.ErrNotExist) {
 		return &lockFile{}, nil
 	}
@@ -91,12 +93,19 @@ func readLock(path string, read func() ([]byte, error)) (*lockFile, error) {
 }
 
 // fromLock adds the plugins that a lock names, unless their names are taken. users is
-// the user's own lock.
-func (r *Registry) fromLock(lock *lockFile, path string, origin Origin, users *lockFile, chosen map[string]Plugin, add func(Plugin)) {
+// the user's own lock. Of those that the search passes there is no more than the name.
+func (r *Registry) fromLock(lock *lockFile, path string, origin Origin, users *lockFile, s *search, chosen map[string]Plugin) {
 	for _, entry := range lock.Plugins {
-		if _, taken := chosen[entry.Name]; !taken {
-			add(r.fromStore(entry, path, origin, users))
+		if _, taken := chosen[entry.Name]; taken {
+			continue
 		}
+		if s.passes(entry) {
+			chosen[entry.Name] = Plugin{Name: entry.Name, Version: entry.Version, Origin: origin, rank: ranks[origin]}
+			continue
+		}
+		p := r.fromStore(entry, path, origin, users)
+		s.learn(entry, p)
+		chosen[entry.Name] = p
 	}
 }
 

@@ -58,14 +58,15 @@ func Claims(plugins []Plugin) []Claim {
 			declared[id] = append(declared[id], p.Name)
 		}
 	}
+	all := NewSet(plugins)
 	var claims []Claim
 	for id, names := range declared {
 		if len(names) < 2 {
 			continue
 		}
 		claim := Claim{Agent: id}
-		if owner, err := owner(plugins, id); err == nil && owner != nil {
-			claim.By, claim.TakenOver = owner.Name, slices.Contains(owner.granted, id)
+		if owner, err := all.owner(id); err == nil && owner != nil {
+			claim.By, claim.TakenOver = owner.Name, owner.Granted(id)
 		}
 		claim.Others = slices.DeleteFunc(slices.Sorted(slices.Values(names)), func(name string) bool { return name == claim.By })
 		claims = append(claims, claim)
@@ -73,6 +74,9 @@ func Claims(plugins []Plugin) []Claim {
 	slices.SortFunc(claims, func(a, b Claim) int { return strings.Compare(a.Agent, b.Agent) })
 	return claims
 }
+
+// Granted reports that the user chose the plugin for the agent.
+func (p Plugin) Granted(agent string) bool { return slices.Contains(p.granted, agent) }
 
 // declared are the ids of the plugin's agents. Those of a broken plugin come from its
 // manifest: it keeps what is its own, so that no other plugin silently replaces it.
@@ -97,56 +101,10 @@ func (p Plugin) named() (ids []string) {
 	return ids
 }
 
-// owner returns the plugin that an agent belongs to, nil if none declares it: the one
-// that the user chose by --take-over, else the bundled one, else the only one. Two of
-// which neither is chosen are an error.
-func owner(plugins []Plugin, id string) (*Plugin, error) {
-	var declaring []*Plugin
-	for i := range plugins {
-		if slices.Contains(plugins[i].declared(), id) {
-			declaring = append(declaring, &plugins[i])
-		}
-	}
-	for _, p := range declaring {
-		if slices.Contains(p.granted, id) {
-			return p, nil
-		}
-	}
-	for _, p := range declaring {
-		if p.Origin == OriginBundled {
-			return p, nil
-		}
-	}
-	switch len(declaring) {
-	case 0:
-		return nil, nil
-	case 1:
-		return declaring[0], nil
-	}
-	var names []string
-	for _, p := range declaring {
-		names = append(names, p.Name)
-	}
-	slices.Sort(names)
-	return nil, pluginapi.Errorf(pluginapi.CodePluginUntrusted, "agent %s is declared by the plugins %s; it can belong to one only",
-		id, strings.Join(names, " and ")).
-		WithHint("remove one of them, or choose: amux plugin install SOURCE --take-over %s", id)
-}
-
-// grant marks the plugins that the user chose for agents.
-func (r *Registry) grant(chosen map[string]Plugin) error {
+// owners returns plugin names by the id of the agent that the user chose them for.
+func (r *Registry) owners() (map[string]string, error) {
 	if r.opts.PluginDir == "" {
-		return nil
+		return nil, nil
 	}
-	owners, err := readOwners(filepath.Join(r.opts.PluginDir, ownersName))
-	if err != nil {
-		return err
-	}
-	for id, name := range owners {
-		if p, ok := chosen[name]; ok {
-			p.granted = append(p.granted, id)
-			chosen[name] = p
-		}
-	}
-	return nil
+	return readOwners(filepath.Join(r.opts.PluginDir, ownersName))
 }

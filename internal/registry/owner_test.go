@@ -75,7 +75,7 @@ func TestOwner(t *testing.T) {
 			w.bundle("claude", "1.0.0", "claude")
 			test.lay(w)
 			plugins := w.registry().List()
-			p, _, err := Choose(plugins, "claude")
+			p, _, err := NewSet(plugins).Agent("claude")
 			if test.code != "" {
 				if e := pluginapi.AsError(err); e == nil || e.Code != test.code {
 					t.Errorf("got %v of %s", err, p.Name)

@@ -108,7 +108,7 @@ const (
 )
 
 // IsLock reports that this stands for a lock that cannot be read, and not for a plugin.
-// Choose gives no agent whose plugin the lock may have chosen.
+// A Set gives no agent whose plugin the lock may have chosen.
 func (p Plugin) IsLock() bool { return p.lockFile }
 
 // label names the plugin in errors.
@@ -261,7 +261,7 @@ func (r *Registry) load(p *Plugin, only string) {
 		return
 	}
 	path := filepath.Join(p.Dir, describeName)
-	file, err := r.read.open(path, maxSmall)
+	file, err := r.read.open(path, foreign.Rule{Limit: maxSmall})
 	if err != nil {
 		missing := p.errorf(pluginapi.CodePluginInvalid, "it has no readable %s in %s: %w", describeName, p.Dir, fault.Plain(err))
 		if p.Origin == OriginOverride || p.Linked {
@@ -316,7 +316,7 @@ func namesOthers(manifest []byte, id string) bool {
 // and p.Manifest stays nil.
 func (r *Registry) loadManifest(p *Plugin, only string) error {
 	path := filepath.Join(p.Dir, manifestName)
-	file, err := r.read.open(path, maxTOML)
+	file, err := r.read.open(path, foreign.Rule{Limit: maxTOML})
 	if errors.Is(err, fs.ErrNotExist) && p.Origin == OriginOverride {
 		// Somebody's build folder; describe.json says what matters.
 		p.Manifest = &Manifest{Name: p.Name}

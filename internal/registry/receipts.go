@@ -54,13 +54,5 @@ func (r receipts) write(path string, c checked) {
 	if err != nil {
 		return
 	}
-	temp, err := os.CreateTemp(filepath.Dir(string(r)), ".verified-*")
-	if err != nil {
-		return
-	}
-	defer os.Remove(temp.Name())
-	_, err = temp.Write(append(data, '\n'))
-	if closeErr := temp.Close(); err == nil && closeErr == nil {
-		_ = replace(temp.Name(), string(r))
-	}
+	_ = writeOver(string(r), append(data, '\n'))
 }

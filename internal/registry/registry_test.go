@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amux-dev/amux/internal/sys/foreign"
 	"github.com/amux-dev/amux/pluginapi"
 )
 
@@ -487,7 +488,7 @@ func TestFilesAreReadAgain(t *testing.T) {
 	}
 	open := func() *file {
 		t.Helper()
-		got, err := f.open(path, maxSmall)
+		got, err := f.open(path, foreign.Rule{Limit: maxSmall})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -533,13 +534,13 @@ func TestFilesAreReadAgain(t *testing.T) {
 	if _, err := open().description(); err == nil {
 		t.Error("what is broken now is taken from before")
 	}
-	if _, err := f.open(path, 1); err == nil {
+	if _, err := f.open(path, foreign.Rule{Limit: 1}); err == nil {
 		t.Error("a file that is too large is read")
 	}
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := f.open(path, maxSmall); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := f.open(path, foreign.Rule{Limit: maxSmall}); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("one that is gone: %v", err)
 	}
 	dir := t.TempDir()
@@ -548,7 +549,7 @@ func TestFilesAreReadAgain(t *testing.T) {
 		if err := os.WriteFile(path, []byte("{}"), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := f.open(path, maxSmall); err != nil {
+		if _, err := f.open(path, foreign.Rule{Limit: maxSmall}); err != nil {
 			t.Fatal(err)
 		}
 	}

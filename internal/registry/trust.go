@@ -27,19 +27,23 @@ type publisher struct {
 
 // publishers are the keys that the user trusts now.
 func (r *Registry) publishers() ([]publisher, error) {
-	file := filepath.Join(r.opts.PluginDir, trustName)
-	data, err := foreign.Read(file, foreign.Rule{Limit: maxSmall, Private: true})
+	path := filepath.Join(r.opts.PluginDir, trustName)
+	f, err := r.read.open(path, foreign.Rule{Limit: maxSmall, Private: true})
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, pluginapi.Errorf(pluginapi.CodeConfig, "%s: %w", file, fault.Plain(err))
+		return nil, pluginapi.Errorf(pluginapi.CodeConfig, "%s: %w", path, fault.Plain(err))
 	}
+	return parsed(f, func(data []byte) ([]publisher, error) { return parseTrust(path, data) })
+}
+
+func parseTrust(path string, data []byte) ([]publisher, error) {
 	var trust struct {
 		Keys []publisher `toml:"key"`
 	}
 	if err := toml.NewDecoder(bytes.NewReader(data)).DisallowUnknownFields().Decode(&trust); err != nil {
-		return nil, pluginapi.Errorf(pluginapi.CodeConfig, "%s", tomlError(file, err)).WithHint("a [[key]] has id, key and names")
+		return nil, pluginapi.Errorf(pluginapi.CodeConfig, "%s", tomlError(path, err)).WithHint("a [[key]] has id, key and names")
 	}
 	for i, p := range trust.Keys { // the key's line, or minisign's file with its comment
 		text := strings.TrimSpace(p.Key)
