@@ -31,7 +31,7 @@ var probes = []probe{
 	{"hundred", 0.3, hundredRuns},
 	{"flood", 0.3, flood},
 	{"plugin-kill", 1, pluginKill},
-	{"long-line", 0.3, longLine},
+	{"long-line", 0.3, longLines},
 	{"stall", 0.2, stall},
 	{"host-kill", 1, hostKill},
 	{"binary", 0.1, binary},

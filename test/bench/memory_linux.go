@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"time"
 )
@@ -38,9 +39,44 @@ func memory(w *world, t *table) error {
 	return out.end()
 }
 
-// longLine is a line of 64 MiB.
-func longLine(w *world, t *table) error {
-	const size = 64 << 20
+// longLines are lines of up to 64 MiB.
+func longLines(w *world, t *table) error {
+	for _, l := range []struct {
+		name string
+		size int
+	}{{"a 0.64 MiB line", 64 << 20 / 100}, {"a 6.4 MiB line", 64 << 20 / 10}, {"a 64 MiB line", 64 << 20}} {
+		if err := w.longLine(l.name, l.size, t); err != nil {
+			return fmt.Errorf("%s: %w", l.name, err)
+		}
+		w.tidy()
+	}
+	return nil
+}
+
+// longLine is how long a line of so many bytes is on its way, from the agent's first write to the reader's last, and
+// what the longest costs of memory.
+func (w *world) longLine(name string, size int, t *table) error {
+	direct, end, err := w.direct(agentEnv{"big": size})
+	if err != nil {
+		return err
+	}
+	floor, err := start(direct)
+	if err != nil {
+		return err
+	}
+	least := none
+	err = floor.lines(func(line []byte, at time.Time) bool {
+		if sent := stamp(line); sent > 0 && len(line) > size {
+			least = float64(at.UnixNano()-sent) / 1e6
+		}
+		if bytes.HasPrefix(line, []byte(`{"type":"result"`)) {
+			end()
+		}
+		return true
+	})
+	if err := errors.Join(err, floor.end()); err != nil {
+		return err
+	}
 	out, err := start(w.run(agentEnv{"big": size, "lines": 12, "rate": 2}))
 	if err != nil {
 		return err
@@ -48,14 +84,14 @@ func longLine(w *world, t *table) error {
 	amux := out.cmd.Process.Pid
 	plugin := 0
 	var hostBase, pluginBase, hostPeak, pluginPeak, kept float64
-	deltas, passed := 0, false
-	err = out.lines(func(line []byte, _ time.Time) bool {
+	deltas, took := 0, none
+	err = out.lines(func(line []byte, at time.Time) bool {
 		switch {
 		case bytes.HasPrefix(line, []byte(`{"type":"session_start"`)):
 			plugin, _ = family(amux)
 			hostBase, pluginBase = rss(amux), rss(plugin)
 		case bytes.HasPrefix(line, []byte(`{"type":"text_delta"`)) && len(line) > size:
-			passed = true
+			took = float64(at.UnixNano()-stamp(line)) / 1e6
 		case stamp(line) > 0:
 			deltas++
 			hostPeak, pluginPeak = peak(amux), peak(plugin)
@@ -66,8 +102,12 @@ func longLine(w *world, t *table) error {
 	if err != nil {
 		return err
 	}
-	if !passed {
+	if math.IsNaN(least) || math.IsNaN(took) {
 		return errors.New("the line did not come")
+	}
+	t.add(name+": on its way", least, took)
+	if size < 64<<20 {
+		return out.end()
 	}
 	t.add("a 64 MiB line: host peak, more", none, hostPeak-hostBase)
 	t.add("a 64 MiB line: plugin peak", none, pluginPeak)

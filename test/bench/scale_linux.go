@@ -217,6 +217,9 @@ func (w *world) elsewhere(name string) (*world, error) {
 // endedRuns is what so many records of ended runs cost those who look at others.
 func endedRuns(w *world, t *table) error {
 	for _, n := range sizes {
+		if err := w.calibrate(t); err != nil {
+			return err
+		}
 		other, err := w.elsewhere("ended")
 		if err != nil {
 			return err
@@ -354,12 +357,44 @@ func storedSessions(w *world, t *table) error {
 		}
 		return os.WriteFile(filepath.Join(folder, id+".jsonl"), b.Bytes(), 0o600)
 	}
-	made := 0
-	for _, n := range sizes[:2] {
+	const small, large = 2000, 1 << 20
+	made, rounds := 0, []int{10, 100, 1000}
+	more := func(n, size int) error {
 		for ; made < n; made++ {
-			if err := session(made, 2000); err != nil {
+			if err := session(made, size); err != nil {
 				return err
 			}
+		}
+		return nil
+	}
+	for _, n := range rounds {
+		if err := more(n, large); err != nil {
+			return err
+		}
+		cmd := w.amux(nil, "sessions", "search", "no such words", "--agent", "claude")
+		cmd.Stderr = nil // that there are none
+		begin := time.Now()
+		err := cmd.Run()
+		if cmd.ProcessState == nil || cmd.ProcessState.ExitCode() != 1 {
+			return fmt.Errorf("search: %w, want nothing found", err)
+		}
+		took := time.Since(begin)
+		t.add("sessions search through "+count(n)+" MB", none, milliseconds(took))
+		if n == rounds[len(rounds)-1] {
+			t.add("  a second", none, float64(n*large)/(1<<20)/took.Seconds())
+		}
+	}
+	if err := os.RemoveAll(folder); err != nil {
+		return err
+	}
+	if err := os.Mkdir(folder, 0o700); err != nil {
+		return err
+	}
+	made = 0
+	for _, n := range rounds {
+		n *= 10
+		if err := more(n, small); err != nil {
+			return err
 		}
 		for range 3 {
 			cmd := w.amux(nil, "sessions", "list", "claude")
@@ -370,19 +405,5 @@ func storedSessions(w *world, t *table) error {
 			t.add("sessions list over "+count(n), none, took)
 		}
 	}
-	const files, size = 300, 1 << 20
-	for i := range files {
-		if err := session(i, size); err != nil {
-			return err
-		}
-	}
-	cmd := w.amux(nil, "sessions", "search", "no such words", "--agent", "claude")
-	cmd.Stderr = nil // that there are none
-	begin := time.Now()
-	err := cmd.Run()
-	if cmd.ProcessState == nil || cmd.ProcessState.ExitCode() != 1 {
-		return fmt.Errorf("search: %w, want nothing found", err)
-	}
-	t.add("sessions search through 300 MB", none, float64(files*size+made*2000)/(1<<20)/time.Since(begin).Seconds())
 	return nil
 }

@@ -2,10 +2,16 @@ package main
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -43,18 +49,19 @@ func (w *world) calibrate(t *table) error {
 
 // startUp is what commands cost that start nothing.
 func startUp(w *world, t *table) error {
-	hundred, err := w.hundred()
-	if err != nil {
-		return err
+	commands := map[string]*exec.Cmd{
+		"amux --help":            w.amux(nil, "--help"),
+		"amux version":           w.amux(nil, "version"),
+		"amux agents list, warm": w.amux(nil, "agents", "list"),
 	}
-	many := w.amux(nil, "agents", "list")
-	many.Path = hundred
-	for name, cmd := range map[string]*exec.Cmd{
-		"amux --help":                   w.amux(nil, "--help"),
-		"amux version":                  w.amux(nil, "version"),
-		"amux agents list, warm":        w.amux(nil, "agents", "list"),
-		"amux agents list, 100 plugins": many,
-	} {
+	for _, n := range []int{10, 100, 1000} {
+		other, err := w.withPlugins(n)
+		if err != nil {
+			return err
+		}
+		commands["amux agents list, "+count(n)+" plugins"] = other.amux(nil, "agents", "list")
+	}
+	for name, cmd := range commands {
 		floor, err := timed(exec.Command(w.empty))
 		if err != nil {
 			return err
@@ -68,40 +75,76 @@ func startUp(w *world, t *table) error {
 	return nil
 }
 
-// hundred is an amux with a hundred plugins.
-func (w *world) hundred() (string, error) {
-	dir := filepath.Join(w.dir, "hundred")
-	amux := filepath.Join(dir, "amux")
-	if _, err := os.Stat(amux); err == nil {
-		return amux, nil
+// withPlugins is a world in which so many plugins are installed beside those that come with amux.
+func (w *world) withPlugins(n int) (*world, error) {
+	other := *w
+	other.config = filepath.Join(w.dir, fmt.Sprint("plugins-", n))
+	if _, err := os.Stat(other.config); err == nil {
+		return &other, nil
 	}
-	for i := range 100 {
-		name := "p" + strconv.Itoa(i)
-		to := filepath.Join(dir, "plugins", name)
-		if err := os.MkdirAll(to, 0o700); err != nil {
-			return "", err
+	program, err := os.ReadFile(w.empty)
+	if err != nil {
+		return nil, err
+	}
+	files := map[string][]byte{}
+	for _, file := range []string{"amux-plugin.toml", "describe.json"} {
+		if files[file], err = os.ReadFile(filepath.Join(w.bin, "plugins", "claude", file)); err != nil {
+			return nil, err
 		}
-		for _, file := range []string{"amux-plugin.toml", "describe.json"} {
-			data, err := os.ReadFile(filepath.Join(w.bin, "plugins", "claude", file))
-			if err != nil {
-				return "", err
-			}
+	}
+	manifest := string(files["amux-plugin.toml"])
+	_, version, _ := strings.Cut(manifest, "\nversion = \"")
+	version, _, _ = strings.Cut(version, "\"")
+	platform := runtime.GOOS + "_" + runtime.GOARCH
+	plugins := filepath.Join(other.config, "plugins")
+	lock := "lock = 1\n"
+	for i := range n {
+		name := "p" + strconv.Itoa(i)
+		to := filepath.Join(plugins, "store", name, version, platform)
+		if err := os.MkdirAll(to, 0o700); err != nil {
+			return nil, err
+		}
+		if err := os.Link(w.empty, filepath.Join(to, "amux-plugin-"+name)); err != nil {
+			return nil, err
+		}
+		sums := map[string]string{"amux-plugin-" + name: fmt.Sprintf("%x", sha256.Sum256(program))}
+		for file, data := range files {
 			for _, key := range []string{`"plugin": `, `"id": `, "name = ", "id = "} {
 				data = bytes.ReplaceAll(data, []byte(key+`"claude"`), []byte(key+strconv.Quote(name)))
 			}
 			if err := os.WriteFile(filepath.Join(to, file), data, 0o600); err != nil {
-				return "", err
+				return nil, err
 			}
+			sums[file] = fmt.Sprintf("%x", sha256.Sum256(data))
 		}
-		if err := os.Link(w.empty, filepath.Join(to, "amux-plugin-"+name)); err != nil {
-			return "", err
+		all := sha256.New()
+		for _, file := range slices.Sorted(maps.Keys(sums)) {
+			fmt.Fprintf(all, "%s  %s\n", sums[file], file)
 		}
+		h1 := "h1:" + base64.StdEncoding.EncodeToString(all.Sum(nil))
+		receipt, err := json.Marshal(map[string]any{"source": name, "h1": h1, "files": sums, "unverified": true})
+		if err != nil {
+			return nil, err
+		}
+		if err := os.WriteFile(filepath.Join(to, "receipt.json"), receipt, 0o600); err != nil {
+			return nil, err
+		}
+		lock += fmt.Sprintf("\n[[plugin]]\nname = %q\nversion = %q\nsource = %q\n\n[plugin.h1]\n%s = %q\n", name, version, name, platform, h1)
 	}
-	data, err := os.ReadFile(filepath.Join(w.bin, "amux"))
-	if err != nil {
-		return "", err
+	if err := os.WriteFile(filepath.Join(plugins, "plugins.lock"), []byte(lock), 0o600); err != nil {
+		return nil, err
 	}
-	return amux, os.WriteFile(amux, data, 0o700)
+	for range 2 { // as in the world itself
+		if err := other.run(nil).Run(); err != nil {
+			return nil, fmt.Errorf("first run with %d plugins: %w", n, err)
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	listed, err := other.amux(nil, "agents", "list").Output()
+	if last := fmt.Sprintf("\np%d ", n-1); err != nil || !bytes.Contains(listed, []byte(last)) {
+		return nil, fmt.Errorf("%d plugins are installed, and agents list has no%s: %w", n, last, err)
+	}
+	return &other, nil
 }
 
 // launch is from the start of amux to the first instruction of the agent's main,
@@ -124,17 +167,26 @@ func launch(w *world, t *table) error {
 	if err := direct.Wait(); err != nil {
 		return err
 	}
-	begin = time.Now()
-	amux, err := start(w.run(env))
+	hundred, err := w.withPlugins(100)
 	if err != nil {
 		return err
 	}
-	measured, err := w.started(begin)
-	if err != nil {
-		return err
+	for name, world := range map[string]*world{"launch → agent's main": w, "launch → agent's main, 100 plugins": hundred} {
+		begin = time.Now()
+		amux, err := start(world.run(env))
+		if err != nil {
+			return err
+		}
+		measured, err := w.started(begin)
+		if err != nil {
+			return err
+		}
+		t.add(name, floor, measured)
+		if err := amux.end(); err != nil {
+			return err
+		}
 	}
-	t.add("launch → agent's main", floor, measured)
-	return amux.end()
+	return nil
 }
 
 // started waits until an agent says when it started.

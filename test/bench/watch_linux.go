@@ -126,7 +126,7 @@ func (w *world) overHTTP(ask func(client *http.Client, server *exec.Cmd) error) 
 // the time until it has all, percent how much of a processor the server takes from then on.
 func page(client *http.Client, server *exec.Cmd, live int) (first, percent float64, err error) {
 	begin := time.Now()
-	if err := newestRuns(client, 50); err != nil {
+	if err := newestRuns(client, min(50, live)); err != nil {
 		return 0, 0, err
 	}
 	answer, err := client.Get("http://amux/v1/watch")

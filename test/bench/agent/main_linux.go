@@ -164,7 +164,7 @@ func turn(lines, rate, first int) {
 // big prints one line of so many bytes.
 func big(size int) {
 	time.Sleep(300 * time.Millisecond) // so that what was there before can be measured
-	write([]byte(opened + before))
+	write([]byte(opened + before + "t=" + strconv.FormatInt(time.Now().UnixNano(), 10)))
 	piece := []byte(strings.Repeat("0123456789abcdef", 4<<10))
 	for size > 0 {
 		n := min(size, len(piece))
