@@ -11,6 +11,9 @@ export GO VERSION
 # Everything is compiled with one set of flags, and so once.
 export GOFLAGS := $(if $(findstring -overlay=,$(GOFLAGS)),$(GOFLAGS),$(strip $(filter-out -trimpath,$(GOFLAGS)) $(shell sh tools/lean.sh)))
 
+# Those of programs that read what Go publishes: without the overlay, and else the same, since packages are compiled for each set.
+PLAIN  = GOFLAGS="-trimpath -gcflags=all=-dwarf=false"
+
 TOOL  = $(GO) -C tools tool
 # The real agents begin first: they wait more than they work, and the rest fills that.
 TESTS = ./test/real ./...
@@ -50,7 +53,7 @@ test-real: build agents ## all tests of the real agents against the fake model; 
 
 kubernetes: build ## runs in a real Kubernetes cluster of one node, which is built from source at first (minutes, 2 GB; root)
 	@sh tools/debian.sh containerd runc etcd:etcd-server ip:iproute2 nsenter:util-linux busybox:busybox-static /usr/lib/cni/ptp:containernetworking-plugins
-	@cd internal/test/kubernetes/node && GOFLAGS=-trimpath $(GO) build -ldflags "-s -w" -o $(CURDIR)/.cache/kubernetes/node .
+	@cd internal/test/kubernetes/node && $(PLAIN) $(GO) build -ldflags "-s -w" -o $(CURDIR)/.cache/kubernetes/node .
 	@export AMUX_TEST_KUBERNETES=1; $(GO) test -json -v -count=1 -timeout 40m -run '^TestKubernetes$$' ./test/place | $(GO) run -C tools ./testcount -timeout 40m
 
 drift: build agents ## the real agents' newest versions against the pinned ones; AGENT=x for one
@@ -83,8 +86,8 @@ sim-bugs: ## plant bugs in the code and see that the simulation finds each
 lint: check-generated ## gofmt, go vet, staticcheck, generated code, workflow, vocabulary
 	@unformatted=$$(gofmt -l .); test -z "$$unformatted" || { echo "$$unformatted" >&2; exit 1; }
 	@$(GO) vet ./...
-	@GOFLAGS=-trimpath $(GO) -C tools build -o ../.cache/staticcheck honnef.co/go/tools/cmd/staticcheck
-	@GOFLAGS=-trimpath .cache/staticcheck ./... # it reads no overlay, and reads programs
+	@$(PLAIN) $(GO) -C tools build -o ../.cache/staticcheck honnef.co/go/tools/cmd/staticcheck
+	@$(PLAIN) .cache/staticcheck ./... # it reads no overlay, and reads programs
 	@$(TOOL) actionlint $(addprefix ../,$(wildcard .github/workflows/*.yml))
 	@$(GO) run -C tools ./words
 	@echo "lint: clean"
