@@ -203,11 +203,15 @@ func firstOutput(cmd *exec.Cmd) (float64, error) {
 // elsewhere is a world whose records and server are its own.
 func (w *world) elsewhere(name string) (*world, error) {
 	other := *w
-	sockets, err := os.MkdirTemp(w.dir, "") // a short path: amux takes no long one
-	if err != nil {
-		return nil, err
+	other.config = filepath.Join(w.dir, name)
+	for i := 0; ; i++ {
+		other.sockets = filepath.Join(w.dir, fmt.Sprint("s", i))
+		if err := os.Mkdir(other.sockets, 0o700); err == nil {
+			break
+		} else if !errors.Is(err, os.ErrExist) {
+			return nil, err
+		}
 	}
-	other.config, other.sockets = filepath.Join(w.dir, name), sockets
 	if err := os.CopyFS(filepath.Join(other.config, "plugins"), os.DirFS(filepath.Join(w.config, "plugins"))); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, err
 	}

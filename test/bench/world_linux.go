@@ -39,6 +39,9 @@ func newWorld(bin string) (_ *world, retErr error) {
 			os.RemoveAll(dir)
 		}
 	}()
+	if len(dir) > 36 { // amux would have its sockets elsewhere, with those of other runs
+		return nil, fmt.Errorf("%s is too long for sockets; set TMPDIR to a shorter folder", dir)
+	}
 	w := &world{dir: dir, bin: bin, config: filepath.Join(dir, "config"), sockets: dir}
 	if w.self, err = os.Executable(); err != nil {
 		return nil, err
