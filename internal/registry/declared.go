@@ -2,8 +2,6 @@ package registry
 
 import (
 	"encoding/json"
-	"errors"
-	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -67,35 +65,22 @@ func (d declarations) add(fresh map[string][]string) {
 	}
 }
 
-// writeOver writes a file beside the one that it then replaces.
-func writeOver(path string, data []byte) error {
-	temp, err := os.CreateTemp(filepath.Dir(path), ".new-*")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(temp.Name())
-	_, err = temp.Write(data)
-	if err := errors.Join(err, temp.Close()); err != nil {
-		return err
-	}
-	return replace(temp.Name(), path)
-}
-
 // search is a look at the disk for one agent or, with an empty id, for all.
 type search struct {
 	id    string
 	owner string // the plugin that the user chose for the agent; "": none
-	known map[string][]string
-	fresh map[string][]string // what was read because it was not known
+	all   bool   // read every plugin, whatever is known
+	known func() map[string][]string
+	fresh map[string][]string // what was read and was not known
 }
 
 // passes reports that the release of a lock's entry does not declare the agent that is looked for. Of one that is not as it
 // was installed this says nothing, but such a one serves no agent.
 func (s *search) passes(entry lockEntry) bool {
-	if s.id == "" || entry.Link != "" || entry.Name == s.owner {
+	if s.id == "" || s.all || entry.Link != "" || entry.Name == s.owner {
 		return false
 	}
-	ids, ok := s.known[entry.h1()]
+	ids, ok := s.known()[entry.h1()]
 	return ok && !slices.Contains(ids, s.id)
 }
 
@@ -105,7 +90,7 @@ func (s *search) learn(entry lockEntry, p Plugin) {
 	if s.id == "" || p.Err != nil || p.files == nil || h1 == "" {
 		return
 	}
-	if _, ok := s.known[h1]; !ok {
+	if _, ok := s.known()[h1]; !ok {
 		s.fresh[h1] = append(p.declared(), p.named()...)
 	}
 }

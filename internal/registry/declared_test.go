@@ -44,6 +44,23 @@ func TestReleasesOfOthersAreNotRead(t *testing.T) {
 	}
 	reads("x1", "x", "y", "z")
 	reads("x1", "x")
+	stays := func(what string) {
+		t.Helper()
+		before, err := os.Stat(declarationsOf(w.registry()).path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.registry().Has("x1")
+		if after, err := os.Stat(declarationsOf(w.registry()).path); err != nil || !os.SameFile(before, after) {
+			t.Errorf("%s: declared.json is written though all is known: %v", what, err)
+		}
+	}
 	w.opts.AlwaysVerify = true
 	reads("x1", "x", "y", "z")
+	stays("everything is verified")
+	w.opts.AlwaysVerify = false
+	w.projectLock(w.locked("x", "1.0.0"), w.locked("y", "1.0.0"))
+	w.userLock()
+	reads("x1", "x")
+	stays("only a project's lock names plugins")
 }

@@ -1,6 +1,9 @@
 package registry
 
 import (
+	"errors"
+	"os"
+	"path/filepath"
 	"sync"
 	"time"
 
@@ -85,3 +88,17 @@ func (f *file) manifest() (*Manifest, error) {
 
 // description is what is in one.
 func (f *file) description() (*pluginapi.Description, error) { return parsed(f, parseDescription) }
+
+// writeOver writes a file beside the one that it then replaces.
+func writeOver(path string, data []byte) error {
+	temp, err := os.CreateTemp(filepath.Dir(path), ".new-*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(temp.Name())
+	_, err = temp.Write(data)
+	if err := errors.Join(err, temp.Close()); err != nil {
+		return err
+	}
+	return replace(temp.Name(), path)
+}

@@ -97,15 +97,15 @@ func (r *Registry) choose(only string) map[string]Plugin {
 		add(Plugin{Name: string(origin), Dir: filepath.Dir(path), Source: path, Origin: origin, rank: ranks[origin], lockFile: true, Err: err})
 	}
 	owners, ownersErr := r.owners()
-	looked := &search{id: only, owner: owners[only], fresh: map[string][]string{}}
+	looked := &search{
+		id: only, owner: owners[only], all: r.opts.AlwaysVerify,
+		known: sync.OnceValue(declarationsOf(r).known), fresh: map[string][]string{},
+	}
 	var users *lockFile
 	var usersErr error
 	userPath := filepath.Join(r.opts.PluginDir, lockName)
 	if r.opts.PluginDir != "" {
 		users, usersErr = r.userLock(userPath)
-	}
-	if only != "" && !r.opts.AlwaysVerify && users != nil && len(users.Plugins) > 0 { // a project's lock names installed ones, too
-		looked.known = declarationsOf(r).known()
 	}
 	if r.opts.ProjectDir != "" {
 		path := filepath.Join(r.opts.ProjectDir, ".agent-mux", lockName)
