@@ -134,11 +134,8 @@ func (w *world) withPlugins(n int) (*world, error) {
 	if err := os.WriteFile(filepath.Join(plugins, "plugins.lock"), []byte(lock), 0o600); err != nil {
 		return nil, err
 	}
-	for range 2 { // as in the world itself
-		if err := other.run(nil).Run(); err != nil {
-			return nil, fmt.Errorf("first run with %d plugins: %w", n, err)
-		}
-		time.Sleep(100 * time.Millisecond)
+	if err := other.warm(); err != nil {
+		return nil, fmt.Errorf("%d plugins: %w", n, err)
 	}
 	listed, err := other.amux(nil, "agents", "list").Output()
 	if last := fmt.Sprintf("\np%d ", n-1); err != nil || !bytes.Contains(listed, []byte(last)) {

@@ -61,16 +61,23 @@ func newWorld(bin string) (_ *world, retErr error) {
 	if w.fifo, err = os.OpenFile(fifo, os.O_RDWR, 0); err != nil {
 		return nil, err
 	}
-	// The first run hashes the plugins and asks the agent for its version; the
-	// second one finds it all.
-	for range 2 {
-		if err := w.amux(agentEnv{}, "run", "claude", "hi", "--json", "--approve", "auto").Run(); err != nil {
-			return nil, fmt.Errorf("first run: %w", err)
-		}
-		time.Sleep(100 * time.Millisecond) // receipts are written for files that are not new
+	if err := w.warm(); err != nil {
+		return nil, err
 	}
 	w.tidy()
 	return w, nil
+}
+
+// warm makes the first runs: one hashes the plugins and asks the agent for its version, the
+// next finds it all.
+func (w *world) warm() error {
+	for range 2 {
+		if err := w.amux(agentEnv{}, "run", "claude", "hi", "--json", "--approve", "auto").Run(); err != nil {
+			return fmt.Errorf("first run: %w", err)
+		}
+		time.Sleep(100 * time.Millisecond) // receipts are written for files that are not new
+	}
+	return nil
 }
 
 func (w *world) remove() { os.RemoveAll(w.dir) }
