@@ -11,7 +11,7 @@ export GO VERSION
 # Everything is compiled with one set of flags, and so once.
 export GOFLAGS := $(if $(findstring -overlay=,$(GOFLAGS)),$(GOFLAGS),$(strip $(filter-out -trimpath,$(GOFLAGS)) $(shell sh tools/lean.sh)))
 
-# Those of programs that read what Go publishes: without the overlay, and else the same, since packages are compiled for each set.
+# The linter, and what is not amux's own, is built without the overlay of tools/lean.sh. The other flags are the same, so that no package is compiled twice.
 PLAIN  = GOFLAGS="-trimpath -gcflags=all=-dwarf=false"
 
 TOOL  = $(GO) -C tools tool
